@@ -1,0 +1,1 @@
+"""Values every room shares. Standard library only; nothing here does I/O."""

@@ -1,0 +1,240 @@
+"""Every error Anneal raises. The class says who must act; the instance carries the facts.
+
+Vendor exceptions (urllib3, dulwich, kubernetes, yaml) stop at their room's wall and leave it as one of these.
+A message starts with its subject, says what was seen, where (file:line), and the line or command that helps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake: `subject` first (`Deployment/shop/api`), `message` as seen, `place` as file:line, `fix` as text to type."""
+
+    subject: str
+    message: str
+    place: str = ""
+    fix: str = ""
+
+    def __str__(self) -> str:
+        """Read as one line: `place: subject: message; fix`."""
+        where = f"{self.place}: " if self.place else ""
+        way_out = f"; {self.fix}" if self.fix else ""
+        return f"{where}{self.subject}: {self.message}{way_out}"
+
+
+class AnnealError(Exception):
+    """The base of all. Holds one or more problems, so that all mistakes are reported at once."""
+
+    code: ClassVar[str] = "error"
+    who: ClassVar[str] = "operator"
+
+    def __init__(self, *problems: Problem) -> None:
+        """Keep the problems in the order they were found."""
+        super().__init__(*problems)
+        self.problems = problems
+
+    @classmethod
+    def of(cls, subject: str, message: str, *, place: str = "", fix: str = "") -> Self:
+        """Make the error of a single problem."""
+        return cls(Problem(subject, message, place, fix))
+
+    def __str__(self) -> str:
+        """One line a problem."""
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+class OperatorError(AnnealError):
+    """The operator must act: configuration, credentials, permission. Waits for a person."""
+
+
+class AuthorError(AnnealError):
+    """The author of the commit must act. Waits for a new head."""
+
+    who = "author"
+
+
+class TransientError(AnnealError):
+    """Nobody must act: it is tried again, from 15 s doubling to 5 min."""
+
+    code = "transient"
+    who = "nobody"
+
+
+class SenderError(AnnealError):
+    """Whoever sent the request must act. `status` is the HTTP status of the answer."""
+
+    who = "sender"
+    status: ClassVar[int] = 400
+
+
+class LeaseError(AnnealError):
+    """Another worker holds the target, or holds it now."""
+
+    who = "nobody"
+
+
+# --- operator
+class ConfigInvalid(OperatorError):
+    """`anneal.yaml` has mistakes; all of them are in it, each with file and line."""
+
+    code = "config-invalid"
+
+
+class SecretUnavailable(OperatorError):
+    """A referenced secret is missing, empty or too short. Never carries the value."""
+
+    code = "secret-unavailable"
+
+
+class AccessDenied(OperatorError):
+    """The API server or git host said 401 or 403 to our credentials."""
+
+    code = "access-denied"
+
+
+class TargetMoved(OperatorError):
+    """Repository, installation or cluster differ from the recorded ones; `anneal retarget` accepts that."""
+
+    code = "target-moved"
+
+
+class StateInvalid(OperatorError):
+    """The state ConfigMap is not ours or can't be read; it is untrusted input."""
+
+    code = "state-invalid"
+
+
+class ServerPinned(OperatorError):
+    """The kubeconfig points to another API server than `cluster.server` pins."""
+
+    code = "server-pinned"
+
+
+# --- author
+class SourceRefused(AuthorError):
+    """The commit, its tree or a ref breaks a rule: a path, a mode, a symlink, a submodule, a limit."""
+
+    code = "source-refused"
+
+
+class RefNotFound(AuthorError):
+    """The configured branch, tag or commit doesn't exist on the host. Never an empty render."""
+
+    code = "ref-not-found"
+
+
+class ManifestInvalid(AuthorError):
+    """Documents that can't be read or may not be in git; all of them at once."""
+
+    code = "manifest-invalid"
+
+
+class RenderFailed(AuthorError):
+    """The render child crashed, ran out of memory or time. `reason`: crash | memory | timeout | output."""
+
+    code = "render-failed"
+
+    def __init__(self, *problems: Problem, reason: str = "crash") -> None:
+        """Keep the way the child died."""
+        super().__init__(*problems)
+        self.reason = reason
+
+
+class PlanRefused(AuthorError):
+    """A guard refused the plan before the first write."""
+
+    code = "plan-refused"
+
+
+class ApiRefused(AuthorError):
+    """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's."""
+
+    code = "api-refused"
+
+    def __init__(self, *problems: Problem, status: int = 0, reason: str = "") -> None:
+        """Keep the server's status and reason."""
+        super().__init__(*problems)
+        self.status = status
+        self.reason = reason
+
+
+# --- nobody
+class GitUnavailable(TransientError):
+    """The git host doesn't answer, answers nonsense or too slowly."""
+
+    code = "git-unavailable"
+
+
+class ClusterUnavailable(TransientError):
+    """The API server doesn't answer in time, or answers 5xx or 429 until the deadline."""
+
+    code = "cluster-unavailable"
+
+
+class Moved(TransientError):
+    """A write met a precondition: the object changed since it was planned."""
+
+    code = "moved"
+
+
+class StillDeleting(TransientError):
+    """Pruned objects are not gone yet; the next run goes on."""
+
+    code = "still-deleting"
+
+
+class NotReady(TransientError):
+    """A CRD isn't Established or a Namespace isn't Active in time."""
+
+    code = "not-ready"
+
+
+class LeaseLost(LeaseError):
+    """Our Lease expired or was taken; the run stops at once and writes nothing more."""
+
+    code = "lease-lost"
+
+
+class Busy(LeaseError):
+    """Another worker holds the Lease; what is asked was left for it. Never a failure."""
+
+    code = "busy"
+
+
+# --- sender
+class BadPayload(SenderError):
+    """The body isn't what its provider sends."""
+
+    code = "bad-payload"
+
+
+class BadSignature(SenderError):
+    """Missing or wrong signature or token; the answer says nothing more."""
+
+    code = "bad-signature"
+    status = 401
+
+
+class Forbidden(SenderError):
+    """A valid token that may not do this."""
+
+    code = "forbidden"
+    status = 403
+
+
+class TooLarge(SenderError):
+    """The body is over the cap."""
+
+    code = "too-large"
+    status = 413
+
+
+class WrongMediaType(SenderError):
+    """Form-encoded or compressed bodies are not read."""
+
+    code = "wrong-media-type"
+    status = 415

@@ -1,0 +1,88 @@
+"""What arrives at the door and what it asks for: Event, Decision, Job. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A verified delivery. `kind`: push | ping | other; `urls`: every spelling of the repository the payload names.
+
+    `ref` is a full ref name (`refs/heads/main`), `after` the pushed id (empty: unknown; the branch was deleted if `deleted`).
+    Everything here is a hint: the git host decides what is deployed, the configuration decides from where.
+    """
+
+    provider: str
+    kind: str
+    delivery: str
+    urls: tuple[str, ...] = ()
+    ref: str = ""
+    after: str = ""
+    deleted: bool = False
+    actor: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Why one target runs, or doesn't, for one event. `reason` is a sentence for the answer's body."""
+
+    target: str
+    matched: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A delivery that matched, as the state keeps it. `received`: RFC 3339."""
+
+    id: str
+    provider: str
+    ref: str
+    hint: str
+    actor: str
+    received: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to run a target.
+
+    `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
+    `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
+    """
+
+    target: str
+    trigger: str
+    hint: str = ""
+    commit: str = ""
+    force: bool = False
+    dry_run: bool = False
+    prune: bool = True
+    approve: str = ""
+    unpin: bool = False
+    actor: str = ""
+    deliveries: tuple[Delivery, ...] = field(default=())
+
+    @property
+    def drift(self) -> bool:
+        """A drift run always LISTs, so it sees what changed behind git's back."""
+        return self.trigger == "drift"
+
+    def merged(self, newer: Job) -> Job:
+        """Coalesce with a newer request for the same target: nothing asked is lost, the newest hint wins."""
+        trigger = "drift" if "drift" in (self.trigger, newer.trigger) else newer.trigger
+        return Job(
+            target=newer.target,
+            trigger=trigger,
+            hint=newer.hint or self.hint,
+            commit=newer.commit or self.commit,
+            force=newer.force or self.force,
+            dry_run=newer.dry_run and self.dry_run,
+            prune=newer.prune and self.prune,
+            approve=newer.approve or self.approve,
+            unpin=newer.unpin or self.unpin,
+            actor=newer.actor or self.actor,
+            deliveries=(*self.deliveries, *newer.deliveries)[-20:],
+        )

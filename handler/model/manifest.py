@@ -1,0 +1,41 @@
+"""A declared object: what a renderer hands to the plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from handler.model.names import Identity, identity_of
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One document of git. `raw` is canonical JSON (kept as bytes: thousands stay small), `place` its file:line."""
+
+    identity: Identity
+    api_version: str
+    raw: bytes
+    place: str
+
+    @classmethod
+    def of(cls, body: dict[str, Any], place: str = "") -> Manifest:
+        """Make one from a parsed document."""
+        return cls(identity_of(body), str(body.get("apiVersion") or ""), canonical(body), place)
+
+    def body(self) -> dict[str, Any]:
+        """Return a fresh copy of the document, safe to change."""
+        return cast(dict[str, Any], json.loads(self.raw))
+
+
+def canonical(value: object) -> bytes:
+    """Return the one JSON spelling of a value: sorted keys, no spaces, UTF-8."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest_of(manifests: Iterable[Manifest]) -> str:
+    """Return the sha256 of a rendered set, whatever the order of its files (Kubernixos' checksum)."""
+    ordered = sorted(manifest.raw for manifest in manifests)
+    return hashlib.sha256(b"[" + b",".join(ordered) + b"]").hexdigest()

@@ -1,0 +1,74 @@
+"""How objects are named: one identity, one way to write it. `Deployment/shop/api` in every log, error and page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+PART_OF = "applyset.kubernetes.io/part-of"
+"""Label on a member; its value is the ApplySet id (KEP-3659, as kubectl's code spells it)."""
+IDENTITY = "anneal.dev/identity"
+"""Annotation on a member naming exactly that object: a copied label can't fake it."""
+FIELD_MANAGER = "anneal"
+"""Our field manager, constant for life: changing it would orphan every field we own."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupKind:
+    """A kind and its API group; the core group is empty."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        """`Deployment.apps`, `ConfigMap`: KEP-3659's spelling."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @classmethod
+    def parse(cls, text: str) -> GroupKind:
+        """Read `Deployment.apps` or `ConfigMap`."""
+        kind, _, group = text.partition(".")
+        return cls(group, kind)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """What an object is, whatever version it is written in. `namespace` is empty for cluster-scoped ones."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`Deployment/shop/api`, `Namespace/shop`."""
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Its kind."""
+        return GroupKind(self.group, self.kind)
+
+    def mark(self, target: str) -> str:
+        """The value of the identity annotation: `<target>:<group>/<kind>:<ns>/<name>`."""
+        return f"{target}:{self.group}/{self.kind}:{self.namespace}/{self.name}"
+
+
+def identity_of(body: dict[str, Any]) -> Identity:
+    """Read an object's identity from its body; missing parts are empty."""
+    metadata = body.get("metadata") or {}
+    group = group_of(str(body.get("apiVersion") or ""))
+    return Identity(group, str(body.get("kind") or ""), str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+
+
+def group_of(api_version: str) -> str:
+    """`apps/v1` -> `apps`, `v1` -> the empty core group."""
+    return api_version.rpartition("/")[0]
+
+
+def applyset_id(name: str, namespace: str, kind: str = "ConfigMap", group: str = "") -> str:
+    """Return the ApplySet id of a parent (KEP-3659): base64url(sha256(name.namespace.kind.group)) between prefix and suffix."""
+    digest = hashlib.sha256(f"{name}.{namespace}.{kind}.{group}".encode()).digest()
+    return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"

@@ -1,0 +1,125 @@
+"""The Plan: a value that can be printed, hashed, compared and approved."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from handler.model.manifest import Manifest, canonical
+from handler.model.names import Identity
+
+
+class Action(StrEnum):
+    """What a run does to one object."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    RECREATE = "recreate"
+    UNCHANGED = "unchanged"
+    PRUNE = "prune"
+    SKIP = "skip"
+
+
+DONE = {
+    Action.CREATE: "created",
+    Action.UPDATE: "configured",
+    Action.RECREATE: "recreated",
+    Action.UNCHANGED: "unchanged",
+    Action.PRUNE: "pruned",
+    Action.SKIP: "skipped",
+}
+"""The past participle of each action, as kubectl and Flux print it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field that differs. `declared`/`live` are already masked text; `manager`: who owns it live."""
+
+    path: str
+    declared: str
+    live: str
+    manager: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object's part of a plan.
+
+    `uid` and `resource_version` are the live ones: the preconditions of the write (empty for a create).
+    `managed_fields`: when adopting, the merged entries to write first (canonical JSON), else empty.
+    `reason` says why: for a skip or a prune it names what was seen.
+    """
+
+    action: Action
+    identity: Identity
+    uid: str = ""
+    resource_version: str = ""
+    reason: str = ""
+    fields: tuple[FieldChange, ...] = ()
+    manifest: Manifest | None = None
+    managed_fields: bytes = b""
+    deferred: bool = False
+    adopted: bool = False
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether the cluster is touched."""
+        return self.action in (Action.CREATE, Action.UPDATE, Action.RECREATE, Action.PRUNE)
+
+    @property
+    def removes(self) -> bool:
+        """Whether a live object goes away: what the guards count."""
+        return self.action in (Action.RECREATE, Action.PRUNE)
+
+    def key(self) -> tuple[str, str, str]:
+        """What an approval names: action, identity, uid."""
+        group = f"{self.identity.group}/" if self.identity.group else ""
+        return (str(self.action), f"{group}{self.identity}", self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A plan that waits for a person. `reasons` carry the numbers; `changes` are the guarded keys."""
+
+    id: str
+    reasons: tuple[str, ...]
+    changes: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything one run would do. `stages` are applied in order, `prunes` afterwards in theirs."""
+
+    target: str
+    commit: str
+    stages: tuple[tuple[Change, ...], ...]
+    prunes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+    hold: Hold | None = None
+    live_members: int = 0
+    outside: tuple[Identity, ...] = field(default=())
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every change, applies first."""
+        return tuple(change for stage in self.stages for change in stage) + self.prunes
+
+    @property
+    def writes(self) -> tuple[Change, ...]:
+        """The changes that touch the cluster."""
+        return tuple(change for change in self.changes if change.writes)
+
+    def counts(self) -> dict[str, int]:
+        """How many objects each action meets, by its past participle; zeros left out."""
+        found: dict[str, int] = {}
+        for change in self.changes:
+            word = DONE[change.action]
+            found[word] = found.get(word, 0) + 1
+        return found
+
+    def digest(self) -> str:
+        """Return the sha256 of what would be written: the same plan has the same digest."""
+        rows = [[*change.key(), change.manifest.raw.decode() if change.manifest else ""] for change in self.writes]
+        return hashlib.sha256(canonical(sorted(rows))).hexdigest()

@@ -1,0 +1,43 @@
+"""How a run ended: what CLI, queue, history and feedback all report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from handler.model.errors import Problem
+from handler.model.plan import Plan
+
+
+class Outcome(StrEnum):
+    """The end of a run."""
+
+    APPLIED = "applied"
+    UNCHANGED = "unchanged"
+    HELD = "held"
+    PRUNING = "pruning"
+    FAILED = "failed"
+    BUSY = "busy"
+    SUPERSEDED = "superseded"
+    SUSPENDED = "suspended"
+    DRIFTED = "drifted"
+    PLANNED = "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | nobody)."""
+
+    target: str
+    outcome: Outcome
+    commit: str = ""
+    trigger: str = ""
+    message: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    who: str = ""
+    code: str = ""
+    duration: float = 0.0
+    run: str = ""
+    plan: Plan | None = None
+    next_try: float = 0.0
