@@ -1,0 +1,54 @@
+"""The one masking function of field values: whatever shows an object's fields asks here first.
+
+Secrets show nothing but that a value is there or differs; elsewhere a field whose name says that it holds a secret, and
+`kubectl`'s last-applied annotation, which repeats the whole object, are masked too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from handler.model.names import GroupKind
+
+MASKED = "***"
+_SHOWN = 200
+"""Characters of a value that are shown; more says nothing a person reads."""
+_TELLING = re.compile(r"(password|passwd|token|secret|api[-_]?key|private[-_]?key|credentials?)\W*$", re.IGNORECASE)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SECRET_OPEN = ("metadata.labels", "metadata.name", "metadata.namespace", "type", "immutable")
+"""The fields of a Secret that may be read; its annotations often repeat its data."""
+
+
+def shown(kind: GroupKind, path: str, value: Any) -> str:
+    """Return a field's value as text that may be read by anyone. `path`: `spec.containers[name=web].image`."""
+    if value is None:
+        return ""
+    if is_sensitive(kind, path):
+        return MASKED
+    text = value if isinstance(value, str) else json.dumps(_cleaned(kind, path, value), ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def is_sensitive(kind: GroupKind, path: str) -> bool:
+    """Whether the field at a path may never be shown."""
+    if kind == GroupKind("", "Secret"):
+        return not any(path == allowed or path.startswith(f"{allowed}.") for allowed in _SECRET_OPEN)
+    return path.endswith(_LAST_APPLIED) or bool(_TELLING.search(path.removesuffix(".value")))
+
+
+def _cleaned(kind: GroupKind, path: str, value: Any) -> Any:
+    """Mask what is sensitive below a value that is shown whole."""
+    if isinstance(value, dict):
+        return {key: _member(kind, f"{path}.{key}", item, value) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(kind, path, item) for item in value]
+    return value
+
+
+def _member(kind: GroupKind, path: str, item: Any, parent: dict[str, Any]) -> Any:
+    """Mask one key; an environment variable's value is judged by its name."""
+    named = path.endswith(".value") and isinstance(parent.get("name"), str) and bool(_TELLING.search(parent["name"]))
+    scalar = not isinstance(item, dict | list)
+    return MASKED if scalar and (named or is_sensitive(kind, path)) else _cleaned(kind, path, item)

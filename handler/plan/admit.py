@@ -1,0 +1,171 @@
+"""What git declares -> Desired objects, or every reason why not, before anything is asked of the live cluster.
+
+Here the namespace is defaulted, the whitelist and the cluster-scoped kinds are enforced, and our marks are put on.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from handler.config.settings import Target
+from handler.model.errors import PlanRefused, Problem
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, identity_of
+from handler.model.resource import Resource
+
+CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+NAMESPACE = GroupKind("", "Namespace")
+_KEPT = frozenset({("", "ConfigMap"), ("coordination.k8s.io", "Lease")})
+_STATE_PREFIX = "anneal-"
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """A declared object, admitted: its final manifest (our marks on it) and how the server serves its kind.
+
+    `needs`: what this run creates first, its CRD or Namespace, so that its dry-run may have to wait for its stage.
+    """
+
+    manifest: Manifest
+    resource: Resource
+    needs: tuple[Identity, ...] = ()
+
+    @property
+    def identity(self) -> Identity:
+        """Its identity."""
+        return self.manifest.identity
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What admission needs to know: the target, its ApplySet id, where states live, what the server serves."""
+
+    target: Target
+    applyset: str
+    state_namespace: str
+    find: Callable[[str, str], Resource | None]
+    kinds: Sequence[Resource] = ()
+
+    def admit(self, manifests: Iterable[Manifest]) -> tuple[Desired, ...]:
+        """Admit a rendered set.
+
+        Raises:
+            PlanRefused: with every problem of every document.
+
+        """
+        documents = [(manifest, manifest.body()) for manifest in manifests]
+        declared = dict(kind for _, body in documents for kind in declared_kinds(body))
+        found: dict[Identity, Desired] = {}
+        problems: list[Problem] = []
+        for manifest, body in documents:
+            resource = declared.get((manifest.api_version, manifest.identity.kind)) or self.find(
+                manifest.api_version, manifest.identity.kind
+            )
+            if resource is None:
+                problems.append(self._unknown_kind(manifest))
+                continue
+            named = self._placed(manifest, body, resource)
+            problems += self._refusals(named, resource)
+            if named.identity in found:
+                problems.append(_twice(named, found[named.identity].manifest))
+            found[named.identity] = Desired(named, resource)
+        if problems:
+            raise PlanRefused(*problems)
+        return tuple(replace(item, needs=_needs(item, found)) for item in found.values())
+
+    def _placed(self, manifest: Manifest, body: dict[str, Any], resource: Resource) -> Manifest:
+        """Default the namespace and put our marks on."""
+        metadata = body["metadata"]
+        if not resource.namespaced:
+            metadata.pop("namespace", None)
+        elif not metadata.get("namespace") and self.target.namespace:
+            metadata["namespace"] = self.target.namespace
+        identity = identity_of(body)
+        metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: self.applyset}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(self.target.name)}
+        return Manifest.of(body, manifest.place)
+
+    def _refusals(self, manifest: Manifest, resource: Resource) -> list[Problem]:
+        """Return every reason why this target may not declare an object."""
+        identity = manifest.identity
+        if resource.namespaced:
+            return self._namespaced_refusals(manifest)
+        problems = []
+        if not _listed(resource.group_kind, self.target.cluster_scoped):
+            fix = f"add to target {self.target.name}: clusterScoped: [{_with(self.target.cluster_scoped, str(resource.group_kind))}]"
+            problems.append(Problem(str(identity), f"{resource.group_kind} is cluster-scoped and not allowed here", manifest.place, fix))
+        if resource.group_kind == NAMESPACE and not allows(self.target, identity.name):
+            problems.append(self._outside(manifest, identity.name))
+        return problems
+
+    def _namespaced_refusals(self, manifest: Manifest) -> list[Problem]:
+        """Judge a namespaced object."""
+        identity, place = manifest.identity, manifest.place
+        if not identity.namespace:
+            fix = f"write metadata.namespace, or set namespace: {_example(self.target)} on target {self.target.name}"
+            return [Problem(str(identity), "names no namespace, and the target has no default", place, fix)]
+        if not allows(self.target, identity.namespace):
+            return [self._outside(manifest, identity.namespace)]
+        kept = (identity.group, identity.kind) in _KEPT and identity.namespace == self.state_namespace
+        if kept and identity.name.startswith(_STATE_PREFIX):
+            return [Problem(str(identity), "is where Anneal keeps its own state", place, "give it another name or namespace")]
+        return []
+
+    def _outside(self, manifest: Manifest, namespace: str) -> Problem:
+        """Refuse a namespace, with the very line that would allow it."""
+        fix = f"add to target {self.target.name}: namespaces: [{_with(self.target.namespaces, namespace)}]"
+        return Problem(str(manifest.identity), f"namespace {namespace} is not in the target's whitelist", manifest.place, fix)
+
+    def _unknown_kind(self, manifest: Manifest) -> Problem:
+        """Refuse a kind nobody serves, with the nearest one that is."""
+        wanted = f"{manifest.api_version} {manifest.identity.kind}"
+        near = difflib.get_close_matches(wanted, [f"{kind.api_version} {kind.kind}" for kind in self.kinds], n=1)
+        fix = f"did you mean {near[0]}?" if near else "declare its CustomResourceDefinition in the same path, or install it first"
+        return Problem(str(manifest.identity), f"the API server doesn't serve {wanted}", manifest.place, fix)
+
+
+def allows(target: Target, namespace: str) -> bool:
+    """Whether a namespace is in a target's whitelist."""
+    return namespace in target.namespaces or "*" in target.namespaces
+
+
+def _listed(kind: GroupKind, names: Sequence[str]) -> bool:
+    """Whether a list names a kind, as `Kind.group` or by the bare kind."""
+    return str(kind) in names or kind.kind in names
+
+
+def declared_kinds(body: dict[str, Any]) -> Iterable[tuple[tuple[str, str], Resource]]:
+    """Yield ((apiVersion, kind), Resource) of every version that a CustomResourceDefinition serves."""
+    if identity_of(body).group_kind != CRD:
+        return
+    spec = body.get("spec") or {}
+    names, group = spec.get("names") or {}, str(spec.get("group") or "")
+    for version in spec.get("versions") or []:
+        namespaced = spec.get("scope") == "Namespaced"
+        resource = Resource(group, str(version.get("name")), str(names.get("kind")), str(names.get("plural")), namespaced)
+        if version.get("served", True):
+            yield (resource.api_version, resource.kind), resource
+
+
+def _needs(item: Desired, declared: dict[Identity, Desired]) -> tuple[Identity, ...]:
+    """Return the declared CRD and Namespace an object can't exist without."""
+    resource = item.resource
+    crd = Identity(CRD.group, CRD.kind, "", f"{resource.plural}.{resource.group}")
+    namespace = Identity("", NAMESPACE.kind, "", item.identity.namespace)
+    return tuple(need for need in (crd, namespace) if need in declared)
+
+
+def _twice(second: Manifest, first: Manifest) -> Problem:
+    """Refuse two documents for one object."""
+    return Problem(str(second.identity), f"is declared twice, also at {first.place}", second.place, "keep one of them")
+
+
+def _with(names: Sequence[str], name: str) -> str:
+    return ", ".join([*names, name])
+
+
+def _example(target: Target) -> str:
+    return next((name for name in target.namespaces if name != "*"), "default")

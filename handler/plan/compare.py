@@ -1,0 +1,78 @@
+"""Live objects, as their pages arrive, against the desired set. Nothing live is kept but what a decision still needs.
+
+Same: noted and dropped. Undecided: kept for the server's dry-run. Ours but not declared: a prune candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.model.names import Identity, identity_of
+from handler.plan.admit import Desired
+from handler.plan.adopt import is_member
+from handler.plan.ignore import Ignoring
+from handler.plan.owned import is_same
+
+Seen = tuple[str, str]
+"""(uid, resourceVersion)."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled."""
+
+    target: str
+    applyset: str
+    desired: dict[Identity, Desired]
+    ignoring: Ignoring
+    known_same: frozenset[tuple[str, str, bytes]] = frozenset()
+    same: dict[Identity, Seen] = field(default_factory=dict)
+    undecided: dict[Identity, dict[str, Any]] = field(default_factory=dict)
+    unowned: dict[Identity, dict[str, Any]] = field(default_factory=dict)
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+    copies: list[dict[str, Any]] = field(default_factory=list)
+    members: int = 0
+
+    def see(self, objects: Iterable[dict[str, Any]]) -> None:
+        """Sort objects that carry our label."""
+        for live in objects:
+            self._see(live)
+
+    def probe(self, objects: Iterable[dict[str, Any]]) -> None:
+        """Note declared objects that exist without being ours."""
+        self.unowned.update((identity_of(live), live) for live in objects)
+
+    def _see(self, live: dict[str, Any]) -> None:
+        identity = identity_of(live)
+        ours = is_member(live, identity, self.target, self.applyset)
+        self.members += ours
+        item = self.desired.get(identity)
+        if item is None:
+            (self.candidates if ours else self.copies).append(_slim(live))
+        elif not ours:
+            self.unowned[identity] = live
+        else:
+            self._compare(item, live)
+
+    def _compare(self, item: Desired, live: dict[str, Any]) -> None:
+        """Decide by the fields we own; what the server called the same before is the same again."""
+        metadata = live["metadata"]
+        seen = (str(metadata["uid"]), str(metadata["resourceVersion"]))
+        verdict = (*seen, item.manifest.raw) in self.known_same
+        if verdict or is_same(self.ignoring.effective(item.identity, item.manifest.body(), live), live):
+            self.same[item.identity] = seen
+        else:
+            self.undecided[item.identity] = live
+
+    def absent(self) -> tuple[Desired, ...]:
+        """Return the declared objects not seen so far."""
+        seen = self.same.keys() | self.undecided.keys() | self.unowned.keys()
+        return tuple(item for identity, item in self.desired.items() if identity not in seen)
+
+
+def _slim(live: dict[str, Any]) -> dict[str, Any]:
+    """Keep what the prune checks read: metadata without managedFields, and the kind."""
+    metadata = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}

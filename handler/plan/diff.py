@@ -1,0 +1,102 @@
+"""Two bodies -> the fields that differ, for people: masked, with the manager that owns each live.
+
+List elements are named by what identifies them (`containers[name=web]`), so that an insertion is one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from handler.model.masking import shown
+from handler.model.names import FIELD_MANAGER, GroupKind
+from handler.model.plan import FieldChange
+from handler.plan.owned import owners
+
+_NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
+_IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))
+Step = str | int | tuple[tuple[str, Any], ...]
+Path = tuple[Step, ...]
+
+
+def meaningful(body: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without what the server keeps for itself: status and bookkeeping metadata."""
+    kept = {key: value for key, value in body.items() if key not in ("status", "apiVersion", "kind")}
+    metadata = body.get("metadata") or {}
+    kept["metadata"] = {key: value for key, value in metadata.items() if key not in _NOISE}
+    return kept
+
+
+def differs(live: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether writing `wanted` (a dry-run's answer) would change `live`."""
+    return meaningful(live) != meaningful(wanted)
+
+
+def field_changes(kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any], limit: int = 50) -> tuple[FieldChange, ...]:
+    """Return the fields that differ, at most `limit`, each with its live owner."""
+    found: list[FieldChange] = []
+    for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
+        if len(found) == limit:
+            break
+        text = text_of(path)
+        was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
+        found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
+    return tuple(found)
+
+
+def _owner(live: dict[str, Any], path: Path) -> str:
+    """Name who owns a field live, other than us if anybody else does."""
+    managers = sorted({manager for manager, _ in owners(live, path)}, key=lambda name: name == FIELD_MANAGER)
+    return managers[0] if managers else ""
+
+
+def text_of(path: Path) -> str:
+    """Write a path: `spec.containers[name=web].image`."""
+    text = ""
+    for step in path:
+        if isinstance(step, str):
+            text += f".{step}" if text else step
+        elif isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += "[" + ",".join(f"{key}={value}" for key, value in step) + "]"
+    return text
+
+
+def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any, Any]]:
+    """Yield every deepest path whose values differ."""
+    if was == becomes:
+        return
+    if isinstance(was, dict) and isinstance(becomes, dict):
+        for key in sorted(was.keys() | becomes.keys()):
+            yield from _differences((*path, key), was.get(key), becomes.get(key))
+    elif isinstance(was, list) and isinstance(becomes, list):
+        yield from _list_differences(path, was, becomes)
+    else:
+        yield path, was, becomes
+
+
+def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterator[tuple[Path, Any, Any]]:
+    """Compare lists by what identifies their elements, else by position."""
+    before, after = _keyed(was, becomes), _keyed(becomes, was)
+    if before.keys() == after.keys() and all(before[key] == after[key] for key in before):
+        yield path, was, becomes  # only the order differs
+        return
+    for step in dict.fromkeys([*before, *after]):
+        yield from _differences((*path, step), before.get(step), after.get(step))
+
+
+def _keyed(items: list[Any], others: list[Any]) -> dict[Step, Any]:
+    """Return elements by an identifying step; positions when nothing identifies all of both lists."""
+    for keys in _IDENTIFYING:
+        steps = [_step(item, keys) for item in items]
+        if all(steps) and all(_step(item, keys) for item in others) and len(set(steps)) == len(steps):
+            return {step: item for step, item in zip(steps, items, strict=True) if step}
+    return dict(enumerate(items))
+
+
+def _step(item: Any, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """Name an element by the keys it has, empty if it lacks the first."""
+    if not isinstance(item, dict) or not isinstance(item.get(keys[0]), str | int):
+        return ()
+    return tuple((key, item[key]) for key in keys if isinstance(item.get(key), str | int))

@@ -1,0 +1,62 @@
+"""Whether the whole plan may run. Refusals end the run; holds wait for a person's approval of exactly these changes.
+
+A later plan with the same reads and settings whose guarded changes are a subset passes, so that a run killed in the
+middle of an approved deletion goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from handler.config.settings import Prune
+from handler.model.errors import PlanRefused
+from handler.model.manifest import canonical
+from handler.model.plan import Action, Change, Hold
+
+Key = tuple[str, str, str]
+
+
+def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
+    """Refuse a render without objects, unless the target allows it or there never was one.
+
+    Raises:
+        PlanRefused: nothing is declared.
+
+    """
+    if desired == 0 and not prune.allow_empty:
+        seen = f"the render declares no object ({members} live members would go)"
+        raise PlanRefused.of(f"target {target}", seen, fix="set prune: {allowEmpty: true} if that is meant, or correct path and include")
+
+
+def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str) -> Hold | None:
+    """Return why the plan must wait for approval, or None.
+
+    Held are a deletion above both thresholds, and one after which no live member is left.
+    """
+    removals = [change for change in changes if change.removes]
+    reasons = []
+    limit = prune.hold_above
+    if len(removals) > limit.count and len(removals) > limit.fraction * members:
+        share = 100 * len(removals) / members if members else 100
+        reasons.append(
+            f"{len(removals)} of {members} live objects would be deleted ({share:.0f} %), above holdAbove {limit.count} and {limit.fraction:.0%}"
+        )
+    prunes = [change for change in removals if change.action is Action.PRUNE]
+    stays = [change for change in changes if change.action not in (Action.PRUNE, Action.SKIP)]
+    if prunes and not stays and len(prunes) == members:
+        reasons.append(f"all {members} live objects would be deleted and none is declared")
+    if not reasons:
+        return None
+    keys = tuple(sorted(change.key() for change in removals))
+    return Hold(hold_id(keys, reads, settings), tuple(reasons), keys)
+
+
+def hold_id(keys: Sequence[Key], reads: str, settings: str) -> str:
+    """Return the short name a person approves by: it changes with the changes and with what they come from."""
+    return hashlib.sha256(canonical([sorted(keys), reads, settings])).hexdigest()[:12]
+
+
+def approved(hold: Hold, keys: Sequence[Key], same_inputs: bool) -> bool:
+    """Whether an approval of `keys`, given for the same reads and settings, covers everything that is held."""
+    return same_inputs and set(hold.changes) <= set(keys)
