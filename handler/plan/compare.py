@@ -5,10 +5,12 @@ Same: noted and dropped. Undecided: kept for the server's dry-run. Ours but not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.model.manifest import Manifest
 from handler.model.names import Identity, identity_of
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
@@ -19,6 +21,11 @@ Seen = tuple[str, str]
 """(uid, resourceVersion)."""
 
 
+def fingerprint(item: Desired) -> bytes:
+    """Return what a cached verdict remembers of a desired object."""
+    return hashlib.blake2b(item.manifest.raw, digest_size=16).digest()
+
+
 @dataclass(slots=True)
 class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled."""
@@ -27,7 +34,7 @@ class Comparison:
     applyset: str
     desired: dict[Identity, Desired]
     ignoring: Ignoring
-    known_same: frozenset[tuple[str, str, bytes]] = frozenset()
+    known_same: Mapping[Seen, bytes] = field(default_factory=dict)
     same: dict[Identity, Seen] = field(default_factory=dict)
     undecided: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     unowned: dict[Identity, dict[str, Any]] = field(default_factory=dict)
@@ -60,11 +67,16 @@ class Comparison:
         """Decide by the fields we own; what the server called the same before is the same again."""
         metadata = live["metadata"]
         seen = (str(metadata["uid"]), str(metadata["resourceVersion"]))
-        verdict = (*seen, item.manifest.raw) in self.known_same
-        if verdict or is_same(self.ignoring.effective(item.identity, item.manifest.body(), live), live):
+        verdict = self.known_same.get(seen)
+        if (verdict and verdict == fingerprint(item)) or is_same(self.ignoring.effective(item.identity, item.manifest.body(), live), live):
             self.same[item.identity] = seen
         else:
             self.undecided[item.identity] = live
+
+    def effective(self, item: Desired, live: dict[str, Any]) -> Desired:
+        """Return what is applied onto a live object: the declared one without what others may own."""
+        body = self.ignoring.effective(item.identity, item.manifest.body(), live)
+        return replace(item, manifest=Manifest.of(body, item.manifest.place))
 
     def absent(self) -> tuple[Desired, ...]:
         """Return the declared objects not seen so far."""

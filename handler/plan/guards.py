@@ -39,9 +39,8 @@ def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, 
     limit = prune.hold_above
     if len(removals) > limit.count and len(removals) > limit.fraction * members:
         share = 100 * len(removals) / members if members else 100
-        reasons.append(
-            f"{len(removals)} of {members} live objects would be deleted ({share:.0f} %), above holdAbove {limit.count} and {limit.fraction:.0%}"
-        )
+        seen = f"{len(removals)} of {members} live objects would be deleted ({share:.0f} %)"
+        reasons.append(f"{seen}, above holdAbove {limit.count} and {limit.fraction:.0%}")
     prunes = [change for change in removals if change.action is Action.PRUNE]
     stays = [change for change in changes if change.action not in (Action.PRUNE, Action.SKIP)]
     if prunes and not stays and len(prunes) == members:

@@ -19,9 +19,35 @@ SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 RANK = {
     kind: rank
     for rank, kind in enumerate(
-        "CustomResourceDefinition Namespace ClusterRole RuntimeClass PriorityClass StorageClass VolumeSnapshotClass IngressClass "
-        "GatewayClass ClusterRoleBinding NetworkPolicy ResourceQuota LimitRange ServiceAccount Role RoleBinding ConfigMap Secret "
-        "PersistentVolume PersistentVolumeClaim Service Deployment StatefulSet DaemonSet CronJob Job PodDisruptionBudget".split(),
+        [
+            "CustomResourceDefinition",
+            "Namespace",
+            "ClusterRole",
+            "RuntimeClass",
+            "PriorityClass",
+            "StorageClass",
+            "VolumeSnapshotClass",
+            "IngressClass",
+            "GatewayClass",
+            "ClusterRoleBinding",
+            "NetworkPolicy",
+            "ResourceQuota",
+            "LimitRange",
+            "ServiceAccount",
+            "Role",
+            "RoleBinding",
+            "ConfigMap",
+            "Secret",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Service",
+            "Deployment",
+            "StatefulSet",
+            "DaemonSet",
+            "CronJob",
+            "Job",
+            "PodDisruptionBudget",
+        ],
         start=-100,
     )
 }

@@ -38,7 +38,7 @@ def managed_fields(live: dict[str, Any]) -> list[dict[str, Any]]:
 def is_same(desired: dict[str, Any], live: dict[str, Any]) -> bool:
     """Whether the fields we own live equal the desired ones in value and in extent."""
     entry = our_entry(live)
-    if entry is None or entry.get("apiVersion") != desired.get("apiVersion"):
+    if entry is None or not live.get("apiVersion") == entry.get("apiVersion") == desired.get("apiVersion"):
         return False
     declared = {key: value for key, value in desired.items() if key not in _UNOWNED_ROOT}
     declared["metadata"] = {key: value for key, value in desired["metadata"].items() if key not in _UNOWNED_METADATA}

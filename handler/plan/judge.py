@@ -1,0 +1,106 @@
+"""The server's dry-run of one object -> its Change. What the server calls equal to live is never written.
+
+Recreate is decided by the server's own words about an immutable field, never by a bare 409 or 422: a typo is a 422 too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handler.config.settings import Target
+from handler.model.errors import ApiRefused, Problem
+from handler.model.names import GroupKind
+from handler.model.plan import Action, Change
+from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan.adopt import foreign_owner, is_member, taken_over
+from handler.plan.diff import differs, field_changes
+
+RECREATE = "anneal.dev/recreate"
+"""Annotation `allow` on a manifest: it may be deleted and created again when an immutable field changes."""
+_IMMUTABLE = re.compile(r"\bimmutable\b|may not (be changed|change once set)|updates to .+ are forbidden", re.IGNORECASE | re.DOTALL)
+_JOB = GroupKind("batch", "Job")
+_NEVER_UNNAMED = {
+    CRD,
+    NAMESPACE,
+    GroupKind("", "PersistentVolume"),
+    GroupKind("", "PersistentVolumeClaim"),
+    GroupKind("apps", "StatefulSet"),
+}
+"""Recreating these loses data: the target must name the kind, an annotation is not enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges the undecided objects of one target."""
+
+    target: Target
+    applyset: str
+
+    def absent(self, item: Desired, *, deferred: bool = False) -> Change:
+        """Return the change of an object that isn't there."""
+        return Change(Action.CREATE, item.identity, manifest=item.manifest, deferred=deferred)
+
+    def present(self, item: Desired, live: dict[str, Any], wanted: dict[str, Any]) -> Change:
+        """Compare live with what the server says an apply would make of it."""
+        metadata = live["metadata"]
+        uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
+        adopted = not is_member(live, item.identity, self.target.name, self.applyset)
+        merged = taken_over(live) if adopted else b""
+        if not merged and not differs(live, wanted):
+            return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
+        changes = field_changes(item.identity.group_kind, live, wanted)
+        reason = "adopted" if adopted else ""
+        return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
+
+    def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
+        """Return why an existing object that isn't ours may not become ours, or None."""
+        owner = foreign_owner(live, item.identity, self.applyset)
+        if owner:
+            seen = f"belongs to {owner}"
+            return Problem(
+                str(item.identity), seen, item.manifest.place, f"take it out of there first, or out of target {self.target.name}"
+            )
+        if self.target.adopt == "never":
+            fix = f"set adopt: unowned on target {self.target.name}"
+            return Problem(str(item.identity), "exists already and isn't ours", item.manifest.place, fix)
+        return None
+
+    def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
+        """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
+        text = "; ".join(problem.message for problem in error.problems)
+        if live is None or not _IMMUTABLE.search(text):
+            return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
+        if not self._may_recreate(item, live):
+            return Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place, self._recreate_fix(item))
+        metadata = live["metadata"]
+        return Change(
+            Action.RECREATE,
+            item.identity,
+            str(metadata["uid"]),
+            str(metadata["resourceVersion"]),
+            "an immutable field changed",
+            manifest=item.manifest,
+        )
+
+    def _may_recreate(self, item: Desired, live: Mapping[str, Any]) -> bool:
+        """Finished Jobs always; others by annotation or option; what holds data only by the option, by name."""
+        kind = item.identity.group_kind
+        named = kind.kind in self.target.recreate.kinds or str(kind) in self.target.recreate.kinds
+        annotated = (item.manifest.body()["metadata"].get("annotations") or {}).get(RECREATE) == "allow"
+        return named or (annotated and kind not in _NEVER_UNNAMED) or (kind == _JOB and is_finished(live))
+
+    def _recreate_fix(self, item: Desired) -> str:
+        kind = item.identity.group_kind
+        option = f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
+        if kind == _JOB:
+            return f"wait until the Job has finished, or {option}"
+        return option if kind in _NEVER_UNNAMED else f'annotate it {RECREATE}: "allow", or {option}'
+
+
+def is_finished(job: Mapping[str, Any]) -> bool:
+    """Whether a Job is Complete or Failed."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return any(condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True" for condition in conditions)
