@@ -114,6 +114,12 @@ class ServerPinned(OperatorError):
     code = "server-pinned"
 
 
+class KubeconfigInvalid(OperatorError):
+    """The kubeconfig, its credentials or the trust in the API server can't be used."""
+
+    code = "kubeconfig-invalid"
+
+
 # --- author
 class SourceRefused(AuthorError):
     """The commit, its tree or a ref breaks a rule: a path, a mode, a symlink, a submodule, a limit."""

@@ -1,0 +1,48 @@
+"""What we may do, asked before it is tried: SelfSubjectAccessReview (`authorization.k8s.io/v1`). Used by `check` and `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.errors import rule_text
+from handler.cluster.parallel import together
+
+_PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One right. `resource` is the plural (`*` for all); an empty namespace means all of them, or cluster scope."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        """The line that grants it."""
+        return rule_text(self.verb, self.group, self.resource, self.namespace)
+
+
+def allowed(api: Api, rules: Sequence[Rule]) -> list[bool]:
+    """Tell for each rule whether the API's identity (the impersonated one, if any) has it."""
+
+    def ask(rule: Rule) -> Callable[[], bool]:
+        return lambda: _allowed(api, rule)
+
+    return together([ask(rule) for rule in rules])
+
+
+def _allowed(api: Api, rule: Rule) -> bool:
+    wanted = {"verb": rule.verb, "group": rule.group, "resource": rule.resource, "namespace": rule.namespace, "name": rule.name}
+    review: dict[str, Any] = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in wanted.items() if value}},
+    }
+    answer = api.post(_PATH, review, repeatable=True)
+    return bool((answer.get("status") or {}).get("allowed"))

@@ -1,0 +1,228 @@
+"""Raw JSON over one keep-alive pool, with one identity. Every request of the room passes here.
+
+What is tried again: 429, 500, 502, 503, 504 and broken connections, with the server's Retry-After or a jittered back-off, until a total
+deadline; 401 once, after the credentials were loaded anew. Only what may safely be done twice is sent twice:
+
+- GET, WATCH, dry runs, access reviews: always.
+- Server-side apply: the second does nothing, or, with a resourceVersion, meets 409 (`Moved`).
+- PUT with a resourceVersion, JSON patches that carry one: the second meets 409.
+- DELETE with a uid precondition: the second finds nothing, or meets 409.
+- Anything else (POST, a bare PUT or DELETE): after 429 or when the connection wasn't even made; otherwise the outcome is unknown and
+  `ClusterUnavailable` says so.
+
+There is no client-side throttle: the server's API priority and fairness is the judge.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import urllib3
+
+from handler.cluster.connect import Connection
+from handler.cluster.errors import RETRIED, never_sent, place_of, refused, unreachable
+from handler.model.errors import AnnealError, ClusterUnavailable
+
+JSON = "application/json"
+_TIMEOUT = urllib3.Timeout(connect=5.0, read=60.0)
+_LONGEST_PAUSE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as a value. `repeatable`: may be sent again when its outcome is unknown; `before` runs before each attempt."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None = None
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    subject: str = ""
+    repeatable: bool = True
+    before: Callable[[], None] | None = None
+
+    @property
+    def name(self) -> str:
+        """How messages call what is asked for."""
+        return self.subject or str(place_of(self.path))
+
+
+class Api:
+    """The API server, seen with one identity. Safe to share between threads.
+
+    Args:
+        connection: from `connect`.
+        impersonate: `namespace/name` of a ServiceAccount whose rights the requests have; empty: our own. Its groups
+            (`system:serviceaccounts`, `…:<namespace>`, `system:authenticated`) are added by the server when none is sent,
+            so that only `impersonate` on that ServiceAccount must be granted.
+        pool: connections kept alive.
+        deadline: seconds after which no further attempt of a request is made.
+    """
+
+    def __init__(self, connection: Connection, *, impersonate: str = "", pool: int = 16, deadline: float = 30.0) -> None:
+        self.connection = connection
+        self.impersonate = impersonate
+        self._size = pool
+        self._deadline = deadline
+        self._lock = threading.Lock()
+        self._requests = 0
+        self._date = ("", 0.0)
+        self._headers = {"User-Agent": "anneal"}
+        if impersonate:
+            self._headers["Impersonate-User"] = "system:serviceaccount:" + impersonate.replace("/", ":", 1)
+
+    @property
+    def requests(self) -> int:
+        """How many requests went out so far, repeated ones counted each time."""
+        return self._requests
+
+    def server_time(self) -> float:
+        """Return the API server's clock in seconds since the epoch: its last `Date` and the monotonic time since.
+
+        The header has whole seconds, so it is up to one second (and the way back) behind; it never runs ahead.
+        """
+        if not self._date[0]:
+            self.get("/version")
+        date, seen = self._date
+        return parsedate_to_datetime(date).timestamp() + time.monotonic() - seen
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = JSON, subject: str = "") -> dict[str, Any] | None:
+        """Read an object or a list; None when there is none (404)."""
+        return self.send(Request("GET", path, query, accept=accept, subject=subject))
+
+    def post(self, path: str, body: Any, query: Mapping[str, str] | None = None, *, repeatable: bool = False) -> dict[str, Any]:
+        """Create. `repeatable` only for reviews and dry runs, which leave nothing behind."""
+        return self.expect(Request("POST", path, query, encode(body), repeatable=repeatable))
+
+    def put(self, path: str, body: dict[str, Any], query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Replace. Raises Moved when the body's resourceVersion isn't the live one."""
+        safe = bool((body.get("metadata") or {}).get("resourceVersion"))
+        return self.expect(Request("PUT", path, query, encode(body), repeatable=safe))
+
+    def patch(self, path: str, body: Any, content_type: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Patch. Repeated after a broken connection only as server-side apply."""
+        return self.expect(Request("PATCH", path, query, encode(body), content_type, repeatable="apply-patch" in content_type))
+
+    def delete(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        """Delete with DeleteOptions; None when it is gone already (404)."""
+        safe = bool(((body or {}).get("preconditions") or {}).get("uid"))
+        return self.send(Request("DELETE", path, None, encode(body or {}), repeatable=safe))
+
+    def expect(self, request: Request) -> dict[str, Any]:
+        """Send and return the answer; a 404 is refused like any other 4xx."""
+        answer = self.send(request)
+        if answer is None:
+            text = "the server knows no such object, kind or namespace"
+            raise refused(404, {"kind": "Status", "reason": "NotFound", "message": text}, request.method, request.path, request.name)
+        return answer
+
+    def send(self, request: Request) -> dict[str, Any] | None:
+        """Send until it is answered, refused or the deadline passed; None for 404.
+
+        Raises:
+            AccessDenied, Moved, ApiRefused, NotReady: as the server says (`errors.refused`).
+            ClusterUnavailable: no useful answer in time; KubeconfigInvalid: the server isn't trusted.
+        """
+        response = self._answered(request, preload=True)
+        if response.status == 404:
+            return None
+        try:
+            answer = json.loads(response.data)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise ClusterUnavailable.of(request.name, f"{self.connection.host} answers {response.status}, but not with a JSON object")
+        return answer
+
+    def stream(self, request: Request) -> urllib3.BaseHTTPResponse:
+        """Open a WATCH and return its unread response; the caller closes it. The same errors as `send`, and ApiRefused for 404."""
+        response = self._answered(request, preload=False)
+        if response.status == 404:
+            response.close()
+            raise refused(404, None, request.method, request.path, request.name)
+        return response
+
+    def _answered(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse:
+        """Return the first answer below 400 or the first 404."""
+        end = time.monotonic() + self._deadline
+        renewed = False
+        for attempt in itertools.count():
+            if request.before:
+                request.before()
+            outcome = self._attempt(request, preload=preload)
+            if isinstance(outcome, urllib3.BaseHTTPResponse) and (outcome.status < 300 or outcome.status == 404):
+                return outcome
+            if isinstance(outcome, urllib3.BaseHTTPResponse) and outcome.status == 401 and not renewed:
+                renewed = True
+                self.connection.refresh()
+                continue
+            failure, again = self._failure(outcome, request)
+            pause = _pause(attempt, outcome)
+            if not again or time.monotonic() + pause > end:
+                raise failure
+            time.sleep(pause)
+        raise AssertionError  # pragma: no cover - count() never ends
+
+    def _attempt(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse | Exception:
+        """Send once; a failure of the way is returned, to be judged by the caller."""
+        headers = {**self._headers, "Accept": request.accept}
+        authorization = self.connection.authorization()
+        if authorization:
+            headers["Authorization"] = authorization
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        url = self.connection.host + quote(request.path, safe="/:") + ("?" + urlencode(request.query) if request.query else "")
+        with self._lock:
+            self._requests += 1
+        try:
+            response = self.connection.pool(self._size).request(
+                request.method, url, body=request.body, headers=headers, timeout=_TIMEOUT, retries=False, preload_content=preload
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            return error
+        self._date = (response.headers.get("Date") or self._date[0], time.monotonic())
+        return response
+
+    def _failure(self, outcome: urllib3.BaseHTTPResponse | Exception, request: Request) -> tuple[AnnealError, bool]:
+        """Return what went wrong and whether another attempt is allowed."""
+        if isinstance(outcome, Exception):
+            failure = unreachable(outcome, self.connection.host, request.method, request.name)
+            return failure, isinstance(failure, ClusterUnavailable) and (request.repeatable or never_sent(outcome))
+        body = _status_of(outcome)
+        failure = refused(outcome.status, body, request.method, request.path, request.name)
+        return failure, outcome.status == 429 or (outcome.status in RETRIED and request.repeatable)
+
+
+def encode(body: Any) -> bytes:
+    """Return a body as the JSON that goes over the wire."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
+    """Return the parsed body of a refusal, None when it can't be read; the connection is free again afterwards."""
+    try:
+        return json.loads(response.data)
+    except (ValueError, urllib3.exceptions.HTTPError, OSError):
+        return None
+    finally:
+        response.release_conn()
+
+
+def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:
+    """Return the seconds until the next attempt: Retry-After (up to a quarter more), else 0.1 s doubling, half of it random."""
+    spread = random.random()  # noqa: S311 - spreads callers, protects nothing
+    after = "" if isinstance(outcome, Exception) else outcome.headers.get("Retry-After", "")
+    if after.isdigit():
+        return float(after) * (1 + spread / 4)
+    longest = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(attempt, 10))
+    return longest * (0.5 + spread / 2)

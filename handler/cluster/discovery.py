@@ -1,0 +1,151 @@
+"""Which kinds the cluster serves, and how they are called in URLs.
+
+Aggregated discovery (KEP-3352) takes two requests; a server older than 1.26 answers the classic form, one request per group version.
+The result is kept until `refresh`, which a run calls after it applied CRDs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.parallel import parallel
+from handler.model.errors import AnnealError, ClusterUnavailable
+from handler.model.names import GroupKind
+from handler.model.resource import Resource
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What one look at a cluster found: every version's kinds, preferred versions first, and the groups that don't answer."""
+
+    resources: tuple[Resource, ...]
+    stale: frozenset[str]
+
+
+class Discovery:
+    """The kinds of one cluster. Loaded at the first question; safe to share between threads."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._lock = threading.Lock()
+        self._served: Served | None = None
+        self._exact: dict[tuple[str, str], Resource] = {}
+        self._preferred: dict[GroupKind, Resource] = {}
+
+    def find(self, api_version: str, kind: str) -> Resource | None:
+        """Return a kind in exactly this version (`apps/v1`, `Deployment`), or None."""
+        self._load()
+        return self._exact.get((api_version, kind))
+
+    def preferred(self, group_kind: GroupKind) -> Resource | None:
+        """Return a kind in the version its group prefers among those that serve it, or None."""
+        self._load()
+        return self._preferred.get(group_kind)
+
+    def listable(self) -> tuple[Resource, ...]:
+        """Return one Resource per kind that can be listed and deleted: where a member may hide."""
+        self._load()
+        return tuple(resource for resource in self._preferred.values() if {"list", "delete"} <= resource.verbs)
+
+    @property
+    def stale(self) -> frozenset[str]:
+        """Groups whose APIService is dead: what they hold can't be known now."""
+        return self._load().stale
+
+    def refresh(self) -> None:
+        """Ask the cluster again at the next question."""
+        with self._lock:
+            self._served = None
+
+    def _load(self) -> Served:
+        with self._lock:
+            if self._served is None:
+                served = _ask(self._api)
+                self._exact = _first((resource.api_version, resource.kind, resource) for resource in served.resources)
+                self._preferred = {}
+                for resource in served.resources:
+                    self._preferred.setdefault(resource.group_kind, resource)
+                self._served = served
+            return self._served
+
+
+def _first(rows: Iterable[tuple[str, str, Resource]]) -> dict[tuple[str, str], Resource]:
+    """Keep the first Resource of each version and kind."""
+    found: dict[tuple[str, str], Resource] = {}
+    for api_version, kind, resource in rows:
+        found.setdefault((api_version, kind), resource)
+    return found
+
+
+def _ask(api: Api) -> Served:
+    """Ask a cluster what it serves. Raises ClusterUnavailable when it doesn't say."""
+    answers = [_document(api, path) for path in ("/api", "/apis")]
+    if all(answer.get("kind") == "APIGroupDiscoveryList" for answer in answers):
+        return read_aggregated(answers)
+    return _ask_classic(api, answers)
+
+
+def _document(api: Api, path: str) -> dict[str, Any]:
+    answer = api.get(path, accept=_AGGREGATED, subject=f"discovery {path}")
+    if answer is None:
+        raise ClusterUnavailable.of(f"discovery {path}", "answered 404: this is no API server")
+    return answer
+
+
+def read_aggregated(documents: Iterable[dict[str, Any]]) -> Served:
+    """Read APIGroupDiscoveryLists. A version of a dead APIService has freshness Stale and possibly no `resources`."""
+    resources: list[Resource] = []
+    stale: set[str] = set()
+    for document in documents:
+        for item in document.get("items") or ():
+            group = str((item.get("metadata") or {}).get("name") or "")
+            for version in item.get("versions") or ():
+                if version.get("freshness") == "Stale":
+                    stale.add(group)
+                resources.extend(_aggregated_version(group, version))
+    return Served(tuple(resources), frozenset(stale))
+
+
+def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resource]:
+    for row in version.get("resources") or ():
+        kind = (row.get("responseKind") or {}).get("kind")
+        if kind:
+            verbs = frozenset(row.get("verbs") or ())
+            yield Resource(group, version["version"], kind, row["resource"], row.get("scope") == "Namespaced", verbs)
+
+
+def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> Served:
+    """Ask each group version on its own; one that doesn't answer makes its group stale."""
+    wanted = [("", str(version)) for version in answers[0].get("versions") or ()]
+    for group in answers[1].get("groups") or ():
+        preferred = (group.get("preferredVersion") or {}).get("version")
+        versions = [str(row["version"]) for row in group.get("versions") or ()]
+        wanted += [(group["name"], version) for version in sorted(versions, key=lambda version: version != preferred)]
+    answered = parallel([lambda pair=pair: api.get(_root(*pair)) for pair in wanted])  # type: ignore[misc] # mypy can't type a default
+    resources: list[Resource] = []
+    stale: set[str] = set()
+    for (group_name, version), answer in zip(wanted, answered, strict=True):
+        if isinstance(answer, ClusterUnavailable) or answer is None:
+            stale.add(group_name)
+        elif isinstance(answer, AnnealError):
+            raise answer
+        else:
+            resources.extend(_classic_version(group_name, version, answer))
+    return Served(tuple(resources), frozenset(stale))
+
+
+def _root(group: str, version: str) -> str:
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
+def _classic_version(group: str, version: str, answer: dict[str, Any]) -> Iterator[Resource]:
+    """Read one APIResourceList, leaving subresources out."""
+    for row in answer.get("resources") or ():
+        if "/" not in row["name"]:
+            yield Resource(group, version, row["kind"], row["name"], bool(row.get("namespaced")), frozenset(row.get("verbs") or ()))

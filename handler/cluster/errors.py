@@ -1,0 +1,168 @@
+"""What the API server or the way to it said, as one of our errors. Pure.
+
+Who must act decides the class: 401 and RBAC's 403 the operator (with the least rule that would allow it), 409 nobody (plan again),
+another 4xx the author, 429, 5xx and the network nobody (try again). An admission plugin's 403 (quota, PodSecurity) is the author's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3.exceptions
+
+from handler.model.errors import (
+    AccessDenied,
+    AnnealError,
+    ApiRefused,
+    ClusterUnavailable,
+    KubeconfigInvalid,
+    Moved,
+    NotReady,
+)
+
+RETRIED = frozenset({429, 500, 502, 503, 504})
+"""Statuses that may be different next time."""
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_RBAC = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
+_GRANT = "is attempting to grant RBAC permissions not currently held"
+_PHRASES = (
+    "field is immutable",
+    "illegal base64 data",
+    "Required value",
+    "Unsupported value",
+    "Invalid value",
+    "Too long",
+    "unknown field",
+    "duplicate field",
+    "Duplicate value",
+    "Forbidden",
+)
+"""Constant words of the API server that may be told about a Secret: none of them quotes a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a URL path names. `resource` is the plural, `name` empty for a collection."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`deployments.apps/shop/api`: used where the kind isn't known."""
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        return "/".join(part for part in (kind, self.namespace, self.name) if part)
+
+    @property
+    def secret(self) -> bool:
+        """Whether the server's words may quote secret values."""
+        return self.resource == "secrets" and not self.group
+
+
+def place_of(path: str) -> Place:
+    """Read a path such as `/apis/apps/v1/namespaces/shop/deployments/api`."""
+    parts = path.strip("/").split("/")
+    grouped = parts[0] == "apis"
+    group = parts[1] if grouped and len(parts) > 1 else ""
+    rest = parts[3:] if grouped else parts[2:]
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    resource, name = (*rest, "", "")[:2]
+    return Place(group, resource or path, namespace, name)
+
+
+def unreachable(error: Exception, host: str, method: str, subject: str) -> AnnealError:
+    """Translate a failure of the way to the API server: no answer, or half of one."""
+    text = _network_text(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        message = f"the certificate of {host} isn't trusted"
+        return KubeconfigInvalid.of(host, message, fix="put its authority into the kubeconfig's certificate-authority-data")
+    if isinstance(error, urllib3.exceptions.LocationValueError):
+        return KubeconfigInvalid.of(host, "isn't a URL", fix="correct the kubeconfig's server")
+    return ClusterUnavailable.of(subject, f"{method} got no answer from {host}: {text}")
+
+
+def never_sent(error: Exception) -> bool:
+    """Tell whether the request can't have reached the server: the connection wasn't made."""
+    return isinstance(error, (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ProxyError))
+
+
+def refused(status: int, body: Any, method: str, path: str, subject: str) -> AnnealError:
+    """Translate an answer of 300 or more.
+
+    `body` is the parsed Status (or anything else a proxy sent), `subject` how the object is named in messages.
+    """
+    place = place_of(path)
+    reason = str(body.get("reason") or "") if isinstance(body, dict) else ""
+    said = _said(body, place, status)
+    if status < 400:
+        return KubeconfigInvalid.of(subject, f"the server answers {status}, a redirect", fix="correct the kubeconfig's server")
+    if status == 401:
+        return AccessDenied.of(subject, f"401 for {method}: the credentials aren't accepted", fix="renew the kubeconfig's credentials")
+    if status == 403:
+        return _forbidden(body, place, method, subject, said)
+    if status in RETRIED:
+        return ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
+    if status == 409:
+        return Moved.of(subject, f"{method} answered 409: {said}")
+    error = ApiRefused.of(subject, said)
+    error.status, error.reason = status, reason
+    return error
+
+
+def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) -> AnnealError:
+    """Tell RBAC (the operator) from admission (the author) and a Namespace on its way out (nobody)."""
+    text = str(body.get("message") or "") if isinstance(body, dict) else ""
+    if any(cause.get("reason") == "NamespaceTerminating" for cause in _causes(body)):
+        return NotReady.of(subject, "its Namespace is being deleted")
+    if _GRANT in text:
+        fix = 'give the identity what it grants, or verb "escalate" on the role and "bind" on the binding'
+        return AccessDenied.of(subject, "403: " + text.split("\n", 1)[0], fix=fix)
+    found = _RBAC.search(text)
+    if found:
+        verb, resource, group, namespace = found.groups(default="")
+        return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, group, resource, namespace))
+    if isinstance(body, dict) and body.get("kind") == "Status" and "User " not in text:
+        error = ApiRefused.of(subject, said)
+        error.status, error.reason = 403, "Forbidden"
+        return error
+    verb = _VERBS.get(method, "get" if place.name else "list")
+    return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, place.group, place.resource, place.namespace))
+
+
+def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
+    """Return the least RBAC rule as one line of YAML."""
+    where = f"Role in {namespace}" if namespace else "ClusterRole"
+    return f'add to its {where}: {{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+
+
+def _said(body: Any, place: Place, status: int) -> str:
+    """Return the server's message, or for a Secret only field names and constant words."""
+    if not isinstance(body, dict) or body.get("kind") != "Status":
+        return f"{status}, and the body is no Status"
+    text = str(body.get("message") or body.get("reason") or status)
+    fields = [str(cause["field"]) for cause in _causes(body) if cause.get("field")]
+    if not place.secret:
+        return text
+    if _RBAC.search(text) and status == 403:
+        return text
+    words = [phrase for phrase in _PHRASES if phrase in text]
+    shown = [str(body.get("reason") or status), *words, *(f"field {field}" for field in dict.fromkeys(fields))]
+    return ", ".join(shown) + " (the server's text is left out: it may quote values)"
+
+
+def _causes(body: Any) -> list[dict[str, Any]]:
+    """Return `details.causes` of a Status."""
+    details = body.get("details") if isinstance(body, dict) else None
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes or () if isinstance(cause, dict)]
+
+
+def _network_text(error: Exception) -> str:
+    """Return an exception's words without object addresses, which would make each message unique."""
+    return re.sub(r"<[^<>]* at 0x[0-9a-f]+>:? ?|object at 0x[0-9a-f]+", "", str(error)) or type(error).__name__

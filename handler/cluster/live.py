@@ -1,0 +1,237 @@
+"""What lives: label-selected LISTs for the plan, metadata for overviews and recovery, single objects for adoption. Reads only.
+
+A LIST names no resourceVersion, so it is consistent (`resourceVersion=0` could answer from an old cache), and is paged. All or nothing:
+the first LIST that fails ends all others and is raised, because a plan made from half of what lives would prune the rest.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from handler.cluster.api import JSON, Api, Request
+from handler.cluster.parallel import together
+from handler.model.errors import ApiRefused, ClusterUnavailable
+from handler.model.names import Identity
+from handler.model.resource import Resource
+
+LIMIT = 500
+"""Objects a page, as client-go's pager asks."""
+PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+_WORKERS = 8
+_AFRESH = 3
+"""How often one LIST is started anew when its continue token expired."""
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One LIST: a kind in one scope. `partial`: only metadata; `selector`: label equalities `k=v,k=v`, empty for all."""
+
+    resource: Resource
+    namespace: str = ""
+    selector: str = ""
+    partial: bool = False
+    limit: int = LIMIT
+
+    def request(self, following: str = "") -> Request:
+        """The request of the first page, or of the one that a continue token names."""
+        query = {"limit": str(self.limit)}
+        if self.selector:
+            query["labelSelector"] = self.selector
+        if following:
+            query["continue"] = following
+        subject = "/".join(part for part in (str(self.resource.group_kind), self.namespace) if part)
+        return Request(
+            "GET", self.resource.path(self.namespace), query, accept=PARTIAL_LIST if self.partial else JSON, subject=f"list {subject}"
+        )
+
+
+def members(
+    api: Api,
+    resources: Sequence[Resource],
+    selector: str,
+    namespaces: tuple[str, ...] | None,
+    *,
+    partial: bool = False,
+    vanished: set[Resource] | None = None,
+    limit: int = LIMIT,
+) -> Iterator[Object]:
+    """Yield every live object with these labels, page by page, of several LISTs at once, in no order.
+
+    The caller must take all before it acts: an error may come after the first objects. When a LIST had to start anew, an object that
+    changed meanwhile comes twice, the later one newer.
+
+    Args:
+        api: with the target's identity.
+        resources: one Resource a kind.
+        selector: label equalities, `k=v,k=v`; checked again here, because an aggregated API may ignore them.
+        namespaces: where to look for namespaced kinds; None: everywhere with one LIST a kind.
+        partial: only metadata.
+        vanished: kinds that answered 404 are added to it; without it they raise.
+        limit: objects a page.
+
+    Raises:
+        AnnealError: of the first LIST that failed.
+    """
+    listings = [
+        Listing(resource, scope, selector, partial, limit)
+        for resource in resources
+        for scope in (namespaces if resource.namespaced and namespaces is not None else ("",))
+    ]
+    yield from _together(api, listings, vanished)
+
+
+def metadata(api: Api, resource: Resource, namespace: str = "", selector: str = "", *, limit: int = LIMIT) -> Iterator[Object]:
+    """Yield the metadata (PartialObjectMetadata, with the kind's own apiVersion and kind) of a kind's objects."""
+    for page in pages(api, Listing(resource, namespace, selector, partial=True, limit=limit)):
+        yield from page
+
+
+def probe(api: Api, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identity, Object]:
+    """Return the live objects among those asked for by (kind, namespace, name): what exists although it isn't labelled as ours.
+
+    More than three of one kind and namespace are looked up with a metadata LIST first, and only those that exist are read.
+    """
+    grouped: dict[tuple[Resource, str], list[str]] = defaultdict(list)
+    for resource, namespace, name in wanted:
+        grouped[resource, namespace].append(name)
+    scopes = list(grouped.items())
+    existing = together([_task(_existing, api, resource, namespace, names) for (resource, namespace), names in scopes], _WORKERS)
+    asked = [(resource, namespace, name) for ((resource, namespace), _), names in zip(scopes, existing, strict=True) for name in names]
+    found = together([_task(_read, api, resource, namespace, name) for resource, namespace, name in asked], _WORKERS)
+    return {
+        Identity(resource.group, resource.kind, namespace, name): item
+        for (resource, namespace, name), item in zip(asked, found, strict=True)
+        if item is not None
+    }
+
+
+def _task(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    return lambda: function(*arguments)
+
+
+def _existing(api: Api, resource: Resource, namespace: str, names: list[str]) -> list[str]:
+    """Return the names worth reading one by one. A kind that vanished has none."""
+    if len(names) <= 3:
+        return names
+    try:
+        there = {item["metadata"]["name"] for item in metadata(api, resource, namespace)}
+    except ApiRefused as error:
+        if error.status != 404:
+            raise
+        return []
+    return [name for name in names if name in there]
+
+
+def _read(api: Api, resource: Resource, namespace: str, name: str) -> Object | None:
+    subject = str(Identity(resource.group, resource.kind, namespace, name))
+    found = api.get(resource.path(namespace, name), subject=subject)
+    return found and named(found, resource)
+
+
+def pages(api: Api, listing: Listing) -> Iterator[list[Object]]:
+    """Yield one LIST's pages. A continue token that expired (410) starts it anew; what was yielded and didn't change isn't repeated.
+
+    Raises ApiRefused with status 404 when the kind isn't served.
+    """
+    seen: set[tuple[str, str]] = set()
+    following = ""
+    afresh = 0
+    while True:
+        try:
+            answer = api.expect(listing.request(following))
+        except ApiRefused as error:
+            if error.status != 410 or not following:
+                raise
+            afresh += 1
+            if afresh > _AFRESH:
+                raise ClusterUnavailable.of(listing.request().name, f"its continue token expired {afresh} times") from error
+            following = ""
+            continue
+        fresh = [item for item in answer.get("items") or () if _new(item, seen) and matches(item, listing.selector)]
+        yield [named(item, listing.resource) for item in fresh]
+        following = str((answer.get("metadata") or {}).get("continue") or "")
+        if not following:
+            return
+
+
+def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
+    """Tell whether this state of an object comes for the first time."""
+    key = (item["metadata"].get("uid", ""), item["metadata"].get("resourceVersion", ""))
+    if key in seen and all(key):
+        return False
+    seen.add(key)
+    return True
+
+
+def matches(item: Object, selector: str) -> bool:
+    """Tell whether an object carries all of `k=v,k=v`."""
+    labels = item["metadata"].get("labels") or {}
+    terms = (term.partition("=") for term in selector.split(",") if term)
+    return all(labels.get(key) == value for key, _, value in terms)
+
+
+def named(item: Object, resource: Resource) -> Object:
+    """Fill in apiVersion and kind, which items of a LIST lack and metadata-only ones carry wrongly."""
+    item["apiVersion"] = resource.api_version
+    item["kind"] = resource.kind
+    return item
+
+
+def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None) -> Iterator[Object]:
+    """Run LISTs on a few threads that wait for the reader: at most a few pages are in memory."""
+    lines: queue.Queue[list[Object] | BaseException | None] = queue.Queue(maxsize=_WORKERS)
+    closing = threading.Event()
+
+    def run(listing: Listing) -> None:
+        try:
+            for page in pages(api, listing):
+                if not _put(lines, page, closing):
+                    return
+            _put(lines, None, closing)
+        except ApiRefused as error:
+            gone = error.status == 404 and vanished is not None
+            if gone and vanished is not None:
+                vanished.add(listing.resource)
+            _put(lines, None if gone else error, closing)
+        except BaseException as error:  # noqa: BLE001 - it is raised again on the reader's thread
+            _put(lines, error, closing)
+
+    pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="list")
+    try:
+        for listing in listings:
+            pool.submit(run, listing)
+        yield from _drain(lines, len(listings))
+    finally:
+        closing.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _drain(lines: queue.Queue[list[Object] | BaseException | None], open_lists: int) -> Iterator[Object]:
+    """Yield what the LISTs found until each said None; raise the first error."""
+    while open_lists:
+        line = lines.get()
+        if isinstance(line, BaseException):
+            raise line
+        if line is None:
+            open_lists -= 1
+        else:
+            yield from line
+
+
+def _put(lines: queue.Queue[Any], line: Any, closing: threading.Event) -> bool:
+    """Hand a line over; False when nobody reads any more."""
+    while not closing.is_set():
+        try:
+            lines.put(line, timeout=0.1)
+        except queue.Full:
+            continue
+        return True
+    return False

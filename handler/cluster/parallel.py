@@ -1,0 +1,51 @@
+"""Many requests at once over the pool, with answers in the order asked. Used by applies, deletes, probes and reviews."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from handler.model.errors import AnnealError, LeaseLost
+
+T = TypeVar("T")
+
+
+def parallel(tasks: Sequence[Callable[[], T]], workers: int = 8) -> list[T | AnnealError]:
+    """Run tasks on a few threads and return their results in order; an AnnealError is a result.
+
+    After a LeaseLost no further task is started: each of those has that LeaseLost as its result. Any other exception
+    (a mistake of ours) starts nothing more either, and is raised.
+    """
+    lost: list[LeaseLost] = []
+    broken = threading.Event()
+
+    def run(task: Callable[[], T]) -> T | AnnealError:
+        if lost or broken.is_set():
+            return lost[0] if lost else AnnealError.of("task", "not started")
+        try:
+            return task()
+        except LeaseLost as error:
+            lost.append(error)
+            return error
+        except AnnealError as error:
+            return error
+        except BaseException:
+            broken.set()
+            raise
+
+    if len(tasks) < 2:
+        return [run(task) for task in tasks]
+    with ThreadPoolExecutor(min(workers, len(tasks)), thread_name_prefix="cluster") as pool:
+        return list(pool.map(run, tasks))
+
+
+def together(tasks: Sequence[Callable[[], T]], workers: int = 8) -> list[T]:
+    """Run tasks as `parallel` does, and raise the first error in their order: all or nothing, for reads."""
+    results: list[T] = []
+    for result in parallel(tasks, workers):
+        if isinstance(result, AnnealError):
+            raise result
+        results.append(result)
+    return results

@@ -1,0 +1,265 @@
+"""Until it stands, until it is gone: one LIST and one WATCH per kind and scope, never a poll per object.
+
+A WATCH that is cut, times out or stays silent is resumed where it was; after 410 the LIST is read again. Each scope is followed by a
+thread of its own; the caller's thread judges, and calls `stop` several times a second.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import urllib3
+
+from handler.cluster.api import JSON, Api, Request
+from handler.cluster.live import PARTIAL_LIST, Listing, Object, named
+from handler.model.errors import ApiRefused, ClusterUnavailable
+from handler.model.names import Identity, identity_of
+from handler.model.resource import Resource
+
+_PARTIAL_WATCH = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+_STOP_EVERY = 0.2
+"""Seconds between two calls of `stop`."""
+_WATCH_SECONDS = 50
+"""How long the server keeps one WATCH open: below the read time-out, so that silence is told from a dead connection."""
+_PAUSE = 0.3
+
+Seen = tuple[Identity, Object | None]
+
+
+def until_gone(
+    api: Api, wanted: Sequence[tuple[Resource, Identity, str]], timeout: float, stop: Callable[[], None] = lambda: None
+) -> list[Object]:
+    """Wait until none of these objects (kind, identity, uid) lives, and return those that still do after `timeout` seconds.
+
+    An object of the same name with another uid counts as gone. Only metadata is read (finalizers are in it), but for Namespaces, whose
+    conditions say what holds them.
+    """
+    uids = {identity: uid for _, identity, uid in wanted}
+    live: dict[Identity, Object] = {identity: {} for identity in uids}
+
+    def judge(seen: Seen) -> bool:
+        identity, found = seen
+        if found is None or found["metadata"].get("uid") != uids[identity]:
+            live.pop(identity, None)
+        else:
+            live[identity] = found
+        return identity not in live
+
+    scopes = _scopes([(resource, identity) for resource, identity, _ in wanted], partial=True)
+    _follow(api, scopes, judge, timeout, stop)
+    return [found for found in live.values() if found]
+
+
+def until(
+    api: Api,
+    wanted: Sequence[tuple[Resource, Identity]],
+    ready: Callable[[Object], bool],
+    timeout: float,
+    stop: Callable[[], None] = lambda: None,
+    selector: str = "",
+) -> list[Seen]:
+    """Wait until `ready` is true of each object, and return those of which it isn't after `timeout` seconds.
+
+    Args:
+        api: with the right to list and watch these kinds.
+        wanted: kind and identity.
+        ready: asked with each new state of an object; what it raises ends the wait.
+        timeout: seconds in all.
+        stop: called several times a second; what it raises (LeaseLost) ends the wait.
+        selector: labels all of them carry, to spare the rest of their kind; empty: none.
+
+    Returns:
+        Identity and last state (None: not there) of each object that isn't ready.
+    """
+    waiting: dict[Identity, Object | None] = {identity: None for _, identity in wanted}
+
+    def judge(seen: Seen) -> bool:
+        identity, found = seen
+        if found is not None and ready(found):
+            waiting.pop(identity, None)
+        else:
+            waiting[identity] = found
+        return identity not in waiting
+
+    _follow(api, _scopes(wanted, partial=False, selector=selector), judge, timeout, stop)
+    return list(waiting.items())
+
+
+@dataclass
+class _Scope:
+    """One kind in one namespace, the objects waited for in it, and the WATCH that follows them."""
+
+    resource: Resource
+    namespace: str
+    partial: bool
+    selector: str
+    names: set[str] = field(default_factory=set)
+    open: set[Identity] = field(default_factory=set)
+    closed: threading.Event = field(default_factory=threading.Event)
+    response: urllib3.BaseHTTPResponse | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def query(self) -> dict[str, str]:
+        """What LIST and WATCH select by: the name if there is just one, and the labels."""
+        one = {"fieldSelector": f"metadata.name={next(iter(self.names))}"} if len(self.names) == 1 else {}
+        return one | ({"labelSelector": self.selector} if self.selector else {})
+
+    def identity(self, name: str) -> Identity:
+        """The identity of one of its objects."""
+        return Identity(self.resource.group, self.resource.kind, self.namespace, name)
+
+    def hold(self, response: urllib3.BaseHTTPResponse) -> None:
+        """Keep the response, so that `close` can end a read that waits on it."""
+        with self.lock:
+            self.response = response
+        if self.closed.is_set():
+            self.close()
+
+    def close(self) -> None:
+        """End the thread that follows: no further request, and the one that waits is cut."""
+        self.closed.set()
+        with self.lock:
+            response, self.response = self.response, None
+        if response is not None:
+            try:
+                response.shutdown()
+            except (ValueError, OSError, RuntimeError):
+                return  # read to its end already
+
+
+def _scopes(wanted: Sequence[tuple[Resource, Identity]], *, partial: bool, selector: str = "") -> list[_Scope]:
+    grouped: dict[tuple[Resource, str], list[Identity]] = defaultdict(list)
+    for resource, identity in wanted:
+        grouped[resource, identity.namespace].append(identity)
+    return [
+        _Scope(resource, namespace, partial and resource.kind != "Namespace", selector, {one.name for one in found}, set(found))
+        for (resource, namespace), found in grouped.items()
+    ]
+
+
+def _follow(api: Api, scopes: list[_Scope], judge: Callable[[Seen], bool], timeout: float, stop: Callable[[], None]) -> None:
+    """Feed `judge` with every state of every object until it is content with all of them, or time is up."""
+    end = time.monotonic() + timeout
+    lines: queue.Queue[tuple[_Scope, Seen] | BaseException] = queue.Queue()
+    threads = [
+        threading.Thread(target=_run, args=(api, scope, lines), name=f"watch-{scope.resource.plural}", daemon=True) for scope in scopes
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        while any(scope.open for scope in scopes) and time.monotonic() < end:
+            stop()
+            _take(lines, judge, end)
+    finally:
+        for scope in scopes:
+            scope.close()
+        for thread in threads:
+            thread.join(_STOP_EVERY)
+
+
+def _take(lines: queue.Queue[tuple[_Scope, Seen] | BaseException], judge: Callable[[Seen], bool], end: float) -> None:
+    """Judge what came in, waiting at most until `stop` is due again."""
+    try:
+        line = lines.get(timeout=max(0.0, min(_STOP_EVERY, end - time.monotonic())))
+        while True:
+            if isinstance(line, BaseException):
+                raise line
+            scope, seen = line
+            if scope.open:
+                (scope.open.discard if judge(seen) else scope.open.add)(seen[0])
+            if not scope.open:
+                scope.close()
+            line = lines.get_nowait()
+    except queue.Empty:
+        return
+
+
+def _run(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> None:
+    """Follow one scope on its own thread: LIST, then WATCH from there, until closed."""
+    try:
+        while not scope.closed.is_set():
+            version = _list(api, scope, lines)
+            while version and not scope.closed.is_set():
+                version = _watch(api, scope, version, lines)
+    except BaseException as error:  # noqa: BLE001 - it is raised again on the caller's thread
+        if not scope.closed.is_set():
+            lines.put(error)
+
+
+def _list(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> str:
+    """Tell the state of every object waited for, and return the resourceVersion to watch from; empty when the kind isn't served."""
+    path = scope.resource.path(scope.namespace)
+    accept = PARTIAL_LIST if scope.partial else JSON
+    answer = api.get(path, scope.query(), accept=accept, subject=Listing(scope.resource, scope.namespace).request().subject)
+    found = {item["metadata"]["name"]: named(item, scope.resource) for item in (answer or {}).get("items") or ()}
+    for name in scope.names:
+        lines.put((scope, (scope.identity(name), found.get(name))))
+    if answer is None:
+        scope.closed.wait(_PAUSE)
+        return ""
+    return str(answer["metadata"].get("resourceVersion") or "")
+
+
+def _watch(api: Api, scope: _Scope, version: str, lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> str:
+    """Tell changes since `version`, and return where to go on; empty when the LIST must be read again."""
+    query = scope.query() | {
+        "watch": "true",
+        "resourceVersion": version,
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": str(_WATCH_SECONDS),
+    }
+    path = scope.resource.path(scope.namespace)
+    try:
+        response = api.stream(Request("GET", path, query, accept=_PARTIAL_WATCH if scope.partial else JSON))
+    except ApiRefused as error:
+        if error.status not in (404, 410):
+            raise
+        return ""
+    scope.hold(response)
+    try:
+        for event in _events(response):
+            if event.get("type") == "ERROR":
+                return _after_error(event)
+            version = _tell(scope, event, lines) or version
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
+        scope.closed.wait(_PAUSE)  # cut in the middle (AttributeError: by our own shutdown): resume where it was
+    finally:
+        response.close()
+    return version
+
+
+def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
+    """Yield a WATCH's events: one JSON object a line."""
+    rest = b""
+    while True:
+        data = response.read1(1 << 16)
+        if not data:
+            return
+        *whole, rest = (rest + data).split(b"\n")
+        for line in whole:
+            yield json.loads(line)
+
+
+def _after_error(event: dict[str, Any]) -> str:
+    """An expired resourceVersion (410) means to read the LIST again; anything else is tried again the same way."""
+    status = event.get("object") or {}
+    if status.get("code") in (410, 500, 504):
+        return ""
+    raise ClusterUnavailable.of("watch", f"ended with {status.get('code')} {status.get('reason')}")
+
+
+def _tell(scope: _Scope, event: dict[str, Any], lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> str:
+    """Pass one event on, and return its resourceVersion."""
+    item = event["object"]
+    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+        identity = identity_of(named(item, scope.resource))
+        if identity.name in scope.names:
+            lines.put((scope, (identity, None if event["type"] == "DELETED" else item)))
+    return str(item["metadata"].get("resourceVersion") or "")

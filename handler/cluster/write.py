@@ -1,0 +1,96 @@
+"""The two hands that apply. `DryRunner` can't write: each of its requests carries dryRun=All. `Writer` asks its fence before each attempt.
+
+Every update and delete names the uid and resourceVersion it was planned against, so that a write against what has since moved
+meets 409 and is raised as `Moved`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from handler.cluster.api import Api, Request, encode
+from handler.model.names import FIELD_MANAGER, Identity, identity_of
+from handler.model.resource import Resource
+
+APPLY = "application/apply-patch+yaml"
+_JSON_PATCH = "application/json-patch+json"
+_QUERY = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
+_NOT_SENT = frozenset({"managedFields", "creationTimestamp", "generation", "resourceVersion", "uid"})
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+class DryRunner:
+    """Server-side apply as the server would do it, admission and defaults included, without storing anything."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def apply(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what the object would become.
+
+        Raises ApiRefused with `status` 404 when its Namespace or CRD is missing, 400 when a webhook doesn't support dry run, 422 when
+        it is invalid or a field is immutable.
+        """
+        return self._api.expect(_applying(resource, body, {**_QUERY, "dryRun": "All"}))
+
+
+class Writer:
+    """Every object write of a run. `fence` raises LeaseLost when the Lease isn't ours any more."""
+
+    def __init__(self, api: Api, fence: Callable[[], None]) -> None:
+        self._api = api
+        self._fence = fence
+
+    def apply(self, resource: Resource, body: dict[str, Any], uid: str = "", resource_version: str = "") -> dict[str, Any]:
+        """Server-side apply, and return the object as stored.
+
+        With `uid` and `resource_version` it is an update: Moved if the live object is another or gone (a resourceVersion alone would
+        create an absent one). Without, it creates or merges.
+        """
+        conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+        return self._api.expect(_applying(resource, body, _QUERY, conditions, self._fence))
+
+    def delete(
+        self, resource: Resource, identity: Identity, uid: str, resource_version: str = "", propagation: Propagation = "Background"
+    ) -> bool:
+        """Delete exactly this object; False when it is gone already, Moved when it changed or was created anew."""
+        conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions, "propagationPolicy": propagation}
+        path = resource.path(identity.namespace, identity.name)
+        request = Request("DELETE", path, body=encode(options), subject=str(identity), repeatable=bool(uid), before=self._fence)
+        return self._api.send(request) is not None
+
+    def replace_managed_fields(
+        self, resource: Resource, identity: Identity, resource_version: str, managed_fields: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Rewrite who owns which fields (on adoption), and return the object.
+
+        `replace` of the resourceVersion is the optimistic lock, as in client-go's csaupgrade: the server answers 409 when it isn't
+        the live one. A `test` would answer 422, which says nothing of a race.
+        """
+        patch = [
+            {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
+        ]
+        path = resource.path(identity.namespace, identity.name)
+        query = {"fieldManager": FIELD_MANAGER}
+        return self._api.expect(
+            Request("PATCH", path, query, encode(patch), _JSON_PATCH, subject=str(identity), repeatable=True, before=self._fence)
+        )
+
+
+def _applying(
+    resource: Resource,
+    body: dict[str, Any],
+    query: dict[str, str],
+    conditions: dict[str, str] | None = None,
+    fence: Callable[[], None] | None = None,
+) -> Request:
+    """Make the PATCH of a server-side apply; what only a server may say is left out of the body."""
+    identity = identity_of(body)
+    metadata = {key: value for key, value in body["metadata"].items() if key not in _NOT_SENT} | (conditions or {})
+    sent = {key: value for key, value in body.items() if key != "status"} | {"apiVersion": resource.api_version, "metadata": metadata}
+    path = resource.path(identity.namespace, identity.name)
+    return Request("PATCH", path, query, encode(sent), APPLY, subject=str(identity), before=fence)
