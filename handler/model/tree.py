@@ -7,6 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from handler.model.errors import SourceRefused
+
+DIRECTORY = 0o040000
+FILE = 0o100644
+EXECUTABLE = 0o100755
+LINK = 0o120000
+SUBMODULE = 0o160000
+MAX_LINKS = 40
+"""Links followed for one path, as Linux counts them (path_resolution(7))."""
+MAX_PATH = 4096
+"""Bytes of a path or of a link's text."""
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -62,3 +75,114 @@ class ReadSet:
         """Look the same paths up in another tree."""
         entries = ((path, tree.lookup(path)) for path, _ in self.paths)
         return ReadSet(tuple((path, entry.oid if entry else "") for path, entry in entries))
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Where a path leads. `entry`: never a link; None: nothing there. `looked`: path -> id of all that decided it (empty: absent)."""
+
+    entry: Entry | None
+    looked: tuple[tuple[str, str], ...]
+
+
+def resolve_links(tree: Tree, path: str) -> Resolved:
+    """Follow symbolic links step by step inside the repository, as a kernel would (path_resolution(7)).
+
+    `looked` belongs into the read set: another tree with the same look-ups leads to the same place.
+
+    Raises:
+        SourceRefused: a link is absolute, leads out of the repository or in a circle, or the path is a submodule; it names the link only.
+    """
+    direct = tree.lookup(path)
+    if direct and direct.mode not in (LINK, SUBMODULE):
+        return Resolved(direct, ((path, direct.oid),))
+    return _Steps(tree, path).run()
+
+
+class _Steps:
+    """The state of one resolution: what is left to do, where it is, what it looked at."""
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self.tree = tree
+        self.path = path
+        self.link = path
+        self.todo = path.split("/")[::-1]
+        self.here: list[str] = []
+        self.looked: dict[str, str] = {}
+        self.links = 0
+
+    def run(self) -> Resolved:
+        """Take the path part by part."""
+        while self.todo:
+            part = self.todo.pop()
+            if part == "..":
+                self._up()
+            elif part not in ("", ".") and not self._down(part):
+                return Resolved(None, tuple(self.looked.items()))
+        entry = self.tree.lookup("/".join(self.here))
+        if entry:
+            self.looked[entry.path] = entry.oid
+        return Resolved(entry, tuple(self.looked.items()))
+
+    def _up(self) -> None:
+        if not self.here:
+            raise SourceRefused.of(printable(self.link), "this symbolic link leads out of the repository")
+        self.here.pop()
+
+    def _down(self, part: str) -> bool:
+        """Go to a name of the current directory; False: the way ends here."""
+        entry = self.tree.lookup("/".join((*self.here, part)))
+        if entry is None:
+            self.looked["/".join((*self.here, part))] = ""
+            return False
+        if entry.mode == SUBMODULE:
+            raise SourceRefused.of(
+                printable(entry.path), "this is a submodule; submodules are not fetched", fix="copy its files into the repository"
+            )
+        if entry.mode == LINK:
+            self._follow(entry)
+            return True
+        self.here.append(part)
+        if self.todo and entry.mode != DIRECTORY:
+            self.looked[entry.path] = entry.oid
+            return False
+        return True
+
+    def _follow(self, entry: Entry) -> None:
+        """Put a link's text before what is left to do."""
+        self.link = entry.path
+        self.looked[entry.path] = entry.oid
+        self.links += 1
+        if self.links > MAX_LINKS:
+            raise SourceRefused.of(
+                printable(self.path), f"more than {MAX_LINKS} symbolic links, or links in a circle, at {printable(entry.path)}"
+            )
+        self.todo.extend(link_text(entry, self.tree.blobs([entry.oid])[entry.oid]).split("/")[::-1])
+
+
+def link_text(entry: Entry, blob: bytes) -> str:
+    """Return where a symbolic link points; its text is never shown in an error.
+
+    Raises:
+        SourceRefused: it is absolute, empty, too long or not text.
+    """
+    if not blob or len(blob) > MAX_PATH or b"\0" in blob:
+        raise SourceRefused.of(printable(entry.path), "this symbolic link has no usable target")
+    if blob.startswith(b"/"):
+        raise SourceRefused.of(printable(entry.path), "this symbolic link is absolute; only links inside the repository are followed")
+    try:
+        return blob.decode()
+    except UnicodeDecodeError:
+        raise SourceRefused.of(printable(entry.path), "the target of this symbolic link is not UTF-8") from None
+
+
+def is_lfs_pointer(blob: bytes) -> bool:
+    """Say whether a blob only points to content in Git LFS (git-lfs docs/spec.md)."""
+    return blob.startswith(LFS_POINTER)
+
+
+def printable(text: str, limit: int = 300) -> str:
+    """Return text from git fit for a log or a page: control characters, line breaks and bad bytes escaped, cut to `limit` characters."""
+    cut = text[:limit]
+    shown = cut if cut.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return shown if len(shown) <= limit and len(text) <= limit else shown[: limit - 1] + "…"

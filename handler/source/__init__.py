@@ -1,0 +1,16 @@
+"""Job -> Tree: finds out what a ref points to and brings exactly that commit into memory.
+
+The only room with dulwich. Nothing is checked out, no git program is run, nothing from a payload is used as an address.
+A host is not trusted: what it sends is counted as it arrives, sized before it is inflated, hashed, and every tree is checked
+before anyone sees a name of it.
+
+    host (GitHost) -> transport (HTTP) -> wire (git protocol) -> pack (objects) -> checks -> tree (FetchedTree)
+    local (open_local): a directory on disk, under the same rules
+"""
+
+from handler.source.host import GitHost, Password
+from handler.source.limits import Limits
+from handler.source.local import open_local
+from handler.source.tree import FetchedTree
+
+__all__ = ["FetchedTree", "GitHost", "Limits", "Password", "open_local"]

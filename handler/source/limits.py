@@ -1,0 +1,25 @@
+"""How much a git host may ask of us. Its law: every loop over what a host sends ends at one of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Times in seconds, sizes in bytes. `total` bounds one resolve, fetch or later fetch of blobs, however slowly bytes drip."""
+
+    connect: float = 10.0
+    read: float = 30.0
+    total: float = 120.0
+    refs: int = 64 * MIB
+    pack: int = 128 * MIB
+    objects: int = 500_000
+    object: int = 32 * MIB
+    inflated: int = 256 * MIB
+    entries: int = 200_000
+    depth: int = 64
+    path: int = 4096
+    cache: int = 64 * MIB

@@ -1,0 +1,274 @@
+"""HTTP to one git host: keep-alive, no redirects, an end to everything.
+
+Credentials go only to the configured URL. A vendor's words about a failure may hold a proxy's or a host's secrets, so errors are told in
+our own. What a host sends is counted as it is read; a watch closes the connection when the time is over, however slowly bytes drip.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import BinaryIO, Self, cast
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+from dulwich.errors import GitProtocolError
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, ProtocolError, ProxyError, SSLError
+from urllib3.exceptions import TimeoutError as TimedOut
+from urllib3.response import BaseHTTPResponse, HTTPResponse
+
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
+from handler.model.tree import printable
+from handler.source.limits import Limits
+
+_CHUNK = 65536
+_current = threading.local()
+
+
+class Deadline:
+    """The time one operation has. When it is over, the socket in use is shut, which wakes whoever reads from it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.expired = False
+        self._end = time.monotonic() + seconds
+        self._socket: socket.socket | None = None
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        _current.deadline = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._timer.cancel()
+        _current.deadline = None
+
+    def left(self, most: float) -> float:
+        """Return the seconds left, at most `most`; never 0, which would mean "don't wait" to a socket."""
+        return max(0.001, min(most, self._end - time.monotonic()))
+
+    def watch(self, used: socket.socket | None) -> None:
+        """Take the socket that is going to be read from."""
+        self._socket = used
+        if self.expired:
+            self._expire()
+
+    def _expire(self) -> None:
+        self.expired = True
+        if isinstance(self._socket, socket.socket):
+            with suppress(OSError):
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # below TLS: an SSLSocket's own shutdown isn't safe from here
+
+
+def _watch(used: socket.socket | None) -> None:
+    deadline = getattr(_current, "deadline", None)
+    if deadline:
+        deadline.watch(used)
+
+
+class _Plain(HTTPConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
+        _watch(self.sock)
+        return super().getresponse()
+
+
+class _Tls(HTTPSConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
+        _watch(self.sock)
+        return super().getresponse()
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _Plain
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _Tls
+
+
+class _Body(io.RawIOBase):
+    """A response's bytes, counted."""
+
+    def __init__(self, response: BaseHTTPResponse, most: int, subject: str) -> None:
+        super().__init__()
+        self._response = response
+        self._left = most
+        self._most = most
+        self._subject = subject
+
+    def readable(self) -> bool:
+        """Say yes: `io.BufferedReader` asks."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # BufferedReader always hands a memoryview
+        """Read what has arrived, at most the buffer's size."""
+        data = self._response.read1(len(buffer), decode_content=False)
+        self._left -= len(data)
+        if self._left < 0:
+            raise SourceRefused.of(self._subject, f"sends more than {self._most} bytes in one answer")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class Transport:
+    """One repository's URL and the connections to its host. `authorization` makes each request's header value, or an empty one."""
+
+    def __init__(self, url: str, authorization: Callable[[], str], ca_file: str, limits: Limits) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigInvalid.of(_shown(url), "is not an http:// or https:// URL", fix="set repository.url")
+        if parts.username is not None or parts.query or parts.fragment:
+            raise ConfigInvalid.of(_shown(url), "has credentials, a query or a fragment in it", fix="put credentials into repository.auth")
+        self.subject = f"repository {_shown(url)}"
+        self._url = url.rstrip("/")
+        self._authorization = authorization
+        self._limits = limits
+        self._pools = _pools(parts.scheme, parts.netloc, ca_file)
+
+    @contextmanager
+    def exchange(self, deadline: Deadline, tail: str, result: str, most: int, body: bytes | None = None) -> Iterator[BinaryIO]:
+        """Send one request and hand its answer's bytes to the caller.
+
+        `tail`: what follows the repository's URL. `result`: the media type that must come back. `most`: bytes it may have.
+        `body`: POSTed; None: a GET.
+
+        Raises:
+            AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: see `_refuse` and `_explained`.
+        """
+        try:
+            response = self._send(deadline, tail, result, body)
+            try:
+                self._refuse(response, result)
+                reader = cast(BinaryIO, io.BufferedReader(_Body(response, most, self.subject), _CHUNK))
+                yield reader
+                if not reader.read(1):  # read to its end: the connection can be used again
+                    response.release_conn()
+            finally:
+                response.close()
+        except AnnealError:
+            raise
+        except (HTTPError, OSError, GitProtocolError, ValueError, IndexError) as error:
+            raise self._explained(error, deadline) from None
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._pools.clear()
+
+    def _send(self, deadline: Deadline, tail: str, result: str, body: bytes | None) -> BaseHTTPResponse:
+        """Send; a connection that the host closed while idle is replaced once."""
+        try:
+            return self._request(deadline, tail, result, body)
+        except ProtocolError:
+            if deadline.expired:
+                raise
+            return self._request(deadline, tail, result, body)
+
+    def _request(self, deadline: Deadline, tail: str, result: str, body: bytes | None) -> BaseHTTPResponse:
+        return self._pools.request(
+            "GET" if body is None else "POST",
+            f"{self._url}/{tail}",
+            body=body,
+            headers=self._headers(result, posted=body is not None),
+            preload_content=False,
+            redirect=False,
+            retries=False,
+            timeout=urllib3.Timeout(connect=deadline.left(self._limits.connect), read=deadline.left(self._limits.read)),
+        )
+
+    def _headers(self, result: str, *, posted: bool) -> Mapping[str, str]:
+        """Return the headers of one request; hosts know a git client by its agent's prefix."""
+        headers = {"User-Agent": "git/anneal", "Accept": result, "Git-Protocol": "version=2", "Pragma": "no-cache"}
+        if posted:
+            headers["Content-Type"] = "application/x-git-upload-pack-request"
+        if authorization := self._authorization():
+            headers["Authorization"] = authorization
+        return headers
+
+    def _refuse(self, response: BaseHTTPResponse, result: str) -> None:
+        """Raise what an answer's head says, if it isn't the success asked for."""
+        status = response.status
+        if 300 <= status < 400:
+            place = _shown(response.headers.get("Location", ""))
+            raise ConfigInvalid.of(
+                self.subject, f"the host redirects to {place}; redirects are refused", fix="set repository.url to its real URL"
+            )
+        if status in (401, 403):
+            raise AccessDenied.of(self.subject, f"the host answered {status} to our credentials", fix="check repository.auth")
+        if status in (404, 410):
+            raise AccessDenied.of(
+                self.subject, f"the host answered {status}: not found, or no access", fix="check repository.url and repository.auth"
+            )
+        if status != 200:
+            raise GitUnavailable.of(self.subject, f"the host answered {status}")
+        kind = response.headers.get("Content-Type", "").partition(";")[0].strip()
+        if kind != result or "Content-Encoding" in response.headers:
+            raise GitUnavailable.of(self.subject, f"the host answered with {printable(kind, 80) or 'no media type'} instead of {result}")
+
+    def _explained(self, error: Exception, deadline: Deadline) -> AnnealError:
+        """Return the error that a vendor's exception stands for, told without its words."""
+        if deadline.expired:
+            return GitUnavailable.of(self.subject, f"took longer than {deadline.seconds:g} s")
+        cause = error.args[-1] if isinstance(error, ProxyError) and error.args else error
+        if isinstance(error, SSLError) or isinstance(cause, ssl.SSLError):
+            return ConfigInvalid.of(
+                self.subject, f"its TLS certificate is not trusted ({_tls_words(error)})", fix="set repository.tls.caFile"
+            )
+        return GitUnavailable.of(self.subject, _words(error))
+
+
+def _words(error: Exception) -> str:
+    """Say in our own words how a connection failed."""
+    for kind, words in (
+        (NameResolutionError, "its host name doesn't resolve"),
+        (NewConnectionError, "its host refuses connections"),
+        (TimedOut, "its host doesn't answer in time"),
+        (ProxyError, "the proxy doesn't let us through"),
+        (HTTPError, "the host broke off the connection or its answer"),
+        (OSError, "the connection broke"),
+    ):
+        if isinstance(error, kind):
+            return words
+    return "the host doesn't speak git's protocol"
+
+
+def _tls_words(error: Exception) -> str:
+    """Return OpenSSL's reason, which names no secret."""
+    inner = error.args[0] if error.args else None
+    return printable(getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or "handshake failed", 120)
+
+
+def _shown(url: str) -> str:
+    """Return a URL without credentials, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "(not a URL)"
+    return printable(f"{parts.scheme}://{host}{parts.path}" if host else parts.path) or "nowhere"
+
+
+def _pools(scheme: str, netloc: str, ca_file: str) -> urllib3.PoolManager:
+    """Make the connection pools: through the proxy that HTTP(S)_PROXY and NO_PROXY name, or straight."""
+    trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca_file or None}
+    proxy = "" if proxy_bypass(netloc.rpartition("@")[2]) else getproxies().get(scheme, "")
+    pools = _proxied(proxy, trust) if proxy else urllib3.PoolManager(maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options
+    pools.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
+    return pools
+
+
+def _proxied(proxy: str, trust: dict[str, str | None]) -> urllib3.ProxyManager:
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    headers = urllib3.make_headers(proxy_basic_auth=unquote(parts.netloc.rpartition("@")[0])) if parts.username else None
+    bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return urllib3.ProxyManager(bare, proxy_headers=headers, maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options

@@ -1,0 +1,125 @@
+"""FetchedTree: a commit's trees and blobs by path. Its law: no name leaves it that `checks` hasn't seen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from handler.model.errors import GitUnavailable, SourceRefused
+from handler.model.tree import DIRECTORY, SUBMODULE, CommitInfo, Entry, printable, resolve_links
+from handler.source.checks import Children, read_tree
+from handler.source.limits import Limits
+from handler.source.pack import BLOB, TREE, Objects
+
+FetchBlobs = Callable[[Collection[str]], Objects]
+
+
+def nothing_more(_: Collection[str]) -> Objects:
+    """Fetch no blobs: all there are were given."""
+    return {}
+
+
+class FetchedTree:
+    """One commit in memory (`handler.model.tree.Tree`). Safe to share between threads; blobs that are missing come at the first need."""
+
+    def __init__(self, commit: CommitInfo, root: str, objects: Objects, limits: Limits, fetch: FetchBlobs = nothing_more) -> None:
+        self.commit = commit
+        self.size = sum(len(content) for _, content in objects.values())
+        self._root = root
+        self._objects = objects
+        self._limits = limits
+        self._fetch = fetch
+        self._children: dict[str, Children] = {}
+        self._fetching = threading.Lock()
+
+    def lookup(self, path: str) -> Entry | None:
+        """Return the entry at a path without following symlinks, or None; the empty path is the root.
+
+        Raises:
+            SourceRefused: a tree on the way breaks a rule.
+        """
+        mode, oid, here = DIRECTORY, self._root, ""
+        for part in path.split("/") if path else ():
+            child = self._list(oid, here).get(part) if mode == DIRECTORY else None
+            if child is None:
+                return None
+            mode, oid = child
+            here = f"{here}/{part}" if here else part
+        return Entry(path, mode, oid)
+
+    def walk(self, path: str) -> Iterator[Entry]:
+        """Yield every file and link below a directory, sorted by path; nothing if there is no such directory.
+
+        Raises:
+            SourceRefused: a tree breaks a rule, there is a submodule, or too many, too deep or too long paths.
+        """
+        top = self.lookup(path)
+        waiting = [top] if top and top.mode == DIRECTORY else []
+        seen = 0
+        while waiting:
+            entry = waiting.pop()
+            if entry.mode != DIRECTORY:
+                yield entry
+                continue
+            below = self._entries(entry)
+            seen += len(below)
+            if seen > self._limits.entries:
+                raise SourceRefused.of(printable(path) or "the repository", f"has more than {self._limits.entries} files and directories")
+            waiting.extend(reversed(below))
+
+    def check(self, path: str) -> None:
+        """Check every tree on the way to `path`, through links, and below it.
+
+        Raises:
+            SourceRefused: as `walk`.
+        """
+        found = resolve_links(self, path).entry
+        if found:
+            for _ in self.walk(found.path):
+                pass
+
+    def blobs(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+        """Return the contents of these blobs, fetching at once what isn't here yet.
+
+        Raises:
+            GitUnavailable: the host doesn't give them.
+            SourceRefused: one of them isn't a blob, or too large.
+        """
+        wanted = list(dict.fromkeys(oids))
+        self._fetch_missing(wanted)
+        return {oid: self._content(oid, BLOB, f"blob {oid}") for oid in wanted}
+
+    def _fetch_missing(self, wanted: Iterable[str]) -> None:
+        with self._fetching:
+            missing = [oid for oid in wanted if oid not in self._objects]
+            fetched = self._fetch(missing) if missing else {}
+            self._objects.update(fetched)
+            self.size += sum(len(content) for _, content in fetched.values())
+
+    def _entries(self, directory: Entry) -> list[Entry]:
+        """Return what is in a directory, refusing what can't be walked."""
+        prefix = f"{directory.path}/" if directory.path else ""
+        if prefix.count("/") > self._limits.depth or len(prefix.encode()) > self._limits.path:
+            raise SourceRefused.of(
+                printable(prefix), f"is deeper than {self._limits.depth} directories or longer than {self._limits.path} bytes"
+            )
+        entries = [Entry(prefix + name, mode, oid) for name, (mode, oid) in self._list(directory.oid, directory.path).items()]
+        for entry in entries:
+            if entry.mode == SUBMODULE:
+                raise SourceRefused.of(printable(entry.path), "this is a submodule; submodules are not fetched", fix="copy its files here")
+        return entries
+
+    def _list(self, oid: str, path: str) -> Children:
+        """Return a tree's checked children; each tree object is checked once."""
+        children = self._children.get(oid)
+        if children is None:
+            children = self._children[oid] = read_tree(self._content(oid, TREE, printable(path) or "root tree"), path)
+        return children
+
+    def _content(self, oid: str, kind: int, subject: str) -> bytes:
+        found = self._objects.get(oid)
+        if found is None:
+            raise GitUnavailable.of(subject, f"the git host left out object {oid} of commit {self.commit.sha}")
+        if found[0] != kind:
+            raise SourceRefused.of(subject, f"object {oid} has another type than its tree says")
+        return found[1]

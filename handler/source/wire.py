@@ -1,0 +1,165 @@
+"""Git's smart protocol over HTTP, version 2 and 0 (git: gitprotocol-v2(5), gitprotocol-pack(5)). Bytes in, values out; no I/O of its own.
+
+dulwich frames and parses; here is what it leaves open: a single ref out of a long list without keeping the list, the refusal of everything
+that wasn't asked for (pack URIs are other addresses to fetch from), and the host's own words when it refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from dulwich.client import build_fetch_request_v2, build_ls_refs_request_v2, read_pkt_refs_v1, read_pkt_refs_v2
+from dulwich.errors import GitProtocolError
+from dulwich.objects import ObjectID
+from dulwich.protocol import Protocol, pkt_line
+from dulwich.refs import Ref
+
+ADVERTISEMENT = "application/x-git-upload-pack-advertisement"
+RESULT = "application/x-git-upload-pack-result"
+
+_DELIMITER = b"0001"
+_FLUSH = b"0000"
+_V0_WANTED = (b"multi_ack_detailed", b"side-band-64k", b"ofs-delta", b"no-progress")
+
+
+class HostRefused(Exception):
+    """The host said ERR. Its words are untrusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """What a host offers. `refs`: ref name -> hex id, tags peeled; filled by version 0 only, and only with the ref asked for."""
+
+    version: int
+    capabilities: frozenset[bytes]
+    refs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def filters(self) -> bool:
+        """Say whether blobs can be left out and fetched later; only version 2 lets any object be asked for."""
+        return self.version == 2 and b"filter" in self._fetch_features()
+
+    @property
+    def shallow(self) -> bool:
+        """Say whether a commit can be fetched without its history."""
+        return b"shallow" in (self._fetch_features() if self.version == 2 else self.capabilities)
+
+    @property
+    def object_format(self) -> str:
+        """`sha1` or `sha256`."""
+        return next((cap[14:].decode(errors="replace") for cap in self.capabilities if cap.startswith(b"object-format=")), "sha1")
+
+    def _fetch_features(self) -> list[bytes]:
+        return next((cap[6:].split() for cap in self.capabilities if cap.startswith(b"fetch=")), [])
+
+
+def read_advertisement(stream: BinaryIO, ref: str) -> Advertisement:
+    """Read the answer to `info/refs`."""
+    lines = _protocol(stream)
+    first = lines.read_pkt_line()
+    if first is not None and first.startswith(b"# service="):
+        lines.read_pkt_line()
+        first = lines.read_pkt_line()
+    if first is not None and first.strip() == b"version 2":
+        return Advertisement(2, frozenset(cap.strip() for cap in _spoken(lines)))
+    if first is not None and first.strip() != b"version 1":
+        lines.unread_pkt_line(first)
+    refs, capabilities = read_pkt_refs_v1(_one_ref(_spoken(lines), ref, position=1))
+    return Advertisement(0, frozenset(cap.strip() for cap in capabilities), _found(refs, {}, ref))
+
+
+def ls_refs(offer: Advertisement, ref: str) -> bytes:
+    """Return the body that asks for a ref, and what begins alike, by version 2."""
+    command, arguments = build_ls_refs_request_v2(set(offer.capabilities), None, [ref.encode()])
+    return b"".join(map(pkt_line, command)) + _DELIMITER + b"".join(map(pkt_line, arguments)) + _FLUSH
+
+
+def read_refs(stream: BinaryIO, ref: str) -> dict[str, str]:
+    """Read the answer to `ls_refs`: the asked ref and its id, peeled, or nothing."""
+    refs, _, peeled = read_pkt_refs_v2(_one_ref(_spoken(_protocol(stream)), ref, position=0))
+    return _found({name: oid for name, oid in refs.items() if oid}, peeled, ref)
+
+
+def fetch(offer: Advertisement, wants: Collection[str], *, depth: int = 0, blobs: bool = True) -> bytes:
+    """Return the body that asks for objects. `depth` 0: no commit is among them. `blobs` False: trees only (`offer.filters`)."""
+    if offer.version == 2:
+        return _fetch_v2(wants, depth, blobs=blobs)
+    chosen = b" ".join(cap for cap in _V0_WANTED if cap in offer.capabilities)
+    first, *others = [b"want " + want.encode() for want in wants]
+    lines = [first + b" " + chosen, *others, *([b"deepen %d" % depth] if depth else [])]
+    return b"".join(pkt_line(line + b"\n") for line in lines) + _FLUSH + pkt_line(b"done\n")
+
+
+def _fetch_v2(wants: Collection[str], depth: int, *, blobs: bool) -> bytes:
+    arguments = [b"ofs-delta", b"no-progress", *(b"want " + want.encode() for want in wants)]
+    arguments += [b"deepen %d" % depth] if depth else []
+    arguments += [] if blobs else [b"filter blob:none"]
+    command = b"".join(map(pkt_line, build_fetch_request_v2(None)))
+    return command + _DELIMITER + b"".join(pkt_line(line + b"\n") for line in [*arguments, b"done"]) + _FLUSH
+
+
+def read_fetched(stream: BinaryIO, version: int) -> bytearray:
+    """Read the answer to `fetch`: the pack's bytes.
+
+    Raises:
+        HostRefused: with the host's words.
+        GitProtocolError: anything that wasn't asked for.
+    """
+    lines = _protocol(stream)
+    line = _line(lines)
+    while line is None or line.startswith((b"shallow", b"unshallow", b"shallow-info")):
+        line = _line(lines)
+    if line != (b"packfile" if version == 2 else b"NAK"):
+        raise GitProtocolError("an answer that wasn't asked for")
+    return _demultiplexed(lines)
+
+
+def _demultiplexed(lines: Protocol) -> bytearray:
+    """Collect the data channel of a side-band-64k stream; progress is dropped."""
+    pack = bytearray()
+    for packet in _spoken(lines):
+        if packet[0] == 1:
+            pack += packet[1:]
+        elif packet[0] == 3:
+            raise HostRefused(packet[1:].decode(errors="replace").strip())
+        elif packet[0] != 2:
+            raise GitProtocolError("an unknown side-band channel")
+    return pack
+
+
+def _protocol(stream: BinaryIO) -> Protocol:
+    return Protocol(stream.read, lambda _: None)
+
+
+def _line(lines: Protocol) -> bytes | None:
+    """Read one line; None: the end of a section."""
+    packet = lines.read_pkt_line()
+    if packet is not None and packet.startswith(b"ERR "):
+        raise HostRefused(packet[4:].decode(errors="replace").strip())
+    return packet.strip() if packet is not None else None
+
+
+def _spoken(lines: Protocol) -> Iterator[bytes]:
+    """Yield the lines up to the end of a section; the host's ERR is raised."""
+    for packet in lines.read_pkt_seq():
+        if packet.startswith(b"ERR "):
+            raise HostRefused(packet[4:].decode(errors="replace").strip())
+        yield packet
+
+
+def _one_ref(lines: Iterable[bytes], ref: str, position: int) -> Iterator[bytes]:
+    """Yield only the lines about one ref, and in version 0 the first line, which carries the capabilities: a long list is never kept."""
+    names = (ref.encode(), ref.encode() + b"^{}")
+    for number, line in enumerate(lines):
+        fields = line.rstrip(b"\n").split(b" ", 2)
+        if fields[1] in names or (position and not number):
+            yield line
+
+
+def _found(refs: Mapping[Ref, ObjectID], peeled: Mapping[Ref, ObjectID], ref: str) -> dict[str, str]:
+    """Return the ref with what it finally points to: a tag's commit rather than the tag."""
+    name = Ref(ref.encode())
+    oid = peeled.get(name) or refs.get(Ref(name + b"^{}")) or refs.get(name)
+    return {ref: oid.decode()} if oid else {}

@@ -1,0 +1,337 @@
+"""A real smart-HTTP git host on loopback: `git http-backend` behind the standard library's HTTP server.
+
+Used by tests, demo and bench; the handler never runs git. Everything a host can do wrong is a switch: `delay`, `fail`, `filters`,
+`any_sha`, `protocol_v2`, `accounts`. `requests` is the log of what was asked, for tests that assert how often.
+
+    with Host() as host:
+        work = Work.of(host, "shop")
+        work.write("deploy/app.yaml", "kind: ConfigMap")
+        sha = work.commit("First")
+        work.push()
+
+As a process: `python -m infra.githost --root DIR` prints `GITHOST=<url>` and serves until SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hmac
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote
+
+CHUNK = 65536
+IDENTITY = {"NAME": "anneal", "EMAIL": "anneal@example.invalid"}
+
+
+def git_environment(home: Path) -> dict[str, str]:
+    """Return an environment in which git reads no configuration of this machine."""
+    names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in IDENTITY.items()}
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", **names}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One line of the log. `body` is what was posted, still encoded."""
+
+    method: str
+    path: str
+    query: str
+    status: int
+    authorized: bool
+    body: bytes
+
+
+class Host:
+    """A git host. Its switches may be turned while it runs; repositories lie below `root`."""
+
+    def __init__(self, root: Path | None = None, port: int = 0) -> None:
+        self._owned = root is None
+        self.root = root or Path(tempfile.mkdtemp(prefix="githost-"))
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.filters = True
+        self.any_sha = True
+        self.protocol_v2 = True
+        self.accounts: dict[str, str] = {}
+        self.delay = 0.0
+        self.fail = 0
+        self.requests: list[Request] = []
+        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._server.host = self
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    def __enter__(self) -> Host:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """The address without a trailing slash."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def url_of(self, name: str) -> str:
+        """Return the URL of a repository."""
+        return f"{self.url}/{name}.git"
+
+    def start(self) -> Host:
+        """Serve in a thread of its own."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop serving; a directory it made itself is removed."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        if self._owned:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def create(self, name: str) -> Path:
+        """Make a bare repository that may be pushed to."""
+        bare = self.root / f"{name}.git"
+        run_git(self.root, "init", "-q", "--bare", "--initial-branch=main", str(bare))
+        run_git(bare, "config", "http.receivepack", "true")
+        return bare
+
+    def settings(self) -> dict[str, str]:
+        """Return the switches as git configuration of one request."""
+        return {
+            "uploadpack.allowFilter": str(self.filters).lower(),
+            "uploadpack.allowAnySHA1InWant": str(self.any_sha).lower(),
+            "uploadpack.allowReachableSHA1InWant": str(self.any_sha).lower(),
+        }
+
+
+class _Server(ThreadingHTTPServer):
+    """Hands the host to its handlers."""
+
+    daemon_threads = True
+    host: Host
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Be silent about clients that hang up in the middle: tests do that on purpose."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection: reads a request, runs the backend, streams its answer."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Answer `info/refs` and, to dumb clients, nothing."""
+        self._answer()
+
+    def do_POST(self) -> None:
+        """Answer `git-upload-pack` and `git-receive-pack`."""
+        self._answer()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep quiet: `Host.requests` is the log."""
+
+    def _answer(self) -> None:
+        host = self.server.host
+        with tempfile.TemporaryFile() as body:
+            self._spool(body)
+            status = self._refusal(host)
+            if host.delay:
+                time.sleep(host.delay)
+            if status:
+                self._refuse(status)
+            else:
+                status = self._run_backend(host, body)
+            body.seek(0)
+            path, _, query = self.path.partition("?")
+            host.requests.append(Request(self.command, path, query, status, "Authorization" in self.headers, body.read()))
+
+    def _spool(self, body: IO[bytes]) -> None:
+        """Keep the whole request body in a file: the backend can then read and write as it likes."""
+        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                body.write(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            body.write(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        body.seek(0)
+
+    def _refusal(self, host: Host) -> int:
+        """Return the status to refuse with, or 0."""
+        if host.fail:
+            return host.fail
+        scheme, _, value = self.headers.get("Authorization", "").partition(" ")
+        if not host.accounts:
+            return 0
+        if scheme.lower() != "basic":
+            return 401
+        user, _, password = base64.b64decode(value).decode().partition(":")
+        return 0 if hmac.compare_digest(host.accounts.get(user, "").encode(), password.encode()) and password else 401
+
+    def _refuse(self, status: int) -> None:
+        self.send_response(status)
+        if status == 401:
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _run_backend(self, host: Host, body: IO[bytes]) -> int:
+        """Run `git http-backend` as CGI (RFC 3875) and stream what it prints."""
+        with subprocess.Popen(
+            ["git", *_flags(host), "http-backend"], env=self._cgi(host), stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as backend:
+            assert backend.stdout is not None
+            headers = _cgi_headers(backend.stdout)
+            status = int(headers.pop("Status", "200").split()[0])
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            try:
+                while data := backend.stdout.read1(CHUNK):  # type: ignore[attr-defined]  # Popen types its pipe as IO
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+                self.wfile.write(b"0\r\n\r\n")
+            except OSError:
+                backend.kill()
+                self.close_connection = True
+            return status
+
+    def _cgi(self, host: Host) -> dict[str, str]:
+        path, _, query = self.path.partition("?")
+        meta = {
+            "GIT_PROJECT_ROOT": str(host.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "REQUEST_METHOD": self.command,
+            "PATH_INFO": unquote(path),
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "REMOTE_ADDR": self.client_address[0],
+            "REMOTE_USER": "git",
+        }
+        if host.protocol_v2 and "Git-Protocol" in self.headers:
+            meta["GIT_PROTOCOL"] = self.headers["Git-Protocol"]
+        return git_environment(host.root) | meta
+
+
+def _flags(host: Host) -> list[str]:
+    return [flag for name, value in host.settings().items() for flag in ("-c", f"{name}={value}")]
+
+
+def _cgi_headers(out: IO[bytes]) -> dict[str, str]:
+    """Read the header block of a CGI answer."""
+    headers = {}
+    while line := out.readline().strip():
+        name, _, value = line.decode("latin-1").partition(":")
+        headers[name] = value.strip()
+    return headers
+
+
+def run_git(directory: Path, *arguments: str, stdin: bytes = b"") -> str:
+    """Run git and return what it printed, without the last newline; its complaint is in the error."""
+    done = subprocess.run(["git", *arguments], cwd=directory, env=git_environment(directory), input=stdin, capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"git {arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout.decode(errors="replace").rstrip("\n")
+
+
+@dataclass
+class Work:
+    """A working clone: write, commit, push. `remote` is a URL or a path of a bare repository."""
+
+    directory: Path
+    remote: str
+    branch: str = "main"
+    _made: bool = field(default=False, repr=False)
+
+    @classmethod
+    def of(cls, host: Host, name: str, directory: Path | None = None) -> Work:
+        """Create a repository on a host and a working clone of it (pushes go straight to the bare repository)."""
+        bare = host.create(name)
+        work = cls(directory or host.root / "work" / name, str(bare))
+        return work.init()
+
+    def init(self) -> Work:
+        """Make the working clone."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q", f"--initial-branch={self.branch}")
+        self.git("remote", "add", "origin", self.remote)
+        return self
+
+    def git(self, *arguments: str, stdin: bytes = b"") -> str:
+        """Run git in the clone."""
+        return run_git(self.directory, *arguments, stdin=stdin)
+
+    def write(self, path: str, text: str | bytes) -> Work:
+        """Write a file; parents are made."""
+        file = self.directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return self
+
+    def link(self, path: str, target: str) -> Work:
+        """Make a symbolic link with this text."""
+        file = self.directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.symlink_to(target)
+        return self
+
+    def remove(self, path: str) -> Work:
+        """Remove a file or a directory."""
+        self.git("rm", "-q", "-r", "--ignore-unmatch", "--", path)
+        return self
+
+    def commit(self, message: str) -> str:
+        """Commit everything and return the id."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "--no-gpg-sign", "-m", message)
+        return self.head()
+
+    def head(self) -> str:
+        """Return the id of the current commit."""
+        return self.git("rev-parse", "HEAD")
+
+    def push(self, force: bool = False, ref: str = "") -> None:
+        """Push the branch, or a ref spec."""
+        self.git("push", "-q", *(["--force"] if force else []), "origin", ref or f"HEAD:refs/heads/{self.branch}")
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, required=True, help="directory of the bare repositories")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0: a free one")
+    parser.add_argument("--create", action="append", default=[], metavar="NAME", help="make this repository when it isn't there")
+    options = parser.parse_args()
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    with Host(options.root, options.port) as host:
+        for name in options.create:
+            if not (options.root / f"{name}.git").exists():
+                host.create(name)
+        print(f"GITHOST={host.url}", flush=True)
+        ended.wait()
+
+
+if __name__ == "__main__":
+    main()
