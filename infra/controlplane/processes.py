@@ -1,0 +1,94 @@
+"""Processes that are known again later: a PID together with the moment the kernel started it.
+
+A PID alone may have been given to a stranger meanwhile; with boot id and start time (proc(5), field 22) it names one process for good.
+Linux only, standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_started: dict[int, subprocess.Popen[bytes]] = {}  # our own children: a parent must reap what has ended
+
+
+@dataclass(frozen=True)
+class Process:
+    """One started program. `born`: boot id and start time."""
+
+    name: str
+    pid: int
+    born: str
+
+
+def start(name: str, command: list[str], log: Path) -> Process:
+    """Start a program in a session of its own, so that an interrupted terminal doesn't reach it; its output goes to `log`."""
+    with log.open("wb") as output:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True)
+    _started[child.pid] = child
+    return Process(name, child.pid, born(child.pid))
+
+
+def born(pid: int) -> str:
+    """Return what tells this process from any other that had or will have its PID; empty when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    state, ticks = fields[0], fields[19]
+    return "" if state in "ZX" else f"{boot}:{ticks}"  # a zombie has ended, whoever forgets to reap it
+
+
+def alive(process: Process) -> bool:
+    """Tell whether exactly this process still runs."""
+    child = _started.get(process.pid)
+    if child and child.poll() is not None:
+        del _started[process.pid]
+    return bool(process.born) and born(process.pid) == process.born
+
+
+def stop(processes: list[Process], *, patience: float = 3.0) -> None:
+    """End these processes and return when all have ended: asked first, then killed after `patience` seconds."""
+    _signal(processes, signal.SIGTERM)
+    if not _ended(processes, patience):
+        _signal(processes, signal.SIGKILL)
+        _ended(processes, 60.0)
+
+
+def save(processes: list[Process], path: Path) -> None:
+    """Write the record, whole or not at all."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps([asdict(process) for process in processes], indent=1))
+    fresh.replace(path)
+
+
+def load(path: Path) -> list[Process]:
+    """Read the record; none or an unreadable one is an empty one."""
+    try:
+        return [Process(**entry) for entry in json.loads(path.read_text())]
+    except (FileNotFoundError, ValueError, TypeError):
+        return []
+
+
+def _signal(processes: list[Process], number: signal.Signals) -> None:
+    for process in processes:
+        if alive(process):
+            try:
+                os.kill(process.pid, number)
+            except ProcessLookupError:
+                continue
+
+
+def _ended(processes: list[Process], patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while any([alive(process) for process in processes]):  # every one is looked at, so that every child is reaped
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
