@@ -1,0 +1,86 @@
+"""Logs: one JSON object a line, plain lines on a terminal. Secrets are masked, control characters escaped, lengths capped.
+
+Facts travel as `extra={"fields": {...}}`; the message stays a constant that can be searched for.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+MAX_TEXT = 2000
+MAX_TRACE = 8000
+MAX_ITEMS = 100
+MAX_DEPTH = 5
+
+Mask = Callable[[str], str]
+
+
+def configure(mask: Mask, stream: TextIO | None = None) -> None:
+    """Send every log record of the process to `stream` (default: standard error), each text through `mask` first."""
+    target = stream or sys.stderr
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(PlainFormatter(mask) if target.isatty() else JsonFormatter(mask))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug and retry lines name URLs and headers
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a record. ASCII only: ESC, newlines, U+2028 and lone surrogates are all escaped."""
+
+    def __init__(self, mask: Mask) -> None:
+        super().__init__()
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return json.dumps(self.facts(record))
+
+    def facts(self, record: logging.LogRecord) -> dict[str, Any]:
+        """Return what a record says, masked and capped. Its own keys win over a field of the same name."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        line: dict[str, Any] = {"time": moment, "level": record.levelname.lower(), "logger": record.name}
+        line["message"] = self._text(record.getMessage())
+        for key, value in getattr(record, "fields", {}).items():
+            line.setdefault(str(key), self._value(value, MAX_DEPTH))
+        if record.exc_info:
+            # The end of a trace is the part that tells.
+            line["trace"] = self._mask(self.formatException(record.exc_info))[-MAX_TRACE:]
+        return line
+
+    def _value(self, value: object, depth: int) -> Any:
+        if value is None or isinstance(value, (bool, int)):
+            return value
+        if isinstance(value, float):
+            return round(value, 4)
+        if depth and isinstance(value, Mapping):
+            items = list(value.items())[:MAX_ITEMS]
+            return {self._text(str(key)): self._value(item, depth - 1) for key, item in items}
+        if depth and isinstance(value, (list, tuple, set, frozenset)):
+            return [self._value(item, depth - 1) for item in list(value)[:MAX_ITEMS]]
+        return self._text(str(value))
+
+    def _text(self, text: str) -> str:
+        masked = self._mask(text)
+        return masked if len(masked) <= MAX_TEXT else masked[:MAX_TEXT] + "…"
+
+
+class PlainFormatter(JsonFormatter):
+    """One readable line a record, for a person at a terminal; a trace follows on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line. Values stay JSON, so that nothing from outside reaches the terminal unescaped."""
+        line = self.facts(record)
+        moment, level, message = line.pop("time")[11:19], line.pop("level"), line.pop("message")
+        trace = line.pop("trace", "")
+        del line["logger"]
+        rest = " ".join(f"{key}={json.dumps(value)}" for key, value in line.items() if value not in ("", None, [], {}))
+        printable = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in message)
+        escaped = "\n".join(json.dumps(part)[1:-1] for part in trace.splitlines())
+        return f"{moment} {level:7} {printable} {rest}".rstrip() + (f"\n{escaped}" if escaped else "")

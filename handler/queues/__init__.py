@@ -1,0 +1,19 @@
+"""Jobs wait here between the door and the run: one pending per target, the newest wins, nothing asked is lost.
+
+The law of the room: a target is serial, targets are parallel, and losing everything in memory is harmless, because the
+start-up tick looks at every target again. `inline` runs jobs in this process; `outbox` and `inbox` are the two ends of the
+Unix-domain socket over which the web process hands its jobs to the worker process.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from handler.model.event import Job
+
+
+class Queue(Protocol):
+    """The port between whatever asks for runs and whatever runs them."""
+
+    def put(self, job: Job) -> str:
+        """Take a job at once and return the id of the run it will be in. Never blocks on the network or a run."""

@@ -1,0 +1,46 @@
+"""The queue of one process: jobs coalesce and run on a few threads, one run per target at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from handler.model.event import Job
+from handler.queues.pending import Pending, Work
+
+
+class Inline:
+    """A `Queue` that runs what it is given. `run` must not raise: it is the caller's loop, and its last resort."""
+
+    def __init__(self, run: Callable[[Work], None], threads: int = 4) -> None:
+        self._run = run
+        self._pending = Pending()
+        self._threads = [threading.Thread(target=self._loop, name=f"run-{number}", daemon=True) for number in range(threads)]
+
+    def start(self) -> None:
+        """Start working."""
+        for thread in self._threads:
+            thread.start()
+
+    def put(self, job: Job) -> str:
+        """Take a job; return the id of its run."""
+        work = Work.of(job)
+        self.accept(work)
+        return work.run
+
+    def accept(self, work: Work) -> None:
+        """Take a job that already has an id: from the web process."""
+        self._pending.put(work)
+
+    def stop(self, timeout: float) -> tuple[str, ...]:
+        """Start no more runs, wait at most `timeout` seconds for those that run; return the targets that still do."""
+        self._pending.close()
+        self._pending.idle(timeout)
+        return self._pending.busy
+
+    def _loop(self) -> None:
+        while (work := self._pending.take()) is not None:
+            try:
+                self._run(work)
+            finally:
+                self._pending.done(work.job.target)

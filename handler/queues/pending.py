@@ -1,0 +1,94 @@
+"""What waits, coalesced: at most one entry per target beside the one being worked on, so memory is bounded by the targets."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+
+from handler.model.event import Job
+
+MAX_RUNS = 20
+"""Ids remembered of requests that were merged into one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job and the ids of the requests it answers, the newest last: that one is the run's id."""
+
+    job: Job
+    runs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, job: Job) -> Work:
+        """Give a job its run id."""
+        return cls(job, (f"r{secrets.token_hex(6)}",))
+
+    @property
+    def run(self) -> str:
+        """The id its result is reported under."""
+        return self.runs[-1]
+
+    def merged(self, newer: Work) -> Work:
+        """Coalesce with a newer request of the same target."""
+        return Work(self.job.merged(newer.job), (*self.runs, *newer.runs)[-MAX_RUNS:])
+
+
+class Pending:
+    """A thread-safe store of what waits; a target that is being worked on isn't handed out again before `done`."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Work] = {}  # in the order of first arrival: nobody starves
+        self._busy: set[str] = set()
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, work: Work) -> None:
+        """Add a request, coalesced with one that waits."""
+        with self._changed:
+            older = self._waiting.get(work.job.target)
+            self._waiting[work.job.target] = older.merged(work) if older else work
+            self._changed.notify()
+
+    def put_back(self, work: Work) -> None:
+        """Return what was taken and not done: older than anything that came meanwhile."""
+        with self._changed:
+            target = work.job.target
+            self._busy.discard(target)
+            newer = self._waiting.pop(target, None)
+            self._waiting = {target: work.merged(newer) if newer else work, **self._waiting}
+            self._changed.notify()
+
+    def take(self) -> Work | None:
+        """Wait for the next request of a target that nobody works on; None once closed."""
+        with self._changed:
+            while not self._closed:
+                target = next((name for name in self._waiting if name not in self._busy), None)
+                if target is not None:
+                    self._busy.add(target)
+                    return self._waiting.pop(target)
+                self._changed.wait()
+            return None
+
+    def done(self, target: str) -> None:
+        """Say that nobody works on a target any more."""
+        with self._changed:
+            self._busy.discard(target)
+            self._changed.notify_all()
+
+    def idle(self, timeout: float) -> bool:
+        """Wait at most `timeout` seconds until nothing is worked on and, unless closed, nothing waits; say whether that was reached."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._busy and (self._closed or not self._waiting), timeout)
+
+    def close(self) -> None:
+        """Hand out nothing more; what still waits is dropped."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """The targets being worked on, sorted."""
+        with self._changed:
+            return tuple(sorted(self._busy))

@@ -1,0 +1,172 @@
+"""`anneal serve`: one supervisor, and under it the web process and the worker process.
+
+The supervisor holds the listening socket, so that connections wait instead of being refused while the web process restarts; it
+starts again whichever dies, and passes on SIGTERM. It has no threads and does nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from handler.model.errors import ConfigInvalid
+
+_LOG = logging.getLogger("anneal.supervisor")
+STOP_SECONDS = 20.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+STEADY = 30.0
+"""Seconds after which a process that dies again starts without a longer pause."""
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+
+
+class Child:
+    """A process that is to be there. `body` is run in it after the fork and returns its exit status, or replaces it by exec."""
+
+    def __init__(self, name: str, body: Callable[[], int]) -> None:
+        self.name = name
+        self.pid = 0
+        self.due = 0.0
+        self._body = body
+        self._born = 0.0
+        self._pause = FIRST_PAUSE
+
+    def start(self) -> None:
+        """Fork."""
+        self._born = time.monotonic()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _be(self._body)
+
+    def ended(self, status: int) -> None:
+        """Note that it has died and when it starts again: at once after a steady life, later and later otherwise."""
+        now = time.monotonic()
+        self._pause = FIRST_PAUSE if now - self._born > STEADY else min(self._pause * 2, LONGEST_PAUSE)
+        self.due = now + self._pause
+        self.pid = 0
+        _LOG.warning("a process ended", extra={"fields": {"process": self.name, "status": status, "again in": self._pause}})
+
+
+class Supervisor:
+    """Keeps its children running until SIGTERM or SIGINT."""
+
+    def __init__(self, children: tuple[Child, ...]) -> None:
+        self._children = children
+        self._stopping = False
+        self._read, self._write = os.pipe()
+
+    def run(self) -> int:
+        """Supervise; return 0 once all have ended after a signal."""
+        os.set_blocking(self._write, False)
+        os.set_blocking(self._read, False)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            signal.signal(number, self._signalled)
+        while not self._stopping:
+            for child in self._children:
+                if not child.pid and child.due <= time.monotonic():
+                    child.start()
+            self._wait(min((child.due for child in self._children if not child.pid), default=None))
+        return self._stop()
+
+    def _signalled(self, number: int, _frame: object) -> None:
+        self._stopping = self._stopping or number != signal.SIGCHLD
+
+    def _wait(self, until: float | None) -> None:
+        """Sleep until a signal or that time, then collect who has ended, orphans of our children included."""
+        select.select([self._read], [], [], None if until is None else max(until - time.monotonic(), 0.0))
+        with contextlib.suppress(BlockingIOError):  # the time has come without a signal
+            os.read(self._read, 4096)
+        by_pid = {child.pid: child for child in self._children if child.pid}
+        while (found := _reaped()) is not None:
+            if found[0] in by_pid:
+                by_pid[found[0]].ended(found[1])
+
+    def _stop(self) -> int:
+        """Pass SIGTERM on; who hasn't ended after 20 seconds is killed."""
+        deadline = time.monotonic() + STOP_SECONDS
+        self._signal(signal.SIGTERM)
+        while any(child.pid for child in self._children) and time.monotonic() < deadline:
+            self._wait(deadline)
+        self._signal(signal.SIGKILL)
+        return 0
+
+    def _signal(self, number: signal.Signals) -> None:
+        for child in self._children:
+            if child.pid:
+                os.kill(child.pid, number)
+
+
+def supervise(listener: socket.socket, web: dict[str, str], worker: Callable[[Path], int]) -> int:
+    """Run web and worker until SIGTERM; return the exit status.
+
+    `listener` is bound already; `web` is added to the web process's environment; `worker` is the worker process, given its socket's path.
+    """
+    with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
+        path = Path(private) / "worker.sock"
+        environment = {**os.environ, **web, "ANNEAL_SOCKET": str(path), "ANNEAL_LISTEN": str(listener.fileno())}
+        children = Child("worker", lambda: _be_worker(listener, worker, path)), Child("web", lambda: _exec_web(listener, environment))
+        return Supervisor(children).run()
+
+
+def listen(bind: str) -> socket.socket:
+    """Return a listening socket for `host:port` (`[::1]:8080` too). Raises ConfigInvalid."""
+    host, _, port = bind.rpartition(":")
+    try:
+        address = host.strip("[]"), int(port)
+        return socket.create_server(address, family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+    except (ValueError, OverflowError, OSError) as error:
+        raise ConfigInvalid.of(f"--bind {bind}", f"can't listen there: {error}", fix="use host:port, e.g. 127.0.0.1:8080") from error
+
+
+def _be_worker(listener: socket.socket, worker: Callable[[Path], int], path: Path) -> int:
+    listener.close()  # it is the door's: a worker that outlives the supervisor may not hold the port
+    return worker(path)
+
+
+def _exec_web(listener: socket.socket, environment: dict[str, str]) -> int:
+    """Become a fresh interpreter, so that nothing the command line has loaded is in the web process."""
+    listener.set_inheritable(True)
+    os.execve(sys.executable, [sys.executable, "-m", "handler.wsgi"], environment)  # noqa: S606 - our own module, no shell
+
+
+def _reaped() -> tuple[int, int] | None:
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, os.waitstatus_to_exitcode(status)) if pid else None
+
+
+def _be(body: Callable[[], int]) -> None:
+    """Run in the child; never returns."""
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        _die_with_parent()
+        status = body()
+    except BaseException:  # noqa: BLE001 - a forked child may not return into its parent's code
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _die_with_parent() -> None:
+    """Ask Linux for SIGTERM when the supervisor is gone, however it died; elsewhere that one case leaves orphans."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

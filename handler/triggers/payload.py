@@ -1,0 +1,128 @@
+"""Strict reading of a verified JSON body. Python's reader accepts much that no provider sends; here it is `BadPayload`.
+
+Refused: other encodings than UTF-8, NaN, Infinity and 1e999, integers of more than 20 digits, duplicate keys, lone surrogates, deep
+nesting, and anything but an object on top. Fields are then read one by one; a value of another type than expected is refused, a missing one
+is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from handler.model.errors import BadPayload
+
+MAX_DIGITS = 20
+MAX_URL = 2048
+MAX_REF = 1024
+MAX_NAME = 256
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")  # git check-ref-format, as far as one character can tell
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise BadPayload with a short reason."""
+    raise BadPayload.of("payload", message)
+
+
+def read(body: bytes) -> dict[str, Any]:
+    """Return the object in a body, or raise BadPayload."""
+    try:
+        document = json.loads(body.decode(), parse_constant=_constant, parse_float=_finite, parse_int=_integer, object_pairs_hook=_unique)
+        # Lone surrogates pass the reader and fail much later, when somebody writes them: find them here.
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeError:
+        refuse("text that is not UTF-8")
+    except RecursionError:
+        refuse("nested too deeply")
+    except ValueError as error:
+        refuse(f"not JSON: {error}"[:200])
+    if not isinstance(document, dict):
+        refuse("not a JSON object")
+    return document
+
+
+def _constant(name: str) -> NoReturn:
+    refuse(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        refuse("a number too large")
+    return number
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        refuse("a number too large")
+    return int(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        refuse("a key occurs twice")
+    return found
+
+
+def section(document: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return an object of the document; missing or null: an empty one."""
+    value = document.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        refuse(f"{key} is not an object")
+    return value
+
+
+def text(document: dict[str, Any], key: str, limit: int = MAX_NAME) -> str:
+    """Return a string of the document; missing or null: empty."""
+    value = document.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        refuse(f"{key} is not a string")
+    if len(value) > limit:
+        refuse(f"{key} is longer than {limit} characters")
+    return value
+
+
+def flag(document: dict[str, Any], key: str) -> bool:
+    """Return a boolean of the document; missing: false."""
+    value = document.get(key, False)
+    if not isinstance(value, bool):
+        refuse(f"{key} is not true or false")
+    return value
+
+
+def sha(document: dict[str, Any], key: str) -> str:
+    """Return an object id of the document, empty when it is missing or all zeros (git's way to say: none)."""
+    value = text(document, key)
+    if value and not _SHA.fullmatch(value):
+        refuse(f"{key} is not a commit id")
+    return value if value.strip("0") else ""
+
+
+def gone(document: dict[str, Any]) -> bool:
+    """Say whether `after` is all zeros: the ref was deleted. A missing `after` says nothing."""
+    value = text(document, "after")
+    return bool(value) and not value.strip("0")
+
+
+def ref(document: dict[str, Any]) -> str:
+    """Return the full ref name, which a push always has."""
+    value = text(document, "ref", MAX_REF)
+    if not _REF.fullmatch(value):
+        refuse("ref is not a full ref name")
+    return value
+
+
+def urls(*found: str) -> tuple[str, ...]:
+    """Return the spellings of a repository, each once; a push without any is refused."""
+    spellings = tuple(dict.fromkeys(url for url in found if url))
+    if not spellings:
+        refuse("names no repository")
+    return spellings

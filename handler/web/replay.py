@@ -1,0 +1,117 @@
+"""`POST /replay/<target>`: a person or a pipeline asks for a run, with a named token bounded to targets and acts."""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response
+
+from handler.config.settings import ReplayToken, Settings
+from handler.model.errors import AnnealError, BadPayload, BadSignature, Forbidden, SenderError
+from handler.model.event import Decision, Job
+from handler.queues import Queue
+from handler.triggers import payload
+from handler.triggers.signature import MAX_HEADER, Secret
+from handler.web import answers
+from handler.web.keyring import Resolve
+
+_LOG = logging.getLogger("anneal.replay")
+_KEYS = ("commit", "dryRun", "force", "approve", "unpin")
+_HELD = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+class NotFound(SenderError):
+    """No such target."""
+
+    code = "not-found"
+    status = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as configured, with its secret at hand."""
+
+    bounds: ReplayToken
+    secret: Secret
+
+
+class Replay:
+    """Takes requests for runs."""
+
+    def __init__(self, settings: Settings, resolve: Resolve, queue: Queue) -> None:
+        """Resolve the tokens once. Raises what `resolve` raises."""
+        self._targets = frozenset(target.name for target in settings.targets)
+        self._tokens = tuple(Token(token, resolve(token.secret)) for token in settings.replay.tokens)
+        self._queue = queue
+
+    def receive(self, target: str, authorization: str, body: bytes) -> Response:
+        """Handle one request. Raises SenderError: 401, then 403, 404, 400, so that nobody without a token learns anything."""
+        actor = ""
+        try:
+            bounds = find(self._tokens, authorization)
+            actor = bounds.name
+            if not any(fnmatch.fnmatchcase(target, pattern) for pattern in bounds.targets):
+                raise Forbidden.of(f"token {actor}", "may not touch this target")
+            if target not in self._targets:
+                raise NotFound.of(f"target {target[:64]}", "isn't configured")
+            job = read(target, actor, body)
+            if missing := acts(job) - set(bounds.may):
+                raise Forbidden.of(f"token {actor}", f"may not {', '.join(sorted(missing))}")
+        except AnnealError as refusal:
+            _LOG.warning("replay refused", extra={"fields": {"target": target, "actor": actor, "code": refusal.code, "seen": str(refusal)}})
+            raise
+        run = self._queue.put(job)
+        asked = {"commit": job.commit, "dryRun": job.dry_run, "force": job.force, "approve": job.approve, "unpin": job.unpin}
+        _LOG.info("replay", extra={"fields": {"target": target, "actor": actor, "run": run, **asked}})
+        return answers.accepted([Decision(target, matched=True, reason=f"asked for by {actor}")], {target: run})
+
+
+def find(tokens: Sequence[Token], authorization: str) -> ReplayToken:
+    """Return the token that an Authorization header carries; every token is compared. Raises BadSignature."""
+    scheme, _, value = authorization.partition(" ")
+    usable = scheme.lower() == "bearer" and value.isascii() and 0 < len(value) <= MAX_HEADER
+    found = [token.bounds for token in tokens if token.secret.matches(value.encode("ascii", "replace"))]
+    if not usable or not found:
+        raise BadSignature.of("token", "missing or wrong bearer token")
+    return found[0]
+
+
+def read(target: str, actor: str, body: bytes) -> Job:
+    """Read what is asked. An empty body asks for a plain run. Raises BadPayload."""
+    asked = payload.read(body) if body else {}
+    if unknown := sorted(set(asked) - set(_KEYS)):
+        raise BadPayload.of("payload", f"unknown key {unknown[0][:64]!a}", fix=f"known are {', '.join(_KEYS)}")
+    commit = payload.sha(asked, "commit")
+    approve = payload.text(asked, "approve")
+    unpin = payload.flag(asked, "unpin")
+    if approve and not _HELD.fullmatch(approve):
+        raise BadPayload.of("payload", "approve is not the id of a held run")
+    if asked.get("commit") is not None and not commit:
+        raise BadPayload.of("payload", "commit is not a commit id")
+    if commit and unpin:
+        raise BadPayload.of("payload", "commit pins and unpin ends the pin: ask for one of them")
+    return Job(
+        target=target,
+        trigger="replay",
+        commit=commit,
+        force=payload.flag(asked, "force"),
+        dry_run=payload.flag(asked, "dryRun"),
+        approve=approve,
+        unpin=unpin,
+        actor=actor,
+    )
+
+
+def acts(job: Job) -> set[str]:
+    """Return the acts a token needs for this: an explicit commit and the end of a pin change what is deployed, hence `rollback`."""
+    found: set[Any] = set()
+    if job.commit or job.unpin:
+        found.add("rollback")
+    if job.approve:
+        found.add("approve")
+    return found or {"replay"}

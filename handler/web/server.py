@@ -1,0 +1,98 @@
+"""Gunicorn as we run it: its thread worker, with a deadline for each request, and JSON instead of its HTML pages.
+
+The stock worker reads requests on blocking sockets without a limit of time, so a handful of clients that send one byte a second
+would occupy every thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+import time
+from typing import Any
+
+from gunicorn import util
+from gunicorn.glogging import Logger
+from gunicorn.http import errors
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+HEADER_SECONDS = 10.0
+REQUEST_SECONDS = 30.0
+_LOG = logging.getLogger("anneal.web")
+_STATUS: tuple[tuple[type[Exception], int, str], ...] = (
+    (errors.LimitRequestLine, 414, "URI Too Long"),
+    (errors.LimitRequestHeaders, 431, "Request Header Fields Too Large"),
+    (errors.ExpectationFailed, 417, "Expectation Failed"),
+    (errors.ParseException, 400, "Bad Request"),
+)
+
+SETTINGS: dict[str, Any] = {
+    "workers": 1,  # one process: its outbox coalesces, its memory is small
+    "worker_class": "handler.web.server.DoorWorker",
+    "threads": 16,
+    "timeout": 60,  # of the process's heartbeat; requests have their own deadlines
+    "graceful_timeout": 5,
+    "keepalive": 0,  # one request a connection: nothing idle to hold, nothing unread to misread as a next request
+    "limit_request_line": 2048,
+    "limit_request_fields": 64,
+    "limit_request_field_size": 8190,
+    "logger_class": "handler.web.server.DoorLogger",
+    "accesslog": None,  # each delivery and replay has a line of its own
+    "control_socket_disable": True,
+}
+
+
+class DoorLogger(Logger):
+    """Gunicorn's messages, through the handlers of `handler.log`."""
+
+    def setup(self, cfg: Any) -> None:
+        """Attach no handlers of its own."""
+        super().setup(cfg)
+        for log in (self.error_log, self.access_log):
+            log.handlers[:] = []
+        self.error_log.propagate = True
+        self.error_log.setLevel(logging.WARNING)
+
+
+class DoorWorker(ThreadWorker):
+    """Cuts off who takes too long: 10 s for the headers, then 30 s for body and answer together."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._deadlines: dict[TConn, float] = {}
+
+    def handle(self, conn: TConn) -> Any:
+        """Serve a connection, from its first byte, on a pool thread."""
+        self._deadlines[conn] = time.monotonic() + HEADER_SECONDS
+        try:
+            return super().handle(conn)
+        finally:
+            self._deadlines.pop(conn, None)
+
+    def handle_request(self, req: Any, conn: TConn) -> Any:
+        """Serve a request whose headers are read."""
+        self._deadlines[conn] = time.monotonic() + REQUEST_SECONDS
+        return super().handle_request(req, conn)
+
+    def murder_pending(self) -> None:
+        """Run once a second by the main loop: wake the threads whose client is too slow, by closing its socket under them."""
+        super().murder_pending()
+        now = time.monotonic()
+        for conn, deadline in tuple(self._deadlines.items()):
+            if now > deadline:
+                with contextlib.suppress(OSError):
+                    conn.sock.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:  # noqa: ARG002 - gunicorn's signature
+        """Answer what isn't HTTP with JSON."""
+        status, reason = next(
+            ((status, reason) for kind, status, reason in _STATUS if isinstance(exc, kind)), (500, "Internal Server Error")
+        )
+        if status == 500:
+            _LOG.error("request failed", exc_info=exc)
+        body = json.dumps({"matched": [], "ignored": [], "run": None, "code": "bad-request", "error": reason.lower()})
+        head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        with contextlib.suppress(OSError):
+            util.write_nonblock(client, (head + body).encode("latin-1"))

@@ -1,0 +1,146 @@
+"""The worker process: takes jobs from the door and from the schedule, runs them, and logs one line for each run.
+
+It holds nothing that can't be lost: whatever was asked and forgotten is found again by the start-up tick.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from handler.config.settings import Settings
+from handler.model.errors import AnnealError, Problem
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues.inbox import Inbox
+from handler.queues.inline import Inline
+from handler.queues.pending import Work
+from handler.triggers.schedule import Schedule
+
+_LOG = logging.getLogger("anneal.run")
+THREADS = 4
+GRACE = 17.0
+"""Seconds that running runs have to finish or to release their Lease; the supervisor waits 20."""
+LONGEST_WAIT = 1.0
+"""Seconds until the loop looks at the schedule again, so that a retry armed meanwhile isn't late."""
+
+Run = Callable[[Job, threading.Event], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What the worker process runs; the command line composes it.
+
+    `prepare` is called first thing in the process, before it has any thread: the render fork server starts there. `build` makes
+    what runs a job. That is called from several threads, never twice at once for one target; once the event it is given is
+    set, it finishes or releases its Lease soon.
+    """
+
+    prepare: Callable[[], None]
+    build: Callable[[Settings], Run]
+
+
+class Worker:
+    """Runs the jobs of these targets until it is told to stop."""
+
+    def __init__(self, settings: Settings, run: Run, threads: int = THREADS) -> None:
+        self._names = frozenset(target.name for target in settings.targets)
+        self._run = run
+        self._queue = Inline(self._work, threads)
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        drifting = [target.name for target in settings.targets if target.drift != "ignore"]
+        intervals = settings.interval, settings.drift_interval
+        self._schedule = Schedule(sorted(self._names), sorted(drifting), intervals, time.monotonic())
+
+    def stop(self) -> None:
+        """Ask every run to come to its end, and `serve` to return. Safe in a signal handler."""
+        self._stop.set()
+
+    def serve(self, path: Path) -> None:
+        """Take jobs at this socket and from the schedule until `stop`, then wait for the runs. Raises OSError if it can't listen."""
+        inbox = Inbox(path, self._accept)
+        self._queue.start()
+        inbox.start()
+        _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
+        wait = 0.0
+        while not self._stop.wait(wait):
+            now = time.monotonic()
+            with self._lock:
+                jobs = self._schedule.due(now)
+                wait = min(max(self._schedule.next() - now, 0.0), LONGEST_WAIT)
+            for job in jobs:
+                self._queue.put(job)
+        inbox.stop()
+        left = self._queue.stop(GRACE)
+        _LOG.info("worker stopped", extra={"fields": {"still running": left}})
+
+    def _accept(self, work: Work) -> None:
+        if work.job.target in self._names:
+            self._queue.accept(work)
+        else:
+            _LOG.warning("a job for an unknown target was dropped", extra={"fields": {"target": work.job.target}})
+
+    def _work(self, work: Work) -> None:
+        started = time.time()
+        result = self._result(work.job)
+        _log(work, result, time.time() - started)
+        at = time.monotonic() + max(result.next_try - time.time(), 0.0) if result.next_try else None
+        with self._lock:
+            self._schedule.retry(work.job.target, at)
+
+    def _result(self, job: Job) -> Result:
+        """Run a job; one that fails unexpectedly ends alone: other targets, and the next run of this one, go on."""
+        try:
+            return self._run(job, self._stop)
+        except AnnealError as error:
+            return _failed(job, error.problems, error.who, error.code)
+        except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others
+            _LOG.exception("a run ended unexpectedly", extra={"fields": {"target": job.target}})
+            return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", "internal")
+
+
+def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:
+    return Result(job.target, Outcome.FAILED, trigger=job.trigger, problems=problems, who=who, code=code)
+
+
+def _log(work: Work, result: Result, seconds: float) -> None:
+    job = work.job
+    fields: dict[str, Any] = {
+        "target": result.target,
+        "outcome": result.outcome,
+        "trigger": job.trigger,
+        "commit": result.commit,
+        "run": work.run,
+        "requests": work.runs[:-1],
+        "actor": job.actor,
+        "deliveries": [delivery.id for delivery in job.deliveries],
+        "seconds": result.duration or seconds,
+        "counts": result.counts,
+        "note": result.message,
+        "problems": [str(problem) for problem in result.problems],
+        "who": result.who,
+        "code": result.code,
+        "next_try": result.next_try,
+    }
+    level = logging.WARNING if result.outcome is Outcome.FAILED else logging.INFO
+    _LOG.log(level, "run", extra={"fields": {key: value for key, value in fields.items() if value not in ("", (), [], {}, 0.0)}})
+
+
+def work(settings: Settings, path: Path, engine: Engine) -> int:
+    """Be the worker process: runs until SIGTERM or SIGINT; returns the exit status.
+
+    `path`: where to listen, in a directory that only this user can enter.
+    """
+    engine.prepare()
+    worker = Worker(settings, engine.build(settings))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: worker.stop())
+    worker.serve(path)
+    return 0
