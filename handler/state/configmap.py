@@ -1,0 +1,245 @@
+"""State <-> ConfigMap. The ConfigMap is also the parent of the target's ApplySet (KEP-3659).
+
+Each part of the record is one readable JSON key; one over 4 KB is gzipped into binaryData. What is read is untrusted: sizes, types
+and forms are checked, and every mistake is reported with its key and the way out. What is written is first read back.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from handler.model.errors import Problem, StateInvalid
+from handler.model.names import GroupKind, applyset_id
+from handler.state.objects import Body
+from handler.state.record import FORMAT, State, Summary
+from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
+
+ID = "applyset.kubernetes.io/id"
+TOOLING = "applyset.kubernetes.io/tooling"
+KINDS = "applyset.kubernetes.io/contains-group-kinds"
+NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+SUMMARY = "anneal.dev/summary"
+TARGET = "anneal.dev/target"
+INSTALLATION = "anneal.dev/installation"
+
+LIMIT = 700_000
+"""Most bytes of data and binaryData (as base64); the API server's own limit is 1 MiB."""
+_GZIP_ABOVE = 4096
+_INFLATED = 8_000_000
+_GROUPED = {
+    "target": ("target", "installation", "cluster_uid", "repository", "format"),
+    "applied": ("commit", "reads", "settings", "digest", "drift_due"),
+}
+_IN_ANNOTATIONS = ("kinds", "namespaces")
+_SINGLE = tuple(item.name for item in fields(State) if item.name not in (*_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS))
+_KEYS = (*_GROUPED, *(camel(name) for name in _SINGLE))
+
+
+def state_name(target: str) -> str:
+    """Return the name of a target's ConfigMap, and of its Lease."""
+    return f"anneal-{target}"
+
+
+def encode(state: State, namespace: str, tooling: str) -> Body:
+    """Write a state as its ConfigMap, without uid and resourceVersion. `tooling`: `anneal/v<semver>`."""
+    name = state_name(state.target)
+    data, binary = _encode_data(state)
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "labels": {
+            ID: applyset_id(name, namespace),
+            TARGET: state.target,
+            INSTALLATION: state.installation,
+            "app.kubernetes.io/managed-by": "anneal",
+        },
+        "annotations": {
+            TOOLING: tooling,
+            KINDS: ",".join(sorted(str(kind) for kind in state.kinds)),
+            NAMESPACES: ",".join(sorted(state.namespaces - {namespace})),
+            SUMMARY: json.dumps(write_record(Summary.of(state)), separators=(",", ":")),
+        },
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data, "binaryData": binary}
+
+
+def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
+    parts: dict[str, Any] = {key: write_record(state, names) for key, names in _GROUPED.items()}
+    parts["target"]["format"] = state.format
+    parts |= write_record(state, _SINGLE)
+    data: dict[str, str] = {}
+    binary: dict[str, str] = {}
+    for key, part in parts.items():
+        compact = json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(compact) > _GZIP_ABOVE:
+            binary[f"{key}.json.gz"] = base64.b64encode(gzip.compress(compact, mtime=0)).decode()
+        elif part:
+            data[f"{key}.json"] = json.dumps(part, ensure_ascii=False, indent=2)
+    return data, binary
+
+
+def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
+    """Return what will really be stored, trimmed to the limit, and its ConfigMap.
+
+    History goes first, then changed subjects, then the drift record, then the read paths (the next push then renders); `declared` never.
+    Raises StateInvalid when that isn't enough, or when a value breaks its rule: nothing is written that couldn't be read again.
+    """
+    for smaller in _trimmed(state):
+        body = encode(smaller, namespace, tooling)
+        if size(body) <= LIMIT:
+            return decode(body, namespace, state.target, tooling), body
+    raise StateInvalid.of(
+        f"ConfigMap/{namespace}/{state_name(state.target)}",
+        f"the record of {len(state.declared)} objects needs {size(body)} bytes, {LIMIT} are allowed",
+        fix="split the target in two",
+    )
+
+
+def _trimmed(state: State) -> Iterator[State]:
+    yield state
+    for count in (10, 5):
+        yield replace(state, history=state.history[:count])
+    bare = replace(state, history=tuple(replace(run, changed=()) for run in state.history[:5]))
+    yield bare
+    yield replace(bare, drift=())
+    yield replace(bare, drift=(), reads_paths=())
+
+
+def size(body: Body) -> int:
+    """Return how many bytes of data a ConfigMap holds."""
+    return sum(len(value.encode()) for part in ("data", "binaryData") for value in body[part].values())
+
+
+def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
+    """Read a state. Raises StateInvalid with every mistake: not ours, another tool's, malformed, too large or from a newer version."""
+    name = state_name(target)
+    subject = f"ConfigMap/{namespace}/{name}"
+    if foreign := _foreign(body["metadata"], applyset_id(name, namespace), tooling):
+        look = f"look at it: kubectl -n {namespace} get configmap {name} -o yaml; if nobody needs it, delete it"
+        raise StateInvalid.of(subject, foreign, fix=look)
+    found, mistakes = _decode_parts(body)
+    recorded, written = found.get("target"), found.get("format", FORMAT)
+    if written > FORMAT:
+        raise StateInvalid.of(subject, f"written by a newer Anneal (format {written}, this one reads {FORMAT})", fix="upgrade Anneal")
+    if not mistakes and recorded != target:
+        mistakes.append(f"data key `target.json`: the record is of target {recorded!r}")
+    if mistakes:
+        fix = f"kubectl -n {namespace} delete configmap {name}; the next run finds its objects by their label and prunes nothing"
+        raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
+    return State(**found)
+
+
+def _foreign(metadata: dict[str, Any], expected: str, tooling: str) -> str:
+    """Say why a ConfigMap isn't our ApplySet's parent (KEP-3659: verify on every operation), or nothing."""
+    found = (metadata.get("labels") or {}).get(ID)
+    if found is None:
+        return f"isn't Anneal's: the label {ID} is missing"
+    if found != expected:
+        return f"the label {ID} is {str(found)[:80]!r}, but this name and namespace make {expected!r}"
+    tool = str((metadata.get("annotations") or {}).get(TOOLING) or "")
+    if tool.rpartition("/")[0] != tooling.rpartition("/")[0]:
+        return f"the annotation {TOOLING} is {tool[:80]!r}: another tool's ApplySet"
+    return ""
+
+
+def _decode_parts(body: Body) -> tuple[dict[str, Any], list[str]]:
+    """Read every part; return the fields found and the mistakes."""
+    found: dict[str, Any] = {}
+    mistakes: list[str] = []
+    for where, read in (("annotation", _annotated_fields), ("data", _data_fields)):
+        for key, load in read(body):
+            try:
+                found.update(load())
+            except (ValueError, RecursionError) as wrong:
+                mistakes.append(f"{where} key `{key}`: {wrong}")
+    return found, mistakes
+
+
+def _annotated_fields(body: Body) -> Iterator[tuple[str, Any]]:
+    annotations = body["metadata"].get("annotations") or {}
+    yield KINDS, lambda: {"kinds": frozenset(GroupKind.parse(text) for text in _listed(annotations, KINDS, _KIND))}
+    yield NAMESPACES, lambda: {"namespaces": frozenset(_listed(annotations, NAMESPACES, _NAMESPACE))}
+
+
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}(\.[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?")
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def _listed(annotations: dict[str, Any], key: str, pattern: re.Pattern[str]) -> list[str]:
+    """Read a comma-separated annotation; absent is a mistake (KEP-3659: empty means the empty set, absent means unknown)."""
+    text = annotations.get(key)
+    if not isinstance(text, str):
+        raise ValueError("is missing")  # noqa: TRY004 - one class of error for all untrusted input
+    items = text.split(",") if text else []
+    for item in items:
+        if not pattern.fullmatch(item):
+            raise ValueError(f"{item[:80]!r} isn't a name")
+    return items
+
+
+def _data_fields(body: Body) -> Iterator[tuple[str, Any]]:
+    """Yield each known key with what reads it; unknown keys and keys in both places read as mistakes."""
+    data, binary = body.get("data") or {}, body.get("binaryData") or {}
+    names = {camel(name): name for name in _SINGLE}
+    for key in _KEYS:
+        plain, zipped = data.get(f"{key}.json"), binary.get(f"{key}.json.gz")
+        if plain is None and zipped is None and key != "target":
+            continue
+        shown = f"{key}.json" if zipped is None else f"{key}.json.gz"
+        yield shown, lambda key=key, plain=plain, zipped=zipped: _part(key, names, _json(plain, zipped))
+    for stranger in sorted({*data} - {f"{key}.json" for key in _KEYS} | {*binary} - {f"{key}.json.gz" for key in _KEYS}):
+        yield stranger[:80], _unknown
+
+
+def _unknown() -> dict[str, Any]:
+    raise ValueError("is unknown here")
+
+
+def _part(key: str, names: dict[str, str], raw: Any) -> dict[str, Any]:
+    if key in _GROUPED:
+        return read_fields(State, raw, _GROUPED[key])
+    return {names[key]: read_value(key, field_rule(State, names[key]), raw)}
+
+
+def _json(plain: Any, zipped: Any) -> Any:
+    """Parse one part. Raises ValueError for what isn't JSON, isn't gzip or inflates beyond the cap."""
+    if (plain is None) == (zipped is None):
+        raise ValueError("is missing" if plain is None else "is there twice, plain and gzipped")
+    text = plain if zipped is None else _inflate(zipped)
+    if not isinstance(text, (str, bytes)) or len(text) > _INFLATED:
+        raise ValueError("expected JSON text")
+    return json.loads(text, parse_constant=_no_constant)
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} isn't JSON")
+
+
+def _inflate(zipped: Any) -> bytes:
+    try:
+        packed = base64.b64decode(zipped, validate=True)
+        stream = zlib.decompressobj(wbits=31)
+        text = stream.decompress(packed, _INFLATED)
+    except (TypeError, binascii.Error, zlib.error) as wrong:
+        raise ValueError(f"expected gzip: {wrong}") from wrong
+    if not stream.eof or stream.unused_data:
+        raise ValueError(f"expected one whole gzip stream of at most {_INFLATED} bytes")
+    return text
+
+
+def read_summary(text: str) -> Summary | None:
+    """Read a summary annotation; None when it is missing, malformed or too long (the reader then looks at the state itself)."""
+    if not text or len(text) > 1024:
+        return None
+    try:
+        return read_record(Summary, json.loads(text))
+    except (ValueError, RecursionError):
+        return None

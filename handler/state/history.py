@@ -1,0 +1,126 @@
+"""What a run leaves behind in the record: its entry in the history, the status, the time of the next try. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from handler.model.errors import AnnealError
+from handler.model.event import Delivery
+from handler.model.plan import Change
+from handler.model.result import Outcome, Result
+from handler.model.tree import CommitInfo
+from handler.state.record import Drift, Run, Status
+from handler.state.rules import stamp
+
+RUNS = 20
+CHANGED = 50
+DELIVERIES = 20
+DRIFTS = 200
+_PHASES = {
+    Outcome.APPLIED: "applied",
+    Outcome.UNCHANGED: "applied",
+    Outcome.HELD: "held",
+    Outcome.PRUNING: "pruning",
+    Outcome.FAILED: "failed",
+    Outcome.SUSPENDED: "suspended",
+    Outcome.DRIFTED: "drifted",
+}
+"""The phase that an outcome leaves; the others (busy, superseded, planned) leave the phase as it was."""
+
+
+def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
+    """Make the history's entry of a run. `started`: seconds since the epoch; `commit`: None where none could be fetched."""
+    changed = tuple(f"{change.identity} {change.action}" for change in result.plan.writes) if result.plan else ()
+    return Run(
+        id=result.run,
+        trigger=result.trigger,
+        outcome=str(result.outcome),
+        started=stamp(started),
+        commit=result.commit,
+        subject=commit.subject if commit else "",
+        author=commit.author if commit else "",
+        actor=actor,
+        counts=dict(result.counts),
+        duration=result.duration,
+        message=result.message or "\n".join(str(problem) for problem in result.problems),
+        code=result.code,
+        changed=_capped(changed),
+    )
+
+
+def _capped(subjects: tuple[str, ...]) -> tuple[str, ...]:
+    if len(subjects) <= CHANGED:
+        return subjects
+    return (*subjects[: CHANGED - 1], f"and {len(subjects) - CHANGED + 1} more")
+
+
+def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
+    """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id."""
+    if history and _same_failure(history[0], run):
+        first = history[0]
+        return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])
+    return (run, *history)[:RUNS]
+
+
+def _same_failure(older: Run, newer: Run) -> bool:
+    return newer.outcome == Outcome.FAILED and (older.outcome, older.commit, older.code, older.message) == (
+        newer.outcome,
+        newer.commit,
+        newer.code,
+        newer.message,
+    )
+
+
+def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[Delivery, ...]:
+    """Add deliveries, each once, and keep the last twenty."""
+    found = {(delivery.provider, delivery.id): delivery for delivery in (*known, *newer)}
+    return tuple(found.values())[-DELIVERIES:]
+
+
+def backoff(failures: int) -> float:
+    """Return the seconds until the next try after so many failures in a row: 15 s, doubling to 5 min."""
+    return float(min(15 * 2 ** min(max(failures, 1) - 1, 5), 300))
+
+
+def failed(status: Status, error: AnnealError, now: float) -> Status:
+    """Return the status after an error. Only what nobody must cure gets a next try; the rest waits for a new head or a person."""
+    failures = status.failures + 1
+    return replace(
+        status,
+        phase="failed",
+        since=status.since if status.phase == "failed" else stamp(now),
+        message=str(error),
+        failures=failures,
+        next_try=stamp(now + backoff(failures)) if error.who == "nobody" else "",
+        code=error.code,
+        who=error.who,
+    )
+
+
+def ended(status: Status, result: Result, now: float) -> Status:
+    """Return the status after a run that didn't fail. `now`: seconds since the epoch.
+
+    The same phase again keeps its `since`; a run that changed nothing keeps the counts, so that it leaves no trace in a good record.
+    """
+    phase = _PHASES.get(result.outcome, status.phase)
+    quiet = result.outcome == Outcome.UNCHANGED and status.phase == phase
+    return Status(
+        phase=phase,
+        since=status.since if status.phase == phase else stamp(now),
+        counts=status.counts if quiet else dict(result.counts),
+        unhealthy=status.unhealthy,
+        message="" if quiet else result.message,
+        next_try=stamp(result.next_try) if result.next_try else "",
+    )
+
+
+def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:
+    """Make the drift record of a plan's changes; their texts are masked already. Sorted, at most 200 fields."""
+    found = {
+        (change.identity, item.path): Drift(change.identity, item.path, item.declared, item.live, item.manager)
+        for change in changes
+        if change.writes
+        for item in change.fields
+    }
+    return tuple(found[key] for key in sorted(found))[:DRIFTS]

@@ -1,0 +1,215 @@
+"""The record of a target, as values. Frozen: a change is a new State, written by compare-and-swap (store.py).
+
+Times are RFC 3339 text (`rules.stamp`, `rules.seconds_of`), empty when there is none. `history` has the newest run first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from handler.model.event import Delivery
+from handler.model.names import GroupKind, Identity
+from handler.state.rules import ChangeKey, Counts, Line, Message, Path, Sha, Time, Token, Word
+
+FORMAT = 1
+"""Version of the record's layout; a newer one is refused, never guessed at."""
+
+
+def _no_counts() -> Mapping[str, int]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An open run: written before its first object write, removed when the commit moves. `token` fences it (lease uid.transitions)."""
+
+    commit: Sha
+    reads: Sha
+    settings: Sha
+    token: Token
+    since: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act (operator | author | nobody)."""
+
+    phase: Word = ""
+    since: Time = ""
+    counts: Counts = field(default_factory=_no_counts)
+    unhealthy: tuple[Line, ...] = ()
+    message: Message = ""
+    failures: int = 0
+    next_try: Time = ""
+    code: Word = ""
+    who: Word = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A plan that waits for a person: `changes` are its guarded (action, object, uid)."""
+
+    id: Line
+    reasons: tuple[Message, ...]
+    changes: tuple[ChangeKey, ...]
+    commit: Sha
+    reads: Sha
+    settings: Sha
+    since: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's yes to the guarded changes of one plan: same reads, same settings, these changes or fewer."""
+
+    id: Line
+    reads: Sha
+    settings: Sha
+    changes: tuple[ChangeKey, ...]
+    by: Line
+    at: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Hold this commit until `unpin`, or until the head's reads differ from `away`."""
+
+    commit: Sha
+    away: Sha = ""
+    by: Line = ""
+    reason: Line = ""
+    at: Time = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """No run writes until `resume`, or until `until`."""
+
+    by: Line
+    reason: Line = ""
+    until: Time = ""
+    at: Time = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked while another held the Lease: its next round does it and removes this."""
+
+    by: Line
+    at: Time
+    force: bool = False
+    drift: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A live object that git doesn't declare and that wasn't pruned. `since`: first seen."""
+
+    uid: Line
+    identity: Identity
+    since: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One field that was changed behind git's back. `declared`, `live`: masked text; `manager`: who did it."""
+
+    identity: Identity
+    path: Line
+    declared: Line
+    live: Line
+    manager: Line = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One entry of the history. The same failure again raises `times` and `last`; `changed` names at most 50 objects."""
+
+    id: Line
+    trigger: Word
+    outcome: Word
+    started: Time
+    commit: Sha = ""
+    subject: Line = ""
+    author: Line = ""
+    actor: Line = ""
+    counts: Counts = field(default_factory=_no_counts)
+    duration: float = 0.0
+    message: Message = ""
+    code: Word = ""
+    changed: tuple[Line, ...] = ()
+    times: int = 1
+    last: Time = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything Anneal remembers of a target.
+
+    `commit` is applied whole; `reads` and `settings` say from what, `reads_paths` from where, `digest` what was rendered.
+    `declared`, `kinds` and `namespaces` (besides the state's own) bound where members can be: widened before the first write.
+    """
+
+    target: Line
+    installation: Line
+    cluster_uid: Line
+    repository: Path
+    format: int = FORMAT
+    commit: Sha = ""
+    reads: Sha = ""
+    settings: Sha = ""
+    digest: Sha = ""
+    drift_due: Time = ""
+    reads_paths: tuple[Path, ...] = ()
+    attempt: Attempt | None = None
+    status: Status = field(default_factory=Status)
+    held: Held | None = None
+    approval: Approval | None = None
+    pin: Pin | None = None
+    suspend: Suspend | None = None
+    requested: Request | None = None
+    orphans: tuple[Orphan, ...] = ()
+    declared: tuple[Identity, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
+    history: tuple[Run, ...] = ()
+    drift: tuple[Drift, ...] = ()
+    kinds: frozenset[GroupKind] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no run has recorded anything yet: members may exist that the record doesn't know."""
+        return not (self.commit or self.attempt or self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What overviews and ticks read from metadata alone, at most 1 KB. `attempt`, `pin`: commits; `unhealthy`: how many."""
+
+    commit: Sha = ""
+    settings: Sha = ""
+    phase: Word = ""
+    unhealthy: int = 0
+    attempt: Sha = ""
+    pin: Sha = ""
+    next_try: Time = ""
+    drift_due: Time = ""
+    held: bool = False
+    suspended: bool = False
+
+    @classmethod
+    def of(cls, state: State) -> Summary:
+        """Sum up a state."""
+        return cls(
+            commit=state.commit,
+            settings=state.settings,
+            phase=state.status.phase,
+            unhealthy=len(state.status.unhealthy),
+            attempt=state.attempt.commit if state.attempt else "",
+            pin=state.pin.commit if state.pin else "",
+            next_try=state.status.next_try,
+            drift_due=state.drift_due,
+            held=state.held is not None,
+            suspended=state.suspend is not None,
+        )

@@ -1,0 +1,270 @@
+"""Which values a record may hold, and how each is written as JSON. What is read is untrusted: every value meets its rule.
+
+A rule reads (JSON -> value, ValueError says what was expected) and writes (value -> JSON). A field's rule follows from its type:
+the `Annotated` names below for text with a form, plain `str` for free text, nested frozen dataclasses for objects.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from datetime import UTC, datetime
+from functools import cache
+from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from handler.model.names import Identity
+
+R = TypeVar("R")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+_IDENTITY = re.compile(r"([a-z0-9.-]{0,253})/([A-Za-z][A-Za-z0-9]{0,62}):([a-z0-9-]{0,63})/([^/%\s\x00-\x1f\x7f\ud800-\udfff]{1,253})")
+
+
+def stamp(seconds: float) -> str:
+    """Write seconds since the epoch as RFC 3339 in UTC, to the second."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds_of(text: str) -> float:
+    """Read RFC 3339 in UTC (`Z`) as seconds since the epoch. Raises ValueError on anything else."""
+    if len(text) > 32 or not text.endswith("Z"):
+        raise ValueError("expected a time like 2026-01-31T12:00:00Z")
+    return datetime.fromisoformat(text).timestamp()
+
+
+class Rule(Protocol):
+    """How one kind of value is read and written."""
+
+    def read(self, raw: Any) -> Any:
+        """Return the value. Raises ValueError with what was expected."""
+
+    def write(self, value: Any) -> Any:
+        """Return its JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Free text of limited length. Written, control characters and lone surrogates become U+FFFD and the rest is cut."""
+
+    limit: int
+
+    def read(self, raw: Any) -> str:
+        """Accept printable text within the limit."""
+        if not isinstance(raw, str) or len(raw) > self.limit or _UNPRINTABLE.search(raw):
+            raise ValueError(f"expected printable text of at most {self.limit} characters")
+        return raw
+
+    def write(self, value: str) -> str:
+        """Make it printable and short enough."""
+        clean = _UNPRINTABLE.sub("\ufffd", value)
+        return clean if len(clean) <= self.limit else clean[: self.limit - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Text of one form, given as a regular expression and in words."""
+
+    pattern: str
+    expected: str
+
+    def read(self, raw: Any) -> str:
+        """Accept a full match."""
+        if not isinstance(raw, str) or not re.fullmatch(self.pattern, raw, re.ASCII):
+            raise ValueError(f"expected {self.expected}")
+        return raw
+
+    def write(self, value: str) -> str:
+        """Write it as it is."""
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    def read(self, raw: Any) -> str:
+        if not isinstance(raw, str):
+            raise ValueError("expected a time like 2026-01-31T12:00:00Z")  # noqa: TRY004 - one class of error for all untrusted input
+        seconds_of(raw)
+        return raw
+
+    def write(self, value: str) -> str:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A count (`form` int) or seconds (`form` float), never negative."""
+
+    form: type[int] | type[float]
+
+    def read(self, raw: Any) -> int | float:
+        accepted = (int,) if self.form is int else (int, float)
+        if isinstance(raw, bool) or not isinstance(raw, accepted) or not 0 <= raw <= 2**53 or not math.isfinite(raw):
+            raise ValueError("expected a number, zero or more")
+        return self.form(raw)
+
+    def write(self, value: float) -> int | float:
+        return round(value, 3) if self.form is float else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    def read(self, raw: Any) -> bool:
+        if not isinstance(raw, bool):
+            raise ValueError("expected true or false")  # noqa: TRY004 - one class of error for all untrusted input
+        return raw
+
+    def write(self, value: bool) -> bool:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How many of each word."""
+
+    def read(self, raw: Any) -> dict[str, int]:
+        if not isinstance(raw, dict) or len(raw) > 50:
+            raise ValueError("expected at most 50 counts by word")
+        return {_WORD.read(word): int(_Number(int).read(count)) for word, count in raw.items()}
+
+    def write(self, value: Mapping[str, int]) -> dict[str, int]:
+        return dict(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _IdentityText:
+    """`apps/Deployment:shop/api`: the identity annotation's spelling without the target."""
+
+    def read(self, raw: Any) -> Identity:
+        found = _IDENTITY.fullmatch(raw) if isinstance(raw, str) else None
+        if not found:
+            raise ValueError("expected <group>/<Kind>:<namespace>/<name>")
+        return Identity(*found.groups())
+
+    def write(self, value: Identity) -> str:
+        return value.mark("")[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What an approval names: action, identity, uid."""
+
+    def read(self, raw: Any) -> tuple[str, str, str]:
+        if not isinstance(raw, list) or len(raw) != 3:
+            raise ValueError("expected [action, object, uid]")
+        return (_WORD.read(raw[0]), Free(600).read(raw[1]), Free(64).read(raw[2]))
+
+    def write(self, value: tuple[str, str, str]) -> list[str]:
+        return list(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Many:
+    each: Rule
+
+    def read(self, raw: Any) -> tuple[Any, ...]:
+        if not isinstance(raw, list):
+            raise ValueError("expected a list")  # noqa: TRY004 - one class of error for all untrusted input
+        return tuple(self.each.read(item) for item in raw)
+
+    def write(self, value: tuple[Any, ...]) -> list[Any]:
+        return [self.each.write(item) for item in value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    form: type[Any]
+
+    def read(self, raw: Any) -> Any:
+        return read_record(self.form, raw)
+
+    def write(self, value: Any) -> dict[str, Any]:
+        return write_record(value)
+
+
+_WORD = Form("[a-z][a-z0-9-]{0,39}", "a lower-case word")
+Sha = Annotated[str, Form("[0-9a-f]{40,64}", "40 to 64 hex digits")]
+Word = Annotated[str, _WORD]
+Time = Annotated[str, _Time()]
+Token = Annotated[str, Form(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<transitions>")]
+Message = Annotated[str, Free(4000)]
+Line = Annotated[str, Free(300)]
+Path = Annotated[str, Free(4096)]
+Counts = Annotated[Mapping[str, int], _Counts()]
+ChangeKey = Annotated[tuple[str, str, str], _Key()]
+
+
+def _rule_of(hint: Any) -> Rule:
+    """Return the rule of a type."""
+    if get_origin(hint) is Annotated:
+        found: Rule = hint.__metadata__[0]
+        return found
+    if get_origin(hint) in (Union, types.UnionType):
+        return _rule_of(next(part for part in get_args(hint) if part is not type(None)))
+    if get_origin(hint) is tuple:
+        return _Many(_rule_of(get_args(hint)[0]))
+    simple: dict[Any, Rule] = {str: Free(1024), bool: _Flag(), int: _Number(int), float: _Number(float), Identity: _IdentityText()}
+    return simple[hint] if hint in simple else _Object(hint)
+
+
+def camel(name: str) -> str:
+    """`next_try` -> `nextTry`: Kubernetes' spelling."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+@cache
+def _rules(form: Any) -> dict[str, tuple[Field[Any], Rule]]:
+    """Return each field of a record class by its JSON key, with its rule."""
+    hints = get_type_hints(form, include_extras=True)
+    return {camel(item.name): (item, _rule_of(hints[item.name])) for item in fields(form)}
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default
+
+
+def read_record(form: type[R], raw: Any, only: tuple[str, ...] = ()) -> R:
+    """Make a record from JSON. `only`: accept just these fields. Raises ValueError naming the field and what was expected."""
+    return form(**read_fields(form, raw, only))
+
+
+def read_fields(form: Any, raw: Any, only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return a record's checked fields by name; what has a default may be missing."""
+    if not isinstance(raw, dict):
+        raise ValueError("expected an object")  # noqa: TRY004 - one class of error for all untrusted input
+    known = {key: row for key, row in _rules(form).items() if not only or row[0].name in only}
+    if unknown := sorted(raw.keys() - known.keys()):
+        raise ValueError(f"{unknown[0][:60]!r} is unknown here")
+    found: dict[str, Any] = {}
+    for key, (item, rule) in known.items():
+        if key in raw:
+            found[item.name] = read_value(key, rule, raw[key])
+        elif _default(item) is MISSING:
+            raise ValueError(f"{key} is missing")
+    return found
+
+
+def read_value(key: str, rule: Rule, raw: Any) -> Any:
+    """Read one value; the ValueError names its key."""
+    try:
+        return rule.read(raw)
+    except ValueError as wrong:
+        raise ValueError(f"{key}: {wrong}") from wrong
+
+
+def write_record(value: Any, only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return a record's JSON; fields that have their default are left out. `only`: just these fields."""
+    found: dict[str, Any] = {}
+    form: Any = type(value)
+    for key, (item, rule) in _rules(form).items():
+        member = getattr(value, item.name)
+        if (not only or item.name in only) and (_default(item) is MISSING or member != _default(item)):
+            found[key] = rule.write(member)
+    return found
+
+
+def field_rule(form: Any, name: str) -> Rule:
+    """Return the rule of one field."""
+    return _rules(form)[camel(name)][1]

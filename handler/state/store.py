@@ -1,0 +1,169 @@
+"""Reads and writes the record of one target by compare-and-swap. The commit moves last, and only under the Lease.
+
+Three ways to write: `swap` (a run's records; a 409 drops them), `write` (a run inside its own open attempt; a 409 caused by a person is
+merged) and `update` (a person's suspend, approval or pin; tried again).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
+from handler.state.configmap import decode, fitted, state_name
+from handler.state.objects import Body, Objects, create_in_namespace, replace_same
+from handler.state.record import State
+
+Change = Callable[[State], State]
+"""Makes the next state from the one it is given: it may be called again on a newer one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A state as it was read: `uid` and `resource_version` fence the next write. `state` is None where there is none yet."""
+
+    state: State | None
+    uid: str = ""
+    resource_version: str = ""
+    body: Body = field(default_factory=dict, repr=False, compare=False)
+
+
+class StateStore:
+    """The record of one target. `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent."""
+
+    def __init__(self, objects: Objects, namespace: str, target: str, installation: str, tooling: str) -> None:
+        self._objects = objects
+        self._namespace = namespace
+        self._target = target
+        self._installation = installation
+        self._tooling = tooling
+        self._name = state_name(target)
+        self._subject = f"ConfigMap/{namespace}/{self._name}"
+
+    def read(self) -> Stored:
+        """Read the state. Raises StateInvalid when it isn't ours or can't be read."""
+        body = self._objects.get("ConfigMap", self._namespace, self._name)
+        return Stored(None) if body is None else self._stored(body)
+
+    def blank(self, repository: str, cluster_uid: str) -> State:
+        """Return the first state of this target: nothing applied, nothing known."""
+        return State(self._target, self._installation, cluster_uid, repository)
+
+    def check_home(self, state: State, repository: str, cluster_uid: str) -> None:
+        """Raise TargetMoved with every difference when the record belongs to another repository, installation or cluster."""
+        pairs = {
+            "repository": (state.repository, repository),
+            "installation": (state.installation, self._installation),
+            "cluster (uid of kube-system)": (state.cluster_uid, cluster_uid),
+        }
+        fix = f"`anneal retarget {self._target}` accepts that"
+        moved = [
+            Problem(f"Target/{self._target}", f"{what} was {was}, is now {now}", place=self._subject, fix=fix)
+            for what, (was, now) in pairs.items()
+            if was != now
+        ]
+        if moved:
+            raise TargetMoved(*moved)
+
+    def create(self, state: State) -> Stored:
+        """Write the first state, and its namespace where missing. Raises Moved if there is one already, AccessDenied with the command."""
+        written, body = fitted(state, self._namespace, self._tooling)
+        return _of(written, create_in_namespace(self._objects, body))
+
+    def swap(self, stored: Stored, state: State, token: str | None = None) -> Stored:
+        """Write `state` if nothing moved since `stored` was read; equal content isn't written.
+
+        Without a token (no Lease) an open attempt must neither be in `stored` nor in `state`; with one, `state` may only open its own.
+        Raises Busy when another run is open, Moved on a 409, LeaseLost when the state was deleted.
+        """
+        self._fence(stored, state, token)
+        written, body = fitted(state, self._namespace, self._tooling)
+        return self._put(stored, written, body)
+
+    def write(self, stored: Stored, change: Change, token: str) -> Stored:
+        """Write `change(state)` inside our own attempt. A person's write in between is merged: `change` is made on the newer state.
+
+        `change` must build on the state it is given (`dataclasses.replace`), so that suspend, approval and pin survive. Raises LeaseLost
+        when the state was deleted or replaced, or another run has opened its attempt; Moved when none is open any more.
+        """
+        while True:
+            state = change(self._present(stored))
+            self._fence(stored, state, token)
+            written, body = fitted(state, self._namespace, self._tooling)
+            try:
+                return self._put(stored, written, body)
+            except Moved:
+                newer = self._same(stored)
+                if newer.state == written:  # our own write, whose answer was lost
+                    return newer
+                self._own(stored, newer, token)
+                stored = newer
+
+    def update(self, change: Change, initial: State | None = None, tries: int = 5) -> Stored:
+        """Change a person's fields (suspend, approval, pin) on the newest state; `initial` is changed and created where there is none.
+
+        Raises StateInvalid when there is no state and no `initial`, Moved when others were quicker `tries` times.
+        """
+        for left in reversed(range(tries)):
+            stored = self.read()
+            try:
+                if stored.state is None and initial is not None:
+                    return self.create(change(initial))
+                written, body = fitted(change(self._present(stored)), self._namespace, self._tooling)
+                return self._put(stored, written, body)
+            except Moved:
+                if not left:
+                    raise
+        raise ValueError("tries must be one or more")
+
+    def _present(self, stored: Stored) -> State:
+        if stored.state is None:
+            fix = f"`anneal apply {self._target}` makes it"
+            raise StateInvalid.of(self._subject, "doesn't exist: the target never ran", fix=fix)
+        return stored.state
+
+    def _stored(self, body: Body) -> Stored:
+        return _of(decode(body, self._namespace, self._target, self._tooling), body)
+
+    def _fence(self, stored: Stored, state: State, token: str | None) -> None:
+        """Refuse a record that the Lease doesn't cover."""
+        was = stored.state.attempt if stored.state else None
+        if token is None and was is not None:
+            raise Busy.of(self._subject, f"a run is open since {was.since} (token {was.token})")
+        if state.attempt is not None and state.attempt.token != token:
+            raise LeaseLost.of(self._subject, f"the open attempt has token {state.attempt.token}, ours is {token}")
+
+    def _put(self, stored: Stored, written: State, body: Body) -> Stored:
+        """PUT with the uid and resourceVersion of `stored`; labels and annotations of others are kept."""
+        metadata = stored.body["metadata"]
+        for part in ("labels", "annotations"):
+            body["metadata"][part] = {**(metadata.get(part) or {}), **body["metadata"][part]}
+        if stored.state == written and _texts(body["metadata"]) == _texts(metadata):
+            return stored
+        body["metadata"] |= {"uid": stored.uid, "resourceVersion": stored.resource_version}
+        return _of(written, replace_same(self._objects, body))
+
+    def _same(self, stored: Stored) -> Stored:
+        """Read again; the state must still be the same object."""
+        newer = self.read()
+        if newer.uid != stored.uid:
+            raise LeaseLost.of(self._subject, "was deleted during the run", fix="run again: the objects are found by their label")
+        return newer
+
+    def _own(self, older: Stored, newer: Stored, token: str) -> None:
+        """Make sure that our attempt is the open one, before a change is made again on the newer state."""
+        attempt = self._present(newer).attempt
+        if attempt is None or (attempt.token != token and attempt == self._present(older).attempt):
+            raise Moved.of(self._subject, "changed since it was read, and our run isn't open in it")
+        if attempt.token != token:
+            raise LeaseLost.of(self._subject, f"another run opened its attempt (token {attempt.token}, ours is {token})")
+
+
+def _of(state: State, body: Body) -> Stored:
+    metadata = body["metadata"]
+    return Stored(state, metadata["uid"], metadata["resourceVersion"], body)
+
+
+def _texts(metadata: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    return (metadata.get("labels") or {}, metadata.get("annotations") or {})
