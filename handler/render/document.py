@@ -1,0 +1,34 @@
+"""One document of a file: the value between reading and checking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_BYTES = 10_000_000
+MAX_NODES = 1_000_000
+MAX_DEPTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document. `line`: where it begins; `lines`: where the mappings near its top begin, by `id` (for the items of a List)."""
+
+    path: str
+    line: int
+    value: Any
+    lines: dict[int, int] = field(default_factory=dict, repr=False)
+
+    def place(self, part: object = None) -> str:
+        """Return `file:line` of a part of the document, or of the whole."""
+        return f"{self.path}:{self.lines.get(id(part), self.line)}"
+
+
+def line_at(data: bytes, offset: int) -> int:
+    """Return the line number, from 1, of a byte."""
+    return data.count(b"\n", 0, max(offset, 0)) + 1
+
+
+def shown(text: str) -> str:
+    """Return text of a document fit for a message: one line, not long, no control characters."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text[:80])
