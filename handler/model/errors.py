@@ -108,6 +108,12 @@ class StateInvalid(OperatorError):
     code = "state-invalid"
 
 
+class Suspended(OperatorError):
+    """A person paused the target; `anneal resume` ends that."""
+
+    code = "suspended"
+
+
 class ServerPinned(OperatorError):
     """The kubeconfig points to another API server than `cluster.server` pins."""
 
@@ -191,6 +197,12 @@ class StillDeleting(TransientError):
     """Pruned objects are not gone yet; the next run goes on."""
 
     code = "still-deleting"
+
+
+class Stopping(TransientError):
+    """The worker is told to end; an open attempt stays open and the next run goes on."""
+
+    code = "stopping"
 
 
 class NotReady(TransientError):

@@ -1,0 +1,172 @@
+"""The one place where the stages meet: one target, one request, from the state read to the state written.
+
+    read the state; resolve the branch head        the payload's commit is a hint, the git host decides
+    nothing new?                                   -> unchanged, after one cluster read
+    fetch; the same reads?                         -> record the commit
+    render, admit, plan                            no writer is in hand yet
+    nothing to write?                              -> the record alone, if it differs
+    a guard holds?                                 -> held, until a person approves
+    take the Lease; state or head moved?           -> plan once more, from that head
+    open the attempt, apply, prune, record         the commit moves last
+    release; asked for meanwhile?                  -> again
+
+Everything can be repeated: a run killed anywhere is finished or repaired by the next one. An open attempt is found at the
+start: then the Lease is taken before planning. Errors are recorded and become a Result; only mistakes of ours are raised.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+from handler.model.errors import AnnealError, Busy, LeaseLost, Suspended
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.run import recording, records
+from handler.run.applying import Applier
+from handler.run.context import Context, Rooms
+from handler.run.planning import Planned
+from handler.run.recording import Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was decided without the Lease, and on which state and head; both must still hold under it."""
+
+    version: str
+    goal: str
+    inputs: Inputs
+    planned: Planned
+
+
+def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Result:
+    """Run one target once, and again for whatever was asked for meanwhile.
+
+    Args:
+        rooms: what the target's runs are made of.
+        job: the request; its commit is explicit, its hint is not trusted.
+        stop: set to end the run at the next write; the Lease is released and the next run goes on.
+
+    Returns:
+        How it ended; never raises an AnnealError.
+
+    """
+    run = Context(rooms, job, stop or threading.Event(), started=rooms.clock())
+    since = time.monotonic()
+    try:
+        result = _walk(run)
+    except Busy as error:
+        result = run.problem_result(Outcome.BUSY, error)
+    except AnnealError as error:
+        result = _ended_by(run, error)
+    finally:
+        if run.lease:
+            run.lease.hand_over()
+    return replace(result, duration=round(time.monotonic() - since, 3))
+
+
+def _ended_by(run: Context, error: AnnealError) -> Result:
+    """Turn an error into the run's end; a lost Lease and a pause record nothing."""
+    if isinstance(error, LeaseLost):
+        return run.problem_result(Outcome.BUSY, error)
+    if isinstance(error, Suspended):
+        return run.problem_result(Outcome.SUSPENDED, error)
+    return records.failed(run, error)
+
+
+def _walk(run: Context) -> Result:
+    """Look without the Lease; take it where something must be written."""
+    run.read()
+    if run.job.approve or run.job.unpin:
+        run.ask()
+    run.raise_if_suspended()
+    if run.state.attempt and not run.job.dry_run:
+        return _locked(run, None)
+    run.choose_goal()
+    return run.unchanged() or _look(run)
+
+
+def _look(run: Context) -> Result:
+    """Plan; end here if no object must be written."""
+    if run.same_reads():
+        return records.commit_only(run)
+    inputs = run.inputs()
+    planned = run.plan(inputs)
+    ended = _ended_by_plan(run, inputs, planned)
+    if ended:
+        return ended
+    first = not run.stored.uid or run.job.commit
+    if not planned.plan.writes and not first:
+        return records.unwritten(run, inputs, planned)
+    return _locked(run, Look(run.stored.resource_version, run.goal, inputs, planned))
+
+
+def _ended_by_plan(run: Context, inputs: Inputs, planned: Planned) -> Result | None:
+    """Return the end of a run that only shows, only reports, or must wait for a person."""
+    if run.job.dry_run:
+        return run.result(Outcome.PLANNED, planned=planned)
+    if run.only_reports(inputs):
+        return records.drift(run, planned)
+    hold = run.hold(planned, inputs)
+    return records.held(run, hold, inputs, planned) if hold else None
+
+
+def _locked(run: Context, look: Look | None) -> Result:
+    """Take the Lease and work until nothing more is asked."""
+    rooms = run.rooms
+    run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=run.ask, stop=run.stop)
+    while True:
+        try:
+            result = _round(run, look)
+        except LeaseLost:
+            raise
+        except Suspended as error:
+            result = run.problem_result(Outcome.SUSPENDED, error)
+        except AnnealError as error:
+            result = records.failed(run, error)
+        if not _goes_on(run, result):
+            return result
+        look = None
+        run.job = Job(run.job.target, run.job.trigger, actor=run.job.actor)
+
+
+def _goes_on(run: Context, result: Result) -> bool:
+    """Whether to run again: after a recovery, and when a run was requested meanwhile."""
+    if run.lease is None or run.stop.is_set():
+        return False
+    if run.recovery and result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
+        return True
+    return not run.lease.release() and run.lease.take_request()
+
+
+def _round(run: Context, look: Look | None) -> Result:
+    """One round under the Lease: read and resolve again, plan again if either moved, then write."""
+    run.read()
+    run.raise_if_suspended()
+    run.choose_goal()
+    if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):
+        unchanged = run.unchanged()
+        if unchanged:
+            return unchanged
+        inputs = run.inputs()
+        look = Look(run.stored.resource_version, run.goal, inputs, run.plan(inputs))
+        ended = _ended_by_plan(run, look.inputs, look.planned)
+        if ended:
+            return ended
+    if not look.planned.plan.writes and run.stored.uid and not run.state.attempt:
+        return records.unwritten(run, look.inputs, look.planned)
+    return _write(run, look)
+
+
+def _write(run: Context, look: Look) -> Result:
+    """Open the attempt, apply, prune, record."""
+    assert run.lease is not None  # noqa: S101 - a round runs under the Lease
+    token = run.lease.token
+    takeover = run.state.attempt is not None and run.state.attempt.token != token
+    state = recording.opened(run.state, look.inputs, look.planned, token, run.pin(), run.rooms.clock())
+    run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
+    applier = Applier(run.rooms.planner, look.planned, run.fence, run.between)
+    applier.apply()
+    applier.prune()
+    return records.applied(run, look.inputs, look.planned, token, takeover=takeover)

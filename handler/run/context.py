@@ -1,0 +1,254 @@
+"""What one run knows while it walks: the job, the state as read, the commit it aims at. And the look that needs no Lease.
+
+Law: everything that decides *whether* to work stands here and in `records`; everything that works stands in `applying`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from handler.config.settings import Target
+from handler.model.errors import AnnealError, PlanRefused, Stopping, Suspended
+from handler.model.event import Job
+from handler.model.plan import Hold
+from handler.model.result import Outcome, Result
+from handler.model.tree import CommitInfo, ReadSet
+from handler.plan import guards
+from handler.run import recording
+from handler.run.planning import Ask, Planned, Planner
+from handler.run.preparing import Preparer
+from handler.run.recording import Inputs
+from handler.run.recovering import scan
+from handler.state.held_lease import HeldLease
+from handler.state.lease import LeaseLock
+from handler.state.record import Pin, State, Suspend
+from handler.state.rules import seconds_of, stamp
+from handler.state.store import StateStore, Stored
+
+_LAG_WAITS = (1.0, 2.0, 4.0, 8.0)
+"""Seconds after which the head is resolved again when the host doesn't show a pushed commit yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What one target's runs are made of; `settings` is the digest of the target's settings."""
+
+    target: Target
+    settings: str
+    preparer: Preparer
+    planner: Planner
+    store: StateStore
+    lock: LeaseLock
+    cluster_uid: Callable[[bool], str]
+    lease_duration: float
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(slots=True)
+class Context:
+    """One run under way. `head`: the revision's commit as last resolved, empty while only a fixed one was needed."""
+
+    rooms: Rooms
+    job: Job
+    stop: threading.Event
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    stored: Stored = field(default_factory=lambda: Stored(None))
+    goal: str = ""
+    head: str = ""
+    commit: CommitInfo | None = None
+    lease: HeldLease | None = None
+    recovery: bool = False
+    started: float = 0.0
+
+    @property
+    def state(self) -> State:
+        """The state as read last; `read` always leaves one, if only a blank."""
+        assert self.stored.state is not None  # noqa: S101 - see above
+        return self.stored.state
+
+    def result(self, outcome: Outcome, message: str = "", planned: Planned | None = None) -> Result:
+        """Return the end of this run."""
+        plan = planned.plan if planned else None
+        counts = plan.counts() if plan else {}
+        return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, run=self.run, plan=plan)
+
+    def read(self) -> None:
+        """Read the state; where there is none, look for members that outlived it.
+
+        Raises:
+            TargetMoved: it belongs to another repository, installation or cluster.
+
+        """
+        rooms, repository = self.rooms, self.rooms.target.repository.url
+        self.stored = rooms.store.read()
+        cluster = rooms.cluster_uid(self.job.drift or self.stored.state is None)
+        if self.stored.state is None:
+            found = scan(rooms.planner)
+            blank = rooms.store.blank(repository, cluster)
+            self.stored = replace(self.stored, state=replace(blank, kinds=found.kinds, namespaces=found.namespaces))
+        rooms.store.check_home(self.state, repository, cluster)
+        self.recovery = bool(self.state.kinds) and not self.state.commit and not self.state.attempt
+
+    # --- which commit
+    def choose_goal(self) -> None:
+        """Aim at an explicit commit, the pinned one, else the head.
+
+        Raises:
+            PlanRefused: an explicit commit that this target never ran, without force.
+
+        """
+        self.head = self.rooms.preparer.head()
+        pin, self.goal = self.state.pin, self.head
+        if self.job.commit:
+            self._refuse_unknown_commit()
+            self.goal = self.job.commit
+        elif pin and not self.job.unpin and (self.head == pin.commit or self.reads_at_head() == pin.away):
+            self.goal = pin.commit
+
+    def _refuse_unknown_commit(self) -> None:
+        known = {run.commit for run in self.state.history} | {self.state.commit, self.head}
+        if self.job.commit not in known and not self.job.force:
+            seen = f"commit {self.job.commit[:12]} is neither the head nor in this target's history"
+            raise PlanRefused.of(f"target {self.job.target}", seen, fix="pass --force to deploy it all the same; it pins the target")
+
+    def reads_at_head(self) -> str:
+        """Return what a pin compares: the digest of the target's path at the head."""
+        return self.rooms.preparer.reads_at(self.head, (self.rooms.target.path,))
+
+    def pin(self) -> Pin | None:
+        """Return the pin that this run leaves: a new one for an explicit commit off the head, the old one while it holds."""
+        if self.goal == self.head:
+            return None
+        if self.job.commit:
+            by = self.job.actor or self.job.trigger
+            return Pin(self.goal, self.reads_at_head(), by, "explicit commit", stamp(self.rooms.clock()))
+        return self.state.pin
+
+    # --- whether to run
+    def raise_if_suspended(self) -> None:
+        """Raise Suspended, with who did it, until when and why."""
+        suspend = self.state.suspend
+        if suspend and not (suspend.until and seconds_of(suspend.until) <= self.rooms.clock()):
+            until = f" until {suspend.until}" if suspend.until else ""
+            seen = f"suspended by {suspend.by}{until}: {suspend.reason or 'no reason given'}"
+            raise Suspended.of(f"target {self.job.target}", seen, fix=f"anneal resume {self.job.target}")
+
+    def between(self) -> None:
+        """Before each stage: is somebody asking us to pause?"""
+        self.fence()
+        self.stored = replace(self.stored, state=replace(self.state, suspend=self._suspend_now()))
+        self.raise_if_suspended()
+
+    def _suspend_now(self) -> Suspend | None:
+        fresh = self.rooms.store.read().state
+        return fresh.suspend if fresh else None
+
+    def fence(self) -> None:
+        """Before each write: is the Lease certainly ours, and are we to go on?"""
+        if self.lease:
+            self.lease.check()
+        if self.stop.is_set():
+            raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
+
+    @property
+    def drift(self) -> bool:
+        """Whether this run LISTs whatever git says: a drift run, one that was asked for, or one due after a takeover."""
+        due = self.state.drift_due
+        wanted = self.job.drift and self.rooms.target.drift != "ignore"
+        return wanted or self.state.requested is not None or bool(due and seconds_of(due) <= self.rooms.clock())
+
+    def is_recorded(self) -> bool:
+        """Whether the goal is applied, made by the same settings."""
+        return bool(self.goal) and (self.state.commit, self.state.settings) == (self.goal, self.rooms.settings)
+
+    def unchanged(self) -> Result | None:
+        """Return the end of a run that finds nothing new, or None."""
+        state = self.state
+        busy = self.drift or self.job.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
+        if busy or self.pin() != state.pin or not self.is_recorded():
+            return None
+        if not self._is_lagging():
+            return self.result(Outcome.UNCHANGED, f"{self.goal[:12]} is applied")
+        if self._hint_arrives():
+            return None
+        return self.result(Outcome.SUPERSEDED, f"the host's head stays {self.goal[:12]}, not {self.job.hint[:12]}")
+
+    def _is_lagging(self) -> bool:
+        """Whether the payload names a commit that we have never seen."""
+        known = {run.commit for run in self.state.history} | {self.state.commit}
+        return bool(self.job.hint) and self.job.hint not in known and not self.state.pin and self.lease is None
+
+    def _hint_arrives(self) -> bool:
+        """Give the git host time to show a push; whether its head moved."""
+        for seconds in _LAG_WAITS:
+            if self.stop.wait(seconds):
+                return False
+            self.head = self.rooms.preparer.head()
+            if self.head != self.goal:
+                self.goal = self.head
+                return True
+        return False
+
+    def same_reads(self) -> bool:
+        """Whether the new commit changes nothing that the render read (monorepos)."""
+        state = self.state
+        special = self.drift or self.job.force or self.job.dry_run or self.recovery or self.job.commit or state.pin or state.approval
+        if special or state.attempt or not state.reads or state.settings != self.rooms.settings:
+            return False
+        tree = self.rooms.preparer.tree(self.goal)
+        self.commit = tree.commit
+        return ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree).digest() == state.reads
+
+    # --- what to do
+    def inputs(self) -> Inputs:
+        """Return the goal's desired set."""
+        prepared = self.rooms.preparer.prepare(self.goal)
+        self.commit = prepared.commit
+        return Inputs(prepared, self.rooms.settings)
+
+    def plan(self, inputs: Inputs) -> Planned:
+        """Return the plan; a recovery and a run without prune only show what would go."""
+        prune = self.rooms.target.prune.enabled and self.job.prune and not self.recovery
+        reason = "the state was missing; the next run prunes" if self.recovery else "prune is off"
+        ask = Ask(inputs.commit.sha, inputs.reads, inputs.settings, inputs.prepared.stages, self.state.kinds, prune, reason)
+        return self.rooms.planner.plan(ask)
+
+    def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
+        """Return what must wait for a person, unless exactly that was approved."""
+        hold, approval = planned.plan.hold, self.state.approval
+        if hold and approval and guards.approved(hold, approval.changes, same_inputs=inputs.are_of(approval)):
+            return None
+        return hold
+
+    def only_reports(self, inputs: Inputs) -> bool:
+        """Whether this drift run may only report: what it would repair isn't a new commit's."""
+        reports = self.job.drift and self.rooms.target.drift == "report"
+        return reports and self.is_recorded() and self.state.reads == inputs.reads
+
+    def ask(self) -> None:
+        """Write what a person asked into the state, for us or for whoever holds the Lease.
+
+        Raises:
+            PlanRefused: what is to be approved isn't held any more.
+
+        """
+        held = self.state.held
+        if self.job.approve and (held is None or held.id != self.job.approve) and not self._is_approved():
+            seen = f"held now: {held.id}" if held else "nothing is held"
+            raise PlanRefused.of(
+                f"target {self.job.target}", f"can't approve {self.job.approve}; {seen}", fix=f"anneal status {self.job.target}"
+            )
+        pin = self.pin() if self.job.commit else None
+        if self.stored.uid:
+            self.stored = self.rooms.store.update(lambda state: recording.asked(state, self.job, pin, self.rooms.clock()))
+
+    def _is_approved(self) -> bool:
+        return self.state.approval is not None and self.state.approval.id == self.job.approve
+
+    def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
+        """Return the end of a run that an error ended."""
+        return replace(self.result(outcome, str(error)), problems=error.problems, who=error.who, code=error.code)

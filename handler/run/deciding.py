@@ -1,0 +1,152 @@
+"""What the server says of the objects that the LISTs couldn't decide: dry-runs in parallel, all mistakes at once.
+
+Deferred are only objects whose Namespace or CRD this run creates: they are checked by git's own schema or in a stand-in
+namespace now, and dry-run when their stage comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.live import probe
+from handler.cluster.parallel import parallel
+from handler.cluster.write import DryRunner
+from handler.config.settings import Target
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
+from handler.model.names import Identity
+from handler.model.plan import Change
+from handler.model.resource import Resource
+from handler.plan import schema
+from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan.adopt import is_member
+from handler.plan.compare import Comparison
+from handler.plan.judge import Judge
+
+_NO_DRY_RUN = "does not support dry run"
+_NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
+"""Kinds whose dry-run fails while what they name (an account, a role) is only being created."""
+_NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+@dataclass
+class Decision:
+    """One round of questions to the server."""
+
+    target: Target
+    applyset: str
+    api: Api
+    is_served: Callable[[Resource], bool]
+    stages: Sequence[Sequence[Desired]]
+    comparison: Comparison
+    notes: list[str]
+    absent: frozenset[Identity] = field(default=frozenset())
+
+    def decide(self) -> list[Change | Problem]:
+        """Dry-run, in parallel, everything that isn't known to be the same."""
+        missing = self.comparison.absent()
+        if self.target.validate == "none" or self.target.adopt == "never":
+            self._probe(missing)
+            missing = self.comparison.absent()
+        self.absent = frozenset(item.identity for item in missing)
+        known = {**self.comparison.undecided, **self.comparison.unowned}
+        tasks = [partial(self._absent, item) for item in missing]
+        tasks += [partial(self._present, self.comparison.desired[identity], live) for identity, live in known.items()]
+        found: list[Change | Problem] = []
+        for answer in parallel(tasks):
+            if isinstance(answer, AnnealError):
+                raise answer
+            found += answer
+        return found
+
+    def _probe(self, missing: Sequence[Desired]) -> None:
+        """Look for declared objects that exist without our label."""
+        wanted = [(i.resource, i.identity.namespace, i.identity.name) for i in missing if self.is_served(i.resource)]
+        self.comparison.probe(probe(self.api, wanted).values())
+
+    @property
+    def _judge(self) -> Judge:
+        return Judge(self.target, self.applyset)
+
+    def _absent(self, item: Desired) -> list[Change | Problem]:
+        """Judge an object that no LIST showed: new, deferred, or there without being ours."""
+        waits_for = next((need for need in item.needs if need in self.absent), None)
+        if waits_for is not None:
+            return [*self._deferred_problems(item, waits_for), self._judge.absent(item, deferred=True)]
+        if self.target.validate == "none":
+            return [self._judge.absent(item)]
+        try:
+            answer = DryRunner(self.api).apply(item.resource, item.manifest.body())
+        except (ApiRefused, AccessDenied) as error:
+            return self._absent_refused(item, error)
+        if not answer["metadata"].get("resourceVersion"):
+            return [self._judge.absent(item)]
+        found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
+        return [outcome for live in found.values() for outcome in self._present(item, live)] or [self._judge.absent(item)]
+
+    def _absent_refused(self, item: Desired, error: AnnealError) -> list[Change | Problem]:
+        """Take a refused dry-run of a new object: not possible here, to be tried in its stage, or a mistake."""
+        text = str(error)
+        if _NO_DRY_RUN in text:
+            self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
+            return [self._judge.absent(item)]
+        if item.identity.kind in _NEEDS_OTHERS and item not in self.stages[0]:
+            return [self._judge.absent(item, deferred=True)]
+        return [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
+
+    def _deferred_problems(self, item: Desired, need: Identity) -> list[Change | Problem]:
+        """Check what can be checked now of an object whose CRD or Namespace this run creates."""
+        if self.target.validate == "none":
+            return []
+        if need.group_kind == CRD:
+            return list(schema.check(item, self.comparison.desired[need].manifest.body()))
+        stand_in = self._stand_in
+        if not stand_in:
+            self.notes.append(f"{item.identity}: checked by the server once {need} exists")
+            return []
+        body = item.manifest.body()
+        body["metadata"]["namespace"] = stand_in
+        try:
+            DryRunner(self.api).apply(item.resource, body)
+        except (ApiRefused, AccessDenied) as error:
+            if isinstance(error, ApiRefused) and error.status == 422:
+                return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+            self.notes.append(f"{item.identity}: checked by the server once {need} exists")
+        return []
+
+    @cached_property
+    def _stand_in(self) -> str:
+        """Return an existing whitelisted namespace in which to dry-run, or nothing."""
+        if "*" in self.target.namespaces:
+            return "default"
+        names = [name for name in self.target.namespaces if Identity("", NAMESPACE.kind, "", name) not in self.absent]
+        try:
+            found = probe(self.api, [(_NAMESPACES, "", name) for name in names])
+        except AccessDenied:
+            return ""
+        return next((identity.name for identity in sorted(found)), "")
+
+    def _present(self, item: Desired, live: dict[str, Any]) -> list[Change | Problem]:
+        """Judge an object that is there."""
+        ours = is_member(live, item.identity, self.target.name, self.applyset)
+        refusal = None if ours else self._judge.refusal_to_adopt(item, live)
+        if refusal:
+            return [refusal]
+        applied = self.comparison.effective(item, live)
+        try:
+            wanted = DryRunner(self.api).apply(applied.resource, applied.manifest.body())
+        except (ApiRefused, AccessDenied) as error:
+            return self._present_refused(applied, live, error)
+        return [self._judge.present(applied, live, wanted)]
+
+    def _present_refused(self, item: Desired, live: dict[str, Any], error: AnnealError) -> list[Change | Problem]:
+        """Take a refused dry-run of a live object: recreate where allowed, else a mistake."""
+        if isinstance(error, ApiRefused) and _NO_DRY_RUN in str(error):
+            self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
+            return [self._judge.present(item, live, item.manifest.body())]
+        if isinstance(error, ApiRefused):
+            return [self._judge.refused(item, live, error)]
+        return [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]

@@ -1,0 +1,117 @@
+"""The git half of a run: which commit, its tree, its documents, admitted and staged. Nothing live is read but discovery.
+
+Law: the git host is the linearizer. A payload's commit is only a hint; what is rendered is what the host says now, or what
+a person pinned. Rendered sets are kept, so that a drift run neither fetches nor renders what it has just rendered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from handler.cluster.discovery import Discovery
+from handler.config.settings import Target
+from handler.model.errors import PlanRefused, RefNotFound
+from handler.model.manifest import Manifest, digest_of
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import CommitInfo, ReadSet, Tree
+from handler.plan.admit import Admission, Desired
+from handler.plan.order import stages
+
+
+class Source(Protocol):
+    """Where commits come from: a git host, or a directory for the CLI."""
+
+    def resolve(self, ref: str) -> str:
+        """Return the commit id of a full ref name."""
+
+    def fetch(self, sha: str, path: str = "") -> Tree:
+        """Return that commit's tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set."""
+
+    commit: CommitInfo
+    reads: ReadSet
+    digest: str
+    stages: tuple[tuple[Desired, ...], ...]
+
+
+@dataclass(slots=True)
+class Preparer:
+    """Prepares commits of one target; it outlives runs, for the sake of what it rendered last."""
+
+    target: Target
+    applyset: str
+    state_namespace: str
+    source: Source
+    render: Callable[[Tree, RenderRequest], Rendered]
+    discovery: Discovery
+    last: Prepared | None = field(default=None)
+    _rendered: tuple[Manifest, ...] = field(default=())
+
+    def head(self) -> str:
+        """Return the commit that the configured revision names now.
+
+        Raises:
+            RefNotFound: the branch or tag is gone; never an empty render.
+
+        """
+        revision = self.target.revision
+        return revision.commit or self.source.resolve(revision.ref)
+
+    def tree(self, sha: str) -> Tree:
+        """Return a commit's tree.
+
+        Raises:
+            RefNotFound: the host no longer has it.
+
+        """
+        return self.source.fetch(sha, self.target.path)
+
+    def prepare(self, sha: str) -> Prepared:
+        """Fetch, render, admit and order a commit; what was rendered from the same reads is not rendered again.
+
+        Raises:
+            AuthorError: every mistake in git, all at once.
+
+        """
+        if self.last and self.last.commit.sha == sha:
+            return self.last
+        tree = self.tree(sha)
+        if self.last and self.last.reads.on(tree) == self.last.reads:
+            reads, digest = self.last.reads, self.last.digest
+        else:
+            rendered = self.render(tree, self._request())
+            reads, digest = rendered.reads, digest_of(rendered.manifests)
+            self._rendered = rendered.manifests
+        prepared = Prepared(tree.commit, reads, digest, stages(self._admit()))
+        self.last = prepared
+        return prepared
+
+    def _request(self) -> RenderRequest:
+        options = self.target.renderer
+        return RenderRequest(self.target.path, options.include, options.exclude)
+
+    def _admit(self) -> tuple[Desired, ...]:
+        """Admit what was rendered; a kind nobody serves is looked for once more in a fresh discovery."""
+        try:
+            return self._admission().admit(self._rendered)
+        except PlanRefused:
+            self.discovery.refresh()
+            return self._admission().admit(self._rendered)
+
+    def _admission(self) -> Admission:
+        known = self.discovery.listable()
+        return Admission(self.target, self.applyset, self.state_namespace, self.discovery.find, known)
+
+    def reads_at(self, sha: str, paths: tuple[str, ...]) -> str:
+        """Return the digest of these paths at a commit, empty when the commit is gone."""
+        try:
+            tree = self.tree(sha)
+        except RefNotFound:
+            return ""
+        return ReadSet(tuple((path, "") for path in paths)).on(tree).digest()

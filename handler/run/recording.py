@@ -1,0 +1,130 @@
+"""What each end of a run leaves in the state. Pure: State in, State out; `handler.state.store` writes it.
+
+Law: `attempt` opens before the first object write and closes when the commit moves; `kinds` and `namespaces` only grow,
+but for a drift run that LISTed a kind and found no member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.plan import Action, Hold
+from handler.model.result import Result
+from handler.model.tree import CommitInfo
+from handler.run.planning import Planned, namespaces_of
+from handler.run.preparing import Prepared
+from handler.state import history
+from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Request, State
+from handler.state.rules import stamp
+
+StateChange = Callable[[State], State]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """From what a run was made: the record compares these. `settings`: digest of the target's settings."""
+
+    prepared: Prepared
+    settings: str
+
+    @property
+    def reads(self) -> str:
+        """Digest of the read set."""
+        return self.prepared.reads.digest()
+
+    @property
+    def commit(self) -> CommitInfo:
+        """The commit."""
+        return self.prepared.commit
+
+    def are_of(self, approval: Approval | None) -> bool:
+        """Whether an approval was given for the same inputs."""
+        return approval is not None and (approval.reads, approval.settings) == (self.reads, self.settings)
+
+
+def widened(state: State, desired: Iterable[Identity], planned: Planned) -> State:
+    """Return the superset that must be written before the first object is."""
+    identities = list(desired)
+    kinds = {identity.group_kind for identity in identities} | planned.present
+    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces_of(identities))
+
+
+def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin | None, now: float) -> State:
+    """Return the state with an open attempt: written before the first object write."""
+    attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now))
+    return replace(widened(state, planned.desired, planned), attempt=attempt, pin=pin, held=None)
+
+
+def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recovery: bool, takeover_due: float, now: float) -> State:
+    """Return the state after everything is applied and pruned: the commit moves.
+
+    A recovery doesn't record reads and settings, so that the next run plans fully under the guards.
+    """
+    desired = tuple(sorted(planned.desired))
+    state = widened(state, desired, planned)
+    if job.drift and not planned.plan.writes:
+        kinds = planned.present | {identity.group_kind for identity in desired}
+        state = replace(state, kinds=frozenset(kinds), namespaces=namespaces_of(desired) | _held_namespaces(planned))
+    return replace(
+        state,
+        commit=inputs.commit.sha,
+        reads="" if recovery else inputs.reads,
+        settings="" if recovery else inputs.settings,
+        reads_paths=tuple(path for path, _ in inputs.prepared.reads.paths),
+        digest=inputs.prepared.digest,
+        declared=desired,
+        attempt=None,
+        held=None,
+        approval=None,
+        requested=None,
+        drift=(),
+        drift_due=stamp(takeover_due) if takeover_due else "",
+        orphans=_orphans(state, planned, now),
+        deliveries=history.deliveries(state.deliveries, job.deliveries),
+    )
+
+
+def _held_namespaces(planned: Planned) -> frozenset[str]:
+    return frozenset(change.identity.namespace for change in planned.plan.prunes if change.identity.namespace)
+
+
+def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
+    """Return what lives, is ours, and isn't declared, keeping when each was first seen."""
+    known = {orphan.uid: orphan for orphan in state.orphans}
+    kept = [change for change in planned.plan.prunes if change.action is Action.SKIP]
+    return tuple(known.get(change.uid, Orphan(change.uid, change.identity, stamp(now))) for change in kept)
+
+
+def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:
+    """Return the state of a plan that waits for a person; the same plan again changes nothing."""
+    since = state.held.since if state.held and state.held.id == hold.id else stamp(now)
+    waiting = Held(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since)
+    return replace(state, held=waiting, deliveries=history.deliveries(state.deliveries, job.deliveries))
+
+
+def ended(state: State, result: Result, commit: CommitInfo | None, actor: str, started: float, now: float) -> State:
+    """Return the state with the run's status and its entry in the history."""
+    run = history.run_of(result, commit, actor, started)
+    return replace(state, status=history.ended(state.status, result, now), history=history.append(state.history, run))
+
+
+def approve(state: State, by: str, now: float) -> State:
+    """Return the state with a person's yes to exactly what is held."""
+    if state.held is None:
+        return state
+    waiting = state.held
+    return replace(state, approval=Approval(waiting.id, waiting.reads, waiting.settings, waiting.changes, by, stamp(now)))
+
+
+def asked(state: State, job: Job, pin: Pin | None, now: float) -> State:
+    """Return the state with what the Lease's holder must do next: approval, pin, unpin, force, drift."""
+    if job.approve and state.held and state.held.id == job.approve:
+        state = approve(state, job.actor, now)
+    if pin or job.unpin:
+        state = replace(state, pin=pin)
+    if job.force or job.drift:
+        state = replace(state, requested=Request(job.actor or job.trigger, stamp(now), job.force, job.drift))
+    return state

@@ -1,0 +1,127 @@
+"""The ends of a run that write the record: with the Lease inside our attempt, without it by a swap that may be dropped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handler.model.errors import AnnealError, Busy, Moved, StillDeleting
+from handler.model.plan import Hold
+from handler.model.result import Outcome, Result
+from handler.run import recording
+from handler.run.context import Context
+from handler.run.planning import Planned
+from handler.run.recording import Inputs
+from handler.state import history
+from handler.state.record import State
+from handler.state.rules import seconds_of, stamp
+
+
+def commit_only(run: Context) -> Result:
+    """Record a commit that changes nothing the render reads."""
+    result = run.result(Outcome.UNCHANGED, "nothing that it reads changed")
+    deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
+    return _end(run, replace(run.state, commit=run.goal, held=None, deliveries=deliveries), result)
+
+
+def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
+    """Bring the record up to date after a plan without object writes; write nothing when it is so already."""
+    result = run.result(Outcome.UNCHANGED, "live equals git", planned)
+    state = recording.recorded(
+        replace(run.state, pin=run.pin()), inputs, planned, run.job, recovery=run.recovery, takeover_due=0.0, now=run.rooms.clock()
+    )
+    if state == run.state and run.state.status.phase == "applied":
+        return result
+    return _end(run, state, result)
+
+
+def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
+    """Record what waits for a person; the same hold again writes nothing."""
+    result = run.result(Outcome.HELD, f"held as {hold.id}: {'; '.join(hold.reasons)}", planned)
+    if run.state.held and run.state.held.id == hold.id:
+        return result
+    return _end(run, recording.held(run.state, hold, inputs, run.job, run.rooms.clock()), result)
+
+
+def drift(run: Context, planned: Planned) -> Result:
+    """Record what changed behind git's back, when that record differs."""
+    found = history.drift_of(planned.plan.writes)
+    writes = len(planned.plan.writes)
+    result = run.result(Outcome.DRIFTED if writes else Outcome.UNCHANGED, f"{writes} objects differ from git", planned)
+    if found == run.state.drift and run.state.requested is None:
+        return result
+    return _end(run, replace(run.state, drift=found, requested=None), result)
+
+
+def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeover: bool) -> Result:
+    """Record a finished run: the commit moves, the attempt closes."""
+    result = run.result(Outcome.APPLIED, f"{len(planned.plan.writes)} objects written", planned)
+    now = run.rooms.clock()
+    due = now + run.rooms.lease_duration if takeover else 0.0
+
+    def change(state: State) -> State:
+        moved = recording.recorded(state, inputs, planned, run.job, recovery=run.recovery, takeover_due=due, now=now)
+        return recording.ended(moved, result, run.commit, run.job.actor, run.started, now)
+
+    run.stored = run.rooms.store.write(run.stored, change, token)
+    return replace(result, next_try=due)
+
+
+def failed(run: Context, error: AnnealError) -> Result:
+    """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself."""
+    outcome = Outcome.PRUNING if isinstance(error, StillDeleting) else Outcome.FAILED
+    result = run.problem_result(outcome, error)
+    if run.stored.state is None or run.job.dry_run:
+        return result
+    now = run.rooms.clock()
+
+    def change(state: State) -> State:
+        status = replace(history.failed(state.status, error, now), phase=str(outcome))
+        entry = history.run_of(result, run.commit, run.job.actor, run.started)
+        deliveries = history.deliveries(state.deliveries, run.job.deliveries)
+        return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries)
+
+    state = _kept(run, change)
+    return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0)
+
+
+def _kept(run: Context, change: recording.StateChange) -> State:
+    """Write a failure; where the record can't be written now, the Result alone tells it."""
+    state = change(run.state)
+    try:
+        if run.lease and run.state.attempt and run.state.attempt.token == run.lease.token:
+            run.stored = run.rooms.store.write(run.stored, change, run.lease.token)
+        elif run.lease and run.state.attempt:
+            run.stored = run.rooms.store.swap(run.stored, _taken_over(run, state), run.lease.token)
+        elif not run.state.attempt:
+            _swap(run, state)
+    except AnnealError:
+        return state
+    return run.state
+
+
+def _taken_over(run: Context, state: State) -> State:
+    """Make a dead holder's open attempt ours; what it had on the wire is looked for by a drift run."""
+    assert state.attempt is not None  # noqa: S101 - asked by the caller
+    assert run.lease is not None  # noqa: S101 - asked by the caller
+    due = stamp(run.rooms.clock() + run.rooms.lease_duration)
+    return replace(state, attempt=replace(state.attempt, token=run.lease.token), drift_due=due)
+
+
+def _end(run: Context, state: State, result: Result) -> Result:
+    """Write status and history with the record; a swap that is dropped asks for another run."""
+    now = run.rooms.clock()
+    ended = recording.ended(state, result, run.commit, run.job.actor, run.started, now)
+    try:
+        _swap(run, ended)
+    except (Moved, Busy):
+        run.rooms.lock.request()
+        return replace(result, next_try=now + 1)
+    return result
+
+
+def _swap(run: Context, state: State) -> None:
+    """Create the first record, or swap."""
+    if not run.stored.uid:
+        run.stored = run.rooms.store.create(state)
+    else:
+        run.stored = run.rooms.store.swap(run.stored, state, run.lease.token if run.lease else None)
