@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 
 def _doc(text: str, default: Any = ..., *, factory: Any = None, kind: str = "") -> Any:
-    """Return a dataclass field whose `doc` (and `kind`: duration | url | ref | name | path …) the loader and schema read."""
+    """Return a dataclass field whose `doc` and `kind` (a row of `forms.FORMS` or `forms.RANGES`) the loader and schema read."""
     metadata = {"doc": text, "kind": kind}
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
@@ -24,8 +24,8 @@ def _doc(text: str, default: Any = ..., *, factory: Any = None, kind: str = "") 
 class SecretRef:
     """Where a secret value is found: exactly one of `env` and `file`."""
 
-    env: str = _doc("Name of an environment variable.", "")
-    file: str = _doc("Path of a file; a trailing newline is dropped.", "")
+    env: str = _doc("Name of an environment variable.", "", kind="env")
+    file: str = _doc("Path of a file; a trailing newline is dropped.", "", kind="secretFile")
 
     def __str__(self) -> str:
         """Name the place, never the value."""
@@ -53,7 +53,7 @@ class ReplayToken:
 
     name: str = _doc("Recorded as the actor of what it does.", kind="name")
     secret: SecretRef = _doc("The token's value.")
-    targets: tuple[str, ...] = _doc("Target names or globs it may touch.", factory=lambda: ("*",))
+    targets: tuple[str, ...] = _doc("Target names or globs it may touch.", kind="target", factory=lambda: ("*",))
     may: tuple[Literal["replay", "approve", "rollback"], ...] = _doc("What it may do.", factory=lambda: ("replay",))
 
 
@@ -68,7 +68,7 @@ class Replay:
 class BasicAuth:
     """HTTP basic credentials; a host's token is the password."""
 
-    username: str = _doc("User name; GitHub tokens: x-access-token, GitLab tokens: oauth2.")
+    username: str = _doc("User name; GitHub tokens: x-access-token, GitLab tokens: oauth2.", kind="username")
     password: SecretRef = _doc("Password or token.")
 
 
@@ -83,7 +83,7 @@ class RepositoryAuth:
 class Tls:
     """Trust for the git host."""
 
-    ca_file: str = _doc("PEM file of the authorities to trust instead of the system's.", "", kind="path")
+    ca_file: str = _doc("PEM file of the authorities to trust instead of the system's.", "", kind="file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Repository:
     """Where git is. Credentials and URL come from here, never from a payload."""
 
     url: str = _doc("https:// or http:// URL of the repository.", kind="url")
-    aliases: tuple[str, ...] = _doc("Other URLs that webhooks may name it by.", factory=tuple)
+    aliases: tuple[str, ...] = _doc("Other URLs that webhooks may name it by.", kind="alias", factory=tuple)
     auth: RepositoryAuth = _doc("Credentials.", factory=RepositoryAuth)
     tls: Tls = _doc("TLS trust.", factory=Tls)
     webhook: WebhookSecrets = _doc("Secrets of this repository's webhook; they replace the provider's.", factory=WebhookSecrets)
@@ -117,16 +117,16 @@ class Revision:
 class RendererSettings:
     """Which renderer turns the tree into documents."""
 
-    type: str = _doc("Name of a renderer.", "file")
-    include: tuple[str, ...] = _doc("Globs below `path`.", factory=lambda: ("**/*.yaml", "**/*.yml", "**/*.json"))
-    exclude: tuple[str, ...] = _doc("Globs below `path` left out again.", factory=tuple)
+    type: str = _doc("Name of a renderer.", "file", kind="renderer")
+    include: tuple[str, ...] = _doc("Globs below `path`.", kind="glob", factory=lambda: ("**/*.yaml", "**/*.yml", "**/*.json"))
+    exclude: tuple[str, ...] = _doc("Globs below `path` left out again.", kind="glob", factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)
 class KubeconfigRef:
     """Where a kubeconfig lies."""
 
-    file: str = _doc("Path of a kubeconfig.", "", kind="path")
+    file: str = _doc("Path of a kubeconfig.", kind="file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +136,14 @@ class Cluster:
     kubeconfig: KubeconfigRef | None = _doc("A kubeconfig.", None)
     context: str = _doc("Context of the kubeconfig; empty: its current one.", "")
     in_cluster: bool = _doc("Use the pod's own service account.", False)
-    server: str = _doc("Pin: refuse any other API server address.", "", kind="url")
+    server: str = _doc("Pin: refuse any other API server address.", "", kind="server")
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonate:
     """Whose rights a target's LISTs and writes have."""
 
-    service_account: str = _doc("namespace/name of a ServiceAccount.", "")
+    service_account: str = _doc("namespace/name of a ServiceAccount.", kind="serviceAccount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +161,15 @@ class IgnoreRule:
     """Fields that others may own."""
 
     select: IgnoreSelect = _doc("Which objects.", factory=IgnoreSelect)
-    paths: tuple[str, ...] = _doc("JSON pointers (RFC 6901); `*` stands for any list index or key.", factory=tuple)
+    paths: tuple[str, ...] = _doc("JSON pointers (RFC 6901); `*` stands for any list index or key.", kind="pointer", factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)
 class HoldAbove:
     """A plan that deletes more than both waits for approval."""
 
-    count: int = _doc("Deletions.", 10)
-    fraction: float = _doc("Share of the live members, 0 to 1.", 0.3)
+    count: int = _doc("Deletions.", 10, kind="count")
+    fraction: float = _doc("Share of the live members, 0 to 1.", 0.3, kind="fraction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,9 @@ class Prune:
     """What may be deleted."""
 
     enabled: bool = _doc("Delete what git no longer declares.", True)
-    kinds: tuple[str, ...] = _doc("Opt-in for Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim.", factory=tuple)
+    kinds: tuple[str, ...] = _doc(
+        "Opt-in for Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim.", kind="guardedKind", factory=tuple
+    )
     hold_above: HoldAbove = _doc("When to wait for approval.", factory=HoldAbove)
     allow_empty: bool = _doc("Accept a render without any object.", False)
 
@@ -186,7 +188,7 @@ class Prune:
 class Recreate:
     """Which kinds may be deleted and created again when an immutable field changes."""
 
-    kinds: tuple[str, ...] = _doc("Kinds, e.g. Deployment.apps; finished Jobs always may.", factory=tuple)
+    kinds: tuple[str, ...] = _doc("Kinds, e.g. Deployment.apps; finished Jobs always may.", kind="groupKind", factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +197,14 @@ class Target:
 
     name: str = _doc("Unique; a DNS label of at most 56 characters.", kind="name")
     repository: Repository = _doc("Where git is.")
-    namespaces: tuple[str, ...] = _doc("Whitelist of namespaces; `*` only when written.")
-    revision: Revision = _doc("Branch, tag or commit.", factory=Revision)
+    namespaces: tuple[str, ...] = _doc("Whitelist of namespaces; `*` only when written.", kind="whitelist")
+    revision: Revision = _doc("Branch, tag or commit.", factory=lambda: Revision(branch="main"))
     path: str = _doc("Directory of the repository; empty: its root.", "", kind="path")
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
     cluster: Cluster = _doc("Which cluster.", factory=Cluster)
-    namespace: str = _doc("For objects that name none; empty: such objects are refused.", "")
+    namespace: str = _doc("For objects that name none; empty: such objects are refused.", "", kind="namespace")
     cluster_scoped: tuple[str, ...] = _doc(
-        "Cluster-scoped kinds it may declare, e.g. Namespace, ClusterRole.rbac.authorization.k8s.io.", factory=tuple
+        "Cluster-scoped kinds it may declare, e.g. Namespace, ClusterRole.rbac.authorization.k8s.io.", kind="groupKind", factory=tuple
     )
     impersonate: Impersonate | None = _doc("Whose rights it has.", None)
     adopt: Literal["never", "unowned"] = _doc("Whether objects that exist already are taken over.", "unowned")
@@ -217,9 +219,9 @@ class Target:
 class Settings:
     """A whole configuration."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[Target, ...] = _doc("What is deployed where.")
     installation: str = _doc("Name of this installation; two of them refuse each other's targets.", "default", kind="name")
-    state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", "anneal-system", kind="name")
+    state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", "anneal-system", kind="namespace")
     webhooks: Webhooks = _doc("Webhook secrets by provider.", factory=Webhooks)
     replay: Replay = _doc("Who may ask for runs.", factory=Replay)
     interval: float = _doc("Tick: how often heads are looked at.", 300.0, kind="duration")

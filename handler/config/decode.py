@@ -1,0 +1,207 @@
+"""Nodes become settings: one walk over the dataclasses' shape that notes every mistake and never stops at the first.
+
+A value that can't be read is `BAD` on its way up; whoever holds one is BAD too, so nothing half-read leaves.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any, Literal, get_args, get_origin
+
+import yaml
+
+from handler.config import forms
+from handler.config.forms import FORMS, RANGES, Form
+from handler.config.nodes import Mistakes, pairs, place, scalar, word
+from handler.config.rules import RULES, UNIQUE
+from handler.config.settings import SecretRef
+from handler.config.shape import Slot, slots
+
+Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
+BAD: Any = object()
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
+_TRUTH = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Where mistakes go and what depends on the installation.
+
+    `choices`: allowed texts of a kind (renderers, target names). `partial`: the mapping is `defaults`, where nothing is required.
+    """
+
+    mistakes: Mistakes
+    choices: Mapping[str, Collection[str]]
+    partial: bool = False
+
+    def mapping(self, node: yaml.Node, cls: type, subject: str, also: Collection[str] = ()) -> Any:
+        """Return an instance of a settings class, or BAD; `also` are keys that others read."""
+        found = pairs(node, subject, self.mistakes)
+        if found is None:
+            return BAD
+        shape = slots(cls)
+        self._unknown(found, [*(slot.key for slot in shape), *also], subject, cls)
+        values = {slot.name: self._slot(slot, found, node, subject) for slot in shape}
+        if not self.partial:
+            self._rules(cls, values, found, node, subject)
+        return BAD if any(value is BAD for value in values.values()) else cls(**values)
+
+    def _unknown(self, found: Pairs, known: list[str], subject: str, cls: type) -> None:
+        for name, (key, _) in found.items():
+            if name not in known:
+                shown = subject if cls is SecretRef else join(subject, forms.plain(name))  # `{hunter2}` is a key, too
+                self.mistakes.add(key, shown, "unknown key", nearest(name, known))
+
+    def _slot(self, slot: Slot, found: Pairs, node: yaml.Node, subject: str) -> Any:
+        if slot.key in found:
+            return self.value(found[slot.key][1], slot, join(subject, slot.key))
+        if slot.required and not self.partial:
+            example = FORMS[slot.kind].example if slot.kind in FORMS else ""
+            fix = f"add `{slot.key}: {example}`" if example else f"add `{slot.key}:`"
+            self.mistakes.add(node, join(subject, slot.key), "is required and missing", fix)
+        return BAD if slot.required else slot.default
+
+    def _rules(self, cls: type, values: dict[str, Any], found: Pairs, node: yaml.Node, subject: str) -> None:
+        keys = {slot.name: slot.key for slot in slots(cls)}
+        for rule in RULES:
+            arguments = [values[name] for name in rule.fields] if rule.cls is cls else [BAD]
+            for fault in rule.check(*arguments) if BAD not in arguments else ():
+                key = keys.get(fault.field, "")
+                at = found[key][1] if key in found else node
+                self.mistakes.add(at, join(subject, key) if key else subject, fault.message, fault.fix)
+
+    def value(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
+        """Return one field's value, or BAD."""
+        if slot.optional and word(node) == "nothing":
+            return None
+        if slot.item is not None:
+            return self._list(node, slot, subject)
+        return self.single(node, slot.type, slot, subject)
+
+    def _list(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
+        lone = FORMS[slot.kind].lone
+        if lone and word(node) == "text" and scalar(node) == lone:
+            return (lone,)
+        if word(node) != "a list":
+            return self._wrong(node, subject, f"a list of {FORMS[slot.kind].expected}" if slot.kind else "a list")
+        self._unique(node.value, slot.item, subject)
+        whole = replace(self, partial=False)
+        items = [
+            whole.single(item, slot.item, slot, f"{subject}[{label(item, index)}]") if not lone or scalar(item) != lone else lone
+            for index, item in enumerate(node.value)
+        ]
+        return BAD if any(item is BAD for item in items) else tuple(items)
+
+    def _unique(self, items: list[yaml.Node], cls: type, subject: str) -> None:
+        first: dict[str, yaml.Node] = {}
+        for node in (child(item, UNIQUE[cls]) for item in items if cls in UNIQUE):
+            if isinstance(node, yaml.ScalarNode) and first.setdefault(node.value, node) is not node:
+                message = f"{forms.show(node.value)} is taken, first at {place(first[node.value])}"
+                self.mistakes.add(node, join(subject, UNIQUE[cls]), message, "names are unique")
+
+    def single(self, node: yaml.Node, hint: Any, slot: Slot, subject: str) -> Any:
+        """Return one value that isn't a list, or BAD."""
+        if is_dataclass(hint):
+            return self.mapping(node, hint, subject)  # type: ignore[arg-type]  # is_dataclass also accepts instances
+        if get_origin(hint) is Literal:
+            return self._choice(node, get_args(hint), subject)
+        if hint is bool:
+            return self._truth(node, subject)
+        if slot.kind in RANGES:
+            return self._number(node, hint, slot.kind, subject)
+        return self._text(node, slot, subject)
+
+    def _wrong(self, node: yaml.Node, subject: str, expected: str) -> Any:
+        """Note a value of the wrong type without showing it: it may be a secret in the wrong place."""
+        self.mistakes.add(node, subject, f"expected {expected}, found {word(node)}")
+        return BAD
+
+    def _truth(self, node: yaml.Node, subject: str) -> Any:
+        """Only `true` and `false`: YAML 1.2 and the schema read `yes` as text."""
+        if word(node) != "true or false":
+            return self._wrong(node, subject, "true or false")
+        truth = _TRUTH.get(scalar(node))
+        if truth is None:
+            self.mistakes.add(node, subject, f"expected true or false, found {scalar(node)}")
+        return BAD if truth is None else truth
+
+    def _choice(self, node: yaml.Node, options: tuple[str, ...], subject: str) -> Any:
+        expected = f"one of {', '.join(options)}"
+        if word(node) != "text":
+            return self._wrong(node, subject, expected)
+        text = scalar(node)
+        if text in options:
+            return text
+        self.mistakes.add(node, subject, f"expected {expected}, found {forms.show(text)}", nearest(text, options))
+        return BAD
+
+    def _number(self, node: yaml.Node, hint: type, kind: str, subject: str) -> Any:
+        limits, number = RANGES[kind], self._amount(node, kind)
+        if number is not None and limits.least <= number <= limits.most and hint(number) == number:
+            return hint(number)
+        seen = {"a number": forms.plain, "text": forms.show}.get(word(node), lambda _: word(node))(scalar(node))
+        self.mistakes.add(node, subject, f"expected {limits.noun} from {limits.span(kind)}, found {seen}")
+        return BAD
+
+    def _amount(self, node: yaml.Node, kind: str) -> float | None:
+        text = scalar(node)
+        if word(node) == "text" and kind == "duration":
+            return forms.seconds(text)
+        return float(text) if word(node) == "a number" and _NUMBER.fullmatch(text) else None
+
+    def _text(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
+        form, text = FORMS[slot.kind], scalar(node)
+        if word(node) != "text":
+            return self._unquoted(node, subject, form)
+        if text == "" and slot.default == "":
+            return text
+        complaint = form.complaint(text) or self._not_offered(slot.kind, form, text)
+        if complaint:
+            self.mistakes.add(node, subject, *complaint)
+            return BAD
+        return tidy(text) if slot.kind == "path" else text
+
+    def _unquoted(self, node: yaml.Node, subject: str, form: Form) -> Any:
+        """Where text is expected, a bare number, truth or date only lacks its quotes."""
+        if form.private or word(node) not in ("a number", "true or false", "a date"):
+            return self._wrong(node, subject, form.expected)
+        text = forms.plain(scalar(node))
+        self.mistakes.add(node, subject, f"expected {form.expected}, found {text}, which YAML reads as {word(node)}", f'write "{text}"')
+        return BAD
+
+    def _not_offered(self, kind: str, form: Form, text: str) -> tuple[str, str] | None:
+        offered = self.choices.get(kind)
+        if offered is None or text in offered or (kind == "target" and re.search(r"[*?\[]", text)):
+            return None
+        return f"expected {form.expected}, found {forms.show(text)}, which isn't known here", nearest(text, offered)
+
+
+def join(subject: str, key: str) -> str:
+    """Write a path: `targets[shop].revision`."""
+    return f"{subject}.{key}" if subject else key
+
+
+def child(node: yaml.Node, key: str) -> yaml.Node | None:
+    """Return the value of a mapping's key, None if there is none."""
+    found = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for name, value in found if scalar(name) == key), None)
+
+
+def label(item: yaml.Node, index: int) -> str:
+    """Name a list's item by its `name` if that is one, else by its index."""
+    name = scalar(child(item, "name"))
+    return name if re.fullmatch(FORMS["name"].pattern, name) else str(index)
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Suggest the known name that looks most alike, else list them all."""
+    close = difflib.get_close_matches(name[:80], known, 1)
+    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(sorted(known)) or 'none'}"
+
+
+def tidy(path: str) -> str:
+    """Return a directory without empty and `.` parts and without trailing slash; the root is empty."""
+    return "/".join(part for part in path.split("/") if part not in ("", "."))

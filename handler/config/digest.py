@@ -1,0 +1,33 @@
+"""One digest over every setting that shapes what a run brings about: the state records it, a change makes the next run plan fully.
+
+Written by exclusion: a new setting counts until somebody says here why it doesn't.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from typing import Any
+
+from handler.config.settings import Target
+from handler.model.manifest import canonical
+
+STATE_FORMAT = 1
+"""Version of what the state records; raising it makes every target plan fully once."""
+
+
+def settings_digest(target: Target) -> str:
+    """Return the sha256 of a target's settings in canonical JSON; lists whose order means nothing are sorted first."""
+    shape: dict[str, Any] = asdict(target)
+    for key in ("name", "cluster"):  # the state is the target's own, in its own cluster
+        del shape[key]
+    for key in ("drift", "validate"):  # how a run looks, not what it brings about
+        del shape[key]
+    del shape["prune"]["hold_above"]  # who is asked, not what is done
+    shape["repository"] = target.repository.url  # not who may name or read it
+    shape["revision"] = target.revision.ref or target.revision.commit
+    shape["prune"]["kinds"] = sorted(set(target.prune.kinds))
+    shape["recreate"]["kinds"] = sorted(set(target.recreate.kinds))
+    for key in ("namespaces", "cluster_scoped"):
+        shape[key] = sorted(set(shape[key]))
+    return hashlib.sha256(canonical({"format": STATE_FORMAT, "target": shape})).hexdigest()

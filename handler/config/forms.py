@@ -1,0 +1,182 @@
+"""How a single value must look, as a table: the loader checks it and the schema prints it.
+
+A field's `kind` names its row. Patterns are whole-value and read alike by Python and ECMA 262, so that the JSON Schema says
+what the loader does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?::[1-9][0-9]{0,4})?"
+_USER = r"(?:[A-Za-z0-9._-]+@)?"
+_PORT_TOO_HIGH = r"^[a-z]+://[^/]*:(?:6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9]{4})(?:/|$)"
+_GROUP_KIND = rf"[A-Z][A-Za-z0-9]*(?:\.{LABEL})*"
+_AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A pattern that a value may not hold, and `why` as it reads after `which`."""
+
+    pattern: str
+    why: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One kind of text.
+
+    `expected` reads after the word itself. An empty `pattern` takes any text. `private`: the noun that stands
+    for a value which may hold a secret and is never shown.
+    `lone`: a text that may stand in place of the whole list.
+    """
+
+    expected: str
+    pattern: str = ""
+    refused: tuple[Refusal, ...] = ()
+    example: str = ""
+    private: str = ""
+    lone: str = ""
+
+    def complaint(self, value: str) -> tuple[str, str] | None:
+        """Return what is wrong with a value and the way out, or None."""
+        shown = self.private or show(value)
+        for refusal in self.refused:
+            if re.search(refusal.pattern, value):
+                return f"expected {self.expected}, found {shown}, which {refusal.why}", refusal.fix
+        if self.pattern and not re.fullmatch(self.pattern, value):
+            return f"expected {self.expected}, found {shown}", ""
+        return None
+
+
+def show(value: str) -> str:
+    """Quote a value for a message: one line, at most 60 characters, control characters escaped."""
+    return json.dumps(value if len(value) <= 60 else value[:57] + "...")
+
+
+def plain(value: str) -> str:
+    """Return a value as `show` writes it, without the quotes."""
+    return show(value)[1:-1]
+
+
+_CONTROLS = Refusal(CONTROL, "holds a control character")
+_REF = (
+    _CONTROLS,
+    Refusal(r"^refs/", "is a full ref name", "leave out `refs/heads/` or `refs/tags/`"),
+    Refusal("^-", "begins with `-`"),
+    Refusal(r"[ ~^:?*\[\\]", "holds a space or one of ~ ^ : ? * [ \\"),
+    Refusal(r"\.\.|@\{", "holds `..` or `@{`"),
+    Refusal(r"(?:^|/)\.|\.lock(?:/|$)|\.$", "has a part that begins with `.` or ends in `.lock`, or ends in `.`"),
+    Refusal(r"^/|//|/$", "has an empty part"),
+    Refusal("^(?:@|HEAD)$", "names no branch or tag of its own"),
+)
+_PATH = (
+    _CONTROLS,
+    Refusal("^/", "is absolute", "paths begin at the root of the repository, without `/`"),
+    Refusal(r"\\", r"holds a backslash", "separate directories by `/`"),
+    Refusal(r"(?:^|/)\.\.(?:/|$)", "holds `..`", "a path never leaves the repository"),
+)
+_HTTP = (
+    Refusal(r"^https?://[^/]*@", "holds credentials", _AUTH),
+    Refusal(r"^(?!https?://)", "has another scheme or none", "write https://<host>/<path>"),
+    Refusal(f"{CONTROL}|[ \\\\]", "holds a space, a backslash or a control character"),
+    Refusal(r"[?#]", "has a query or a fragment"),
+    Refusal(_PORT_TOO_HIGH, "has a port above 65535"),
+)
+_DOTS = Refusal(r"/\.\.?(?:/|$)", "has a `.` or `..` in its path")
+
+FORMS: dict[str, Form] = {
+    "": Form("text", refused=(_CONTROLS,)),
+    "name": Form("a DNS label of at most 56 characters (a-z, 0-9, -)", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="shop-prod"),
+    "namespace": Form("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="shop"),
+    "whitelist": Form('namespaces (DNS labels), or "*" alone', LABEL, example="[shop]", lone="*"),
+    "target": Form("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
+    "ref": Form("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),
+    "sha": Form("a full commit id: 40 (or 64) lower-case hex digits", r"[0-9a-f]{40}(?:[0-9a-f]{24})?"),
+    "path": Form("a directory inside the repository", refused=_PATH, example="deploy/prod"),
+    "glob": Form("a glob inside the repository", r".+", _PATH, example="**/*.yaml"),
+    "include": Form(
+        "a glob relative to this file",
+        r".+",
+        (_CONTROLS, Refusal("^/", "is absolute"), Refusal(r"[^/]\*\*|\*\*[^/]", "has `**` as only a part of a name")),
+        example="targets/*.yaml",
+    ),
+    "file": Form("the path of a file", r".+", (_CONTROLS,), example="/etc/anneal/ca.pem"),
+    "url": Form(
+        "an https:// or http:// URL",
+        rf"https?://{_HOST}/[^ ?#\\]+",
+        (*_HTTP, _DOTS),
+        example="https://git.example.com/acme/shop.git",
+        private="a URL",
+    ),
+    "alias": Form(
+        "a URL or host:path without credentials",
+        rf"(?:[a-z][a-z0-9+]*://{_USER}{_HOST}/|{_USER}{_HOST}:)[^ ?#\\]+",
+        (Refusal(r"^https?://[^/]*@|^(?:[a-z+]+://)?[^/@]*:[^/@]*@", "holds credentials", "name it without them"), _CONTROLS),
+        example="git@git.example.com:acme/shop.git",
+        private="a URL",
+    ),
+    "server": Form(
+        "the https:// or http:// address of an API server", rf"https?://{_HOST}(?:/[^ ?#\\]*)?", (*_HTTP, _DOTS), private="a URL"
+    ),
+    "groupKind": Form("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
+    "guardedKind": Form(
+        "one of Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim (all others need no opt-in)",
+        r"Namespace|CustomResourceDefinition(?:\.apiextensions\.k8s\.io)?|PersistentVolume(?:Claim)?",
+        example="PersistentVolumeClaim",
+    ),
+    "serviceAccount": Form("<namespace>/<name> of a ServiceAccount", rf"{LABEL}/{LABEL}(?:\.{LABEL})*", example="shop/deployer"),
+    "pointer": Form("a JSON pointer, e.g. /spec/replicas", r"(?:/(?:[^~/]|~[01])*)+", (_CONTROLS,), example="/spec/replicas"),
+    "renderer": Form("the name of a renderer", example="file"),
+    "env": Form("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN", private="something else"),
+    "secretFile": Form("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token", private="something else"),
+    "username": Form(
+        "a user name", r".+", (_CONTROLS, Refusal(":", "holds a colon (RFC 7617)")), example="x-access-token", private="something else"
+    ),
+    "apiVersion": Form("anneal.dev/v1alpha1", r"anneal\.dev/v1alpha1", example="anneal.dev/v1alpha1"),
+    "document": Form("Config", "Config", example="Config"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bounds of a number, both included; `noun` reads after `expected`."""
+
+    noun: str
+    least: float
+    most: float
+
+    def span(self, kind: str) -> str:
+        """Write the bounds."""
+        return f"{duration(self.least)} to {duration(self.most)}" if kind == "duration" else f"{self.least:.0f} to {self.most:.0f}"
+
+
+RANGES = {
+    "count": Range("a whole number", 0, 1_000_000_000),
+    "fraction": Range("a number", 0, 1),
+    "duration": Range("a duration such as 30s, 5m or 1h30m", 1, 31_536_000),
+}
+"""Durations: at least a second (a Lease counts whole ones), at most a year."""
+
+DURATION = r"(?=[0-9])(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)s)?"
+_UNITS = (3600, 60, 1)
+
+
+def seconds(text: str) -> float | None:
+    """Read `1h30m`, `5m`, `30s`; None if it isn't a duration."""
+    match = re.fullmatch(DURATION, text)
+    return sum(float(part) * unit for part, unit in zip(match.groups("0"), _UNITS, strict=True)) if match else None
+
+
+def duration(value: float) -> str:
+    """Write seconds as `1h30m`: what `seconds` reads back."""
+    hours, rest = divmod(value, 3600)
+    minutes, left = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
+    return "".join(f"{part:.10g}{unit}" for part, unit in parts if part) or "0s"

@@ -1,0 +1,199 @@
+"""`anneal.yaml` becomes Settings, once, at start. Every mistake of every file is in one ConfigInvalid.
+
+The way: text -> nodes (bounded) -> included targets appended -> `defaults` laid under each target -> decoded by the dataclasses' shape.
+No secret is resolved and nothing but the configuration's own files is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from handler.config import forms
+from handler.config.decode import BAD, Decoder, child
+from handler.config.forms import FORMS
+from handler.config.nodes import Mistakes, compose, merged, pairs, scalar, word
+from handler.config.settings import Settings, Target
+from handler.config.shape import Slot
+from handler.model.errors import ConfigInvalid
+
+ReadInclude = Callable[[str, str], Sequence[tuple[str, str]]]
+"""(glob, including file) -> (file, text) of each match, sorted; raises ConfigInvalid for a file that can't be read."""
+API_VERSION, KIND = "anneal.dev/v1alpha1", "Config"
+SYSTEM = Path("/etc/anneal/anneal.yaml")
+MAX_BYTES = 4_000_000
+_HEADER = ("apiVersion", "kind", "defaults", "include")
+
+
+def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """Return the configuration's path: the --config flag, ANNEAL_CONFIG, ./anneal.yaml or /etc/anneal/anneal.yaml.
+
+    Raises:
+        ConfigInvalid: what was named isn't a file, or nothing was named and nothing found.
+    """
+    named = (("--config", flag), ("ANNEAL_CONFIG", environ.get("ANNEAL_CONFIG")))
+    for origin, value in named:
+        if value:
+            path = cwd / value
+            if path.is_file():
+                return path
+            raise ConfigInvalid.of(origin, f"expected a file, found none at {path}", fix="run `anneal init` to write a first one")
+    found = next((path for path in (cwd / "anneal.yaml", SYSTEM) if path.is_file()), None)
+    if found is None:
+        fix = "run `anneal init`, pass --config FILE or set ANNEAL_CONFIG"
+        raise ConfigInvalid.of("configuration", f"found neither {cwd / 'anneal.yaml'} nor {SYSTEM}", fix=fix)
+    return found
+
+
+def load(path: Path, *, renderers: Collection[str] = ("file",)) -> Settings:
+    """Read a configuration and what it includes.
+
+    Args:
+        path: the file; `include` globs are relative to its directory.
+        renderers: names that `renderer.type` may have.
+
+    Raises:
+        ConfigInvalid: with every mistake, each with file and line.
+    """
+    return parse(_text(path), str(path), read_include=_matches, renderers=renderers)
+
+
+def parse(
+    text: str, file: str = "anneal.yaml", *, read_include: ReadInclude = lambda _glob, _file: (), renderers: Collection[str] = ("file",)
+) -> Settings:
+    """Turn the text of a configuration into Settings.
+
+    Args:
+        text: YAML.
+        file: its name in messages.
+        read_include: how a glob of `include` is read.
+        renderers: names that `renderer.type` may have.
+
+    Raises:
+        ConfigInvalid: with every mistake, each with file and line.
+    """
+    mistakes = Mistakes()
+    root = compose(text, file)
+    found = pairs(root, "", mistakes)
+    settings = _settings(cast(yaml.MappingNode, root), file, Decoder(mistakes, {"renderer": renderers}), read_include) if found else BAD
+    if found is not None and not found:
+        mistakes.add(root, "", "expected a configuration, found an empty mapping", "run `anneal init` to write a first one")
+    mistakes.settle()
+    return cast(Settings, settings)
+
+
+def _settings(root: yaml.MappingNode, file: str, decoder: Decoder, read_include: ReadInclude) -> Settings:
+    _header(root, decoder)
+    defaults = _defaults(root, decoder)
+    targets = child(root, "targets")
+    listed = _items(targets) if targets is None or word(targets) == "a list" else None
+    included = [item for node in _included(root, file, decoder, read_include) for item in node]
+    if listed is not None and (targets is not None or child(root, "include") is not None):
+        items = [merged(defaults, item) if defaults else item for item in (*listed, *included)]
+        root = _with_targets(root, items)
+    names = [scalar(child(item, "name")) for item in _items(child(root, "targets"))]
+    decoder = Decoder(decoder.mistakes, {**decoder.choices, "target": names})
+    return cast(Settings, decoder.mapping(root, Settings, "", _HEADER))
+
+
+def _header(root: yaml.MappingNode, decoder: Decoder) -> None:
+    for key, kind in (("apiVersion", "apiVersion"), ("kind", "document")):
+        node = child(root, key)
+        if node is None:
+            decoder.mistakes.add(root, key, "is required and missing", f"add `{key}: {FORMS[kind].example}`")
+        else:
+            decoder.value(node, _slot(key, str, kind), key)
+
+
+def _slot(key: str, hint: object, kind: str) -> Slot:
+    return Slot(key, key, hint, optional=False, required=True, default=None, kind=kind, doc="")
+
+
+def _defaults(root: yaml.MappingNode, decoder: Decoder) -> yaml.Node | None:
+    """Return `defaults` if it is one; its own mistakes are noted once, here."""
+    node = child(root, "defaults")
+    if node is None:
+        return None
+    partial = Decoder(decoder.mistakes, decoder.choices, partial=True)
+    partial.mapping(node, Target, "defaults")
+    name = child(node, "name")
+    if name is not None:
+        decoder.mistakes.add(name, "defaults.name", "expected settings that targets share, found a name", "names belong to the targets")
+    return node
+
+
+def _items(node: yaml.Node | None) -> list[yaml.Node]:
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _with_targets(root: yaml.MappingNode, items: list[yaml.Node]) -> yaml.MappingNode:
+    """Return the root with these targets in place of its own."""
+    old = child(root, "targets") or root
+    sequence = yaml.SequenceNode("tag:yaml.org,2002:seq", items, old.start_mark, old.end_mark)
+    key = yaml.ScalarNode("tag:yaml.org,2002:str", "targets", old.start_mark, old.end_mark)
+    kept = [(name, value) for name, value in root.value if scalar(name) != "targets"]
+    return yaml.MappingNode(root.tag, [*kept, (key, sequence)], root.start_mark, root.end_mark)
+
+
+def _included(root: yaml.MappingNode, file: str, decoder: Decoder, read_include: ReadInclude) -> Iterator[list[yaml.Node]]:
+    """Yield the targets of each included file, each file once."""
+    node = child(root, "include")
+    globs = decoder.value(node, _slot("include", tuple[str, ...], "include"), "include") if node else ()
+    seen = {file}
+    for item, glob in zip(_items(node), () if globs is BAD else globs, strict=False):
+        try:
+            files = read_include(glob, file)
+        except ConfigInvalid as refused:
+            decoder.mistakes.take(refused)
+            continue
+        if not files:
+            decoder.mistakes.add(item, f"include[{glob}]", "expected files, found none", "remove the glob or add a file")
+        for name, text in files:
+            if name not in seen:
+                seen.add(name)
+                yield _targets_of(text, name, decoder)
+
+
+def _targets_of(text: str, file: str, decoder: Decoder) -> list[yaml.Node]:
+    """Return the targets of an included file: `targets: [...]`, a list of targets or one target."""
+    try:
+        node = compose(text, file)
+    except ConfigInvalid as refused:
+        decoder.mistakes.take(refused)
+        return []
+    if isinstance(node, yaml.MappingNode) and child(node, "targets") is not None:
+        found = pairs(node, "", decoder.mistakes) or {}
+        for key, (at, _) in found.items():
+            if key != "targets":
+                decoder.mistakes.add(at, forms.plain(key), "an included file holds nothing beside `targets`", "move it to the main file")
+        node = found["targets"][1]
+        if not isinstance(node, yaml.SequenceNode):
+            decoder.mistakes.add(node, "targets", f"expected a list, found {word(node)}")
+            return []
+    return _items(node) if isinstance(node, yaml.SequenceNode) else [node]
+
+
+def _matches(glob: str, file: str) -> list[tuple[str, str]]:
+    """Read every file that a glob relative to the including file matches."""
+    paths = sorted(path for path in Path(file).parent.glob(glob) if path.is_file())
+    return [(str(path), _text(path)) for path in paths]
+
+
+def _text(path: Path) -> str:
+    """Read a file of the configuration, UTF-8 with or without a byte order mark."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigInvalid.of("configuration", f"can't be read: {error.strerror}", place=str(path)) from None
+    if len(raw) > MAX_BYTES:
+        raise ConfigInvalid.of("configuration", f"is larger than {MAX_BYTES} bytes", place=str(path))
+    try:
+        return re.sub("\r\n?", "\n", raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigInvalid.of("configuration", "expected UTF-8 text", place=f"{path}:{line}") from None

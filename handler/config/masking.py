@@ -1,0 +1,53 @@
+"""Text without the secrets in it, however they are encoded: the last barrier before a log, an error, a page."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 4
+"""Spellings shorter than this are left alone: masking every `x` would only make logs unreadable."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Mask:
+    """A function from text to masked text. Its pattern holds the secrets, so it has no repr."""
+
+    _pattern: re.Pattern[str] | None = None
+
+    def __repr__(self) -> str:
+        return "Mask(***)"
+
+    @classmethod
+    def of(cls, values: Iterable[str], credentials: Iterable[tuple[str, str]] = ()) -> Self:
+        """Mask these values, and these (user, password) pairs as HTTP Basic sends them (RFC 7617)."""
+        pairs = (f"{user}:{password}" for user, password in credentials)
+        found = {spelling for text in (*values, *pairs) for spelling in spellings(text) if len(spelling) >= SHORTEST}
+        ordered = sorted(found, key=lambda text: (-len(text), text))
+        return cls(re.compile("|".join(map(re.escape, ordered))) if ordered else None)
+
+    def __call__(self, text: str) -> str:
+        """Replace every spelling of every secret, the longest first."""
+        return self._pattern.sub("***", text) if self._pattern else text
+
+
+def spellings(value: str) -> Iterator[str]:
+    """Yield how a value may appear: plain, line by line, in JSON, in a URL, in base64 with and without padding."""
+    raw = value.encode()
+    yield value
+    yield from value.split("\n")
+    for ascii_only in (True, False):
+        yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+    yield repr(value)[1:-1]
+    for quoted in (quote(value), quote(value, safe=""), quote_plus(value)):
+        yield quoted
+        yield re.sub("%..", lambda match: match[0].lower(), quoted)
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        encoded = encode(raw).decode()
+        yield encoded
+        yield encoded.rstrip("=")

@@ -1,0 +1,86 @@
+"""What must hold between the fields of one mapping, as a table. Each rule is a pure function of the fields it names.
+
+A rule runs as soon as its own fields are sound, so that a mistake elsewhere hides none of its findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from handler.config.settings import Cluster, IgnoreRule, KubeconfigRef, ReplayToken, Revision, SecretRef, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One finding: the field it stands in (empty: the mapping itself), what was seen, the way out."""
+
+    field: str
+    message: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A check of some fields of a class; `check` takes their values in this order."""
+
+    cls: type
+    fields: tuple[str, ...]
+    check: Callable[..., Iterator[Fault]]
+
+
+def one_of(*names: str) -> Callable[..., Iterator[Fault]]:
+    """Exactly one of the fields is written."""
+
+    def check(*values: str) -> Iterator[Fault]:
+        found = [name for name, value in zip(names, values, strict=True) if value]
+        if len(found) != 1:
+            yield Fault("", f"expected exactly one of {', '.join(names)}, found {' and '.join(found) or 'none'}")
+
+    return check
+
+
+def some(name: str) -> Callable[..., Iterator[Fault]]:
+    """The list isn't empty."""
+
+    def check(values: tuple[str, ...]) -> Iterator[Fault]:
+        if not values:
+            yield Fault(name, "expected at least one, found an empty list")
+
+    return check
+
+
+def one_cluster(kubeconfig: KubeconfigRef | None, context: str, in_cluster: bool) -> Iterator[Fault]:
+    """The pod's own service account needs no kubeconfig and no context."""
+    if in_cluster and (kubeconfig or context):
+        other = "kubeconfig" if kubeconfig else "context"
+        yield Fault("in_cluster", f"inCluster and {other} exclude each other", f"remove `{other}` or `inCluster`")
+
+
+def star_alone(namespaces: tuple[str, ...]) -> Iterator[Fault]:
+    """`*` allows everything, so a name beside it is a misunderstanding."""
+    if "*" in namespaces and len(namespaces) > 1:
+        yield Fault("namespaces", '"*" allows every namespace and stands alone', 'write `namespaces: "*"` or only names')
+
+
+def inside(namespace: str, namespaces: tuple[str, ...]) -> Iterator[Fault]:
+    """The namespace of objects that name none is one of the allowed."""
+    if namespace and "*" not in namespaces and namespace not in namespaces:
+        allowed = ", ".join([*namespaces, namespace])
+        yield Fault("namespace", f"{namespace} is not in the whitelist", f"write `namespaces: [{allowed}]`")
+
+
+RULES = (
+    Rule(SecretRef, ("env", "file"), one_of("env", "file")),
+    Rule(Revision, ("branch", "tag", "commit"), one_of("branch", "tag", "commit")),
+    Rule(Cluster, ("kubeconfig", "context", "in_cluster"), one_cluster),
+    Rule(IgnoreRule, ("paths",), some("paths")),
+    Rule(ReplayToken, ("targets",), some("targets")),
+    Rule(ReplayToken, ("may",), some("may")),
+    Rule(Target, ("namespaces",), some("namespaces")),
+    Rule(Target, ("namespaces",), star_alone),
+    Rule(Target, ("namespace", "namespaces"), inside),
+)
+
+UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name"}
+"""Lists of these hold no two items with the same value of that key."""

@@ -1,0 +1,139 @@
+"""The JSON Schema (2020-12) of `anneal.yaml`, from the dataclasses and the forms: what editors check, the loader checks.
+
+`python -m handler.config.schema` writes `schema.json` beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from handler.config.forms import DURATION, FORMS, RANGES
+from handler.config.nodes import ALTERNATIVES
+from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Revision, SecretRef, Settings, Target
+from handler.config.shape import Slot, slots, written
+
+FILE = Path(__file__).with_name("schema.json")
+ID = "https://anneal.dev/schema/v1alpha1/config.json"
+_ONE_OF = {SecretRef: ("env", "file"), Revision: ("branch", "tag", "commit")}
+_NOT_BOTH = {Cluster: [sorted(option) for option in ALTERNATIVES[-1]]}
+_SOME = {(Target, "namespaces"), (IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may")}
+
+
+def schema() -> dict[str, Any]:
+    """Return the whole schema. Where `defaults` is written, a target may lack what it gives."""
+    build = _Builder()
+    whole = build.properties(Settings, partial=False)
+    full, shared = build.reference(Target, partial=False), build.reference(Target, partial=True)
+    named = {"allOf": [shared, {"required": ["name"]}]}
+    header = {
+        "apiVersion": {"const": FORMS["apiVersion"].example, "description": "Version of this format."},
+        "kind": {"const": FORMS["document"].example, "description": "Always Config."},
+        "defaults": {**shared, "description": "Merged under each target: mappings at every depth, lists replaced."},
+        "include": {"type": "array", "items": _text("include"), "default": [], "description": "Globs of files that hold more targets."},
+    }
+    whole["targets"] = {"type": "array", "description": whole["targets"]["description"]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": ID,
+        "title": "anneal.yaml",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": header | whole,
+        "required": ["apiVersion", "kind"],
+        "anyOf": [{"required": ["targets"]}, {"required": ["include"]}],
+        "if": {"required": ["defaults"]},
+        "then": {"properties": {"targets": {"items": named}, "defaults": {"not": {"required": ["name"]}}}},
+        "else": {"properties": {"targets": {"items": full}}},
+        "$defs": dict(sorted(build.definitions.items())),
+    }
+
+
+class _Builder:
+    """Collects a definition for each settings class, and one with nothing required for what `defaults` may hold."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Any] = {}
+
+    def reference(self, cls: type, *, partial: bool) -> dict[str, Any]:
+        """Return a `$ref` to a class, defining it first."""
+        name = f"{cls.__name__}Defaults" if partial else cls.__name__
+        if name not in self.definitions:
+            self.definitions[name] = {}  # claims the name
+            self.definitions[name] = self._object(cls, partial=partial)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _object(self, cls: type, *, partial: bool) -> dict[str, Any]:
+        made: dict[str, Any] = {"type": "object", "description": cls.__doc__, "additionalProperties": False}
+        made["properties"] = self.properties(cls, partial=partial)
+        if partial:
+            return made
+        required = [slot.key for slot in slots(cls) if slot.required]
+        if required:
+            made["required"] = required
+        if cls in _ONE_OF:
+            made["oneOf"] = [{"required": [key]} for key in _ONE_OF[cls]]
+        if cls in _NOT_BOTH:
+            kubeconfig, own = ({"anyOf": [{"required": [key]} for key in keys]} for keys in sorted(_NOT_BOTH[cls], reverse=True))
+            made["not"] = {"allOf": [kubeconfig, own, {"properties": {"inCluster": {"const": True}}}]}
+        return made
+
+    def properties(self, cls: type, *, partial: bool) -> dict[str, Any]:
+        """Return the schema of each field, by its key."""
+        return {slot.key: self._property(cls, slot, partial=partial) for slot in slots(cls)}
+
+    def _property(self, cls: type, slot: Slot, *, partial: bool) -> dict[str, Any]:
+        made = self._list(cls, slot) if slot.item is not None else self._single(slot.type, slot.kind, partial=partial)
+        if slot.default == "" and "pattern" in made:
+            made["pattern"] = f"^$|{made['pattern']}"
+        if slot.optional:
+            made = {"anyOf": [made, {"type": "null"}]}
+        made["description"] = slot.doc
+        if not slot.required:
+            made["default"] = written(slot.default, slot.kind)
+        return made
+
+    def _list(self, cls: type, slot: Slot) -> dict[str, Any]:
+        made: dict[str, Any] = {"type": "array", "items": self._single(slot.item, slot.kind, partial=False)}
+        if (cls, slot.name) in _SOME:
+            made["minItems"] = 1
+        lone = FORMS[slot.kind].lone
+        return {"anyOf": [{"const": lone}, {"const": [lone]}, made]} if lone else made
+
+    def _single(self, hint: Any, kind: str, *, partial: bool) -> dict[str, Any]:
+        if is_dataclass(hint):
+            return self.reference(hint, partial=partial)  # type: ignore[arg-type]  # is_dataclass also accepts instances
+        if get_origin(hint) is Literal:
+            return {"enum": list(get_args(hint))}
+        if hint is bool:
+            return {"type": "boolean"}
+        return _number(hint, kind) if kind in RANGES else _text(kind)
+
+
+def _number(hint: type, kind: str) -> dict[str, Any]:
+    limits = RANGES[kind]
+    bounds = {"type": "integer" if hint is int else "number", "minimum": limits.least, "maximum": limits.most}
+    return {"anyOf": [bounds, {"type": "string", "pattern": f"^{DURATION}$"}]} if kind == "duration" else bounds
+
+
+def _text(kind: str) -> dict[str, Any]:
+    form = FORMS[kind]
+    made: dict[str, Any] = {"type": "string"}
+    if form.pattern:
+        made["pattern"] = f"^(?:{form.pattern})$"
+    if form.refused:
+        made["not"] = {"anyOf": [{"pattern": refusal.pattern} for refusal in form.refused]}
+    if form.example and not form.lone:
+        made["examples"] = [form.example]
+    return made
+
+
+def text() -> str:
+    """Return the schema as `schema.json` holds it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

@@ -1,0 +1,69 @@
+"""What the settings' dataclasses look like from outside: YAML keys, types, defaults. Loader and schema read the same shape."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from handler.config.forms import duration
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One field: `key` in YAML, `type` without None, `kind` names its form, `default` (unless `required`)."""
+
+    name: str
+    key: str
+    type: Any
+    optional: bool
+    required: bool
+    default: Any
+    kind: str
+    doc: str
+
+    @property
+    def item(self) -> Any:
+        """The type of a list's items; None for anything else."""
+        return get_args(self.type)[0] if get_origin(self.type) is tuple else None
+
+
+@cache
+def slots(cls: type) -> tuple[Slot, ...]:
+    """Return a settings class' fields, in the order they are written."""
+    hints = get_type_hints(cls)
+    return tuple(_slot(field, hints[field.name]) for field in fields(cls))
+
+
+def _slot(field: Field[Any], hint: Any) -> Slot:
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return Slot(
+        name=field.name,
+        key=camel(field.name),
+        type=next(option for option in options if option is not NoneType),
+        optional=NoneType in options,
+        required=default is MISSING,
+        default=default,
+        kind=field.metadata.get("kind", ""),
+        doc=field.metadata["doc"],
+    )
+
+
+def camel(name: str) -> str:
+    """`drift_interval` -> `driftInterval`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def written(value: Any, kind: str = "") -> Any:
+    """Return a value as YAML or JSON would hold it; what equals its default is left out of mappings."""
+    if kind == "duration":
+        return duration(value)
+    if isinstance(value, tuple):
+        return [written(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        pairs = ((slot, getattr(value, slot.name)) for slot in slots(type(value)))
+        return {slot.key: written(found, slot.kind) for slot, found in pairs if slot.required or found != slot.default}
+    return value
