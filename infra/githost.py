@@ -108,6 +108,7 @@ class Host:
         bare = self.root / f"{name}.git"
         run_git(self.root, "init", "-q", "--bare", "--initial-branch=main", str(bare))
         run_git(bare, "config", "http.receivepack", "true")
+        run_git(bare, "config", "receive.denyDeleteCurrent", "ignore")
         return bare
 
     def settings(self) -> dict[str, str]:
@@ -150,20 +151,23 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         host = self.server.host
         with tempfile.TemporaryFile() as body:
-            self._spool(body)
+            self._body = self._spool(body)
             status = self._refusal(host)
             if host.delay:
                 time.sleep(host.delay)
             if status:
                 self._refuse(status)
             else:
-                status = self._run_backend(host, body)
-            body.seek(0)
-            path, _, query = self.path.partition("?")
-            host.requests.append(Request(self.command, path, query, status, "Authorization" in self.headers, body.read()))
+                self._run_backend(host, body)
 
-    def _spool(self, body: IO[bytes]) -> None:
-        """Keep the whole request body in a file: the backend can then read and write as it likes."""
+    def _begin(self, status: int) -> None:
+        """Log the request and begin the answer: whoever has read an answer finds its request in the log."""
+        path, _, query = self.path.partition("?")
+        self.server.host.requests.append(Request(self.command, path, query, status, "Authorization" in self.headers, self._body))
+        self.send_response(status)
+
+    def _spool(self, body: IO[bytes]) -> bytes:
+        """Keep the whole request body in a file, so that the backend can read and write as it likes, and return it."""
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
             while size := int(self.rfile.readline().split(b";")[0], 16):
                 body.write(self.rfile.read(size))
@@ -172,6 +176,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             body.write(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         body.seek(0)
+        content = body.read()
+        body.seek(0)
+        return content
 
     def _refusal(self, host: Host) -> int:
         """Return the status to refuse with, or 0."""
@@ -186,21 +193,20 @@ class _Handler(BaseHTTPRequestHandler):
         return 0 if hmac.compare_digest(host.accounts.get(user, "").encode(), password.encode()) and password else 401
 
     def _refuse(self, status: int) -> None:
-        self.send_response(status)
+        self._begin(status)
         if status == 401:
             self.send_header("WWW-Authenticate", 'Basic realm="git"')
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _run_backend(self, host: Host, body: IO[bytes]) -> int:
+    def _run_backend(self, host: Host, body: IO[bytes]) -> None:
         """Run `git http-backend` as CGI (RFC 3875) and stream what it prints."""
         with subprocess.Popen(
             ["git", *_flags(host), "http-backend"], env=self._cgi(host), stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as backend:
             assert backend.stdout is not None
             headers = _cgi_headers(backend.stdout)
-            status = int(headers.pop("Status", "200").split()[0])
-            self.send_response(status)
+            self._begin(int(headers.pop("Status", "200").split()[0]))
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Transfer-Encoding", "chunked")
@@ -212,7 +218,6 @@ class _Handler(BaseHTTPRequestHandler):
             except OSError:
                 backend.kill()
                 self.close_connection = True
-            return status
 
     def _cgi(self, host: Host) -> dict[str, str]:
         path, _, query = self.path.partition("?")

@@ -152,7 +152,8 @@ def _number(data: bytes | bytearray, offset: int) -> tuple[int, int]:
 def _resolved_by_dulwich(data: bytes | bytearray) -> Objects:
     """Read a pack whose bases follow their deltas; sizes have been counted already."""
     found: Objects = {}
-    for unpacked in UnpackedObjectIterator.for_pack_data(PackData.from_file(io.BytesIO(data), SHA1)):
-        if unpacked.obj_type_num is not None:
-            found[unpacked.sha().hex()] = (unpacked.obj_type_num, b"".join(unpacked.obj_chunks or []))
+    with PackData.from_file(io.BytesIO(data), SHA1) as pack:
+        for unpacked in UnpackedObjectIterator.for_pack_data(pack):
+            if unpacked.obj_type_num is not None:
+                found[unpacked.sha().hex()] = (unpacked.obj_type_num, b"".join(unpacked.obj_chunks or []))
     return found

@@ -156,10 +156,10 @@ class Transport:
                     response.release_conn()
             finally:
                 response.close()
-        except AnnealError:
-            raise
-        except (HTTPError, OSError, GitProtocolError, ValueError, IndexError) as error:
+        except (AnnealError, HTTPError, OSError, GitProtocolError, ValueError, IndexError) as error:
             raise self._explained(error, deadline) from None
+        if deadline.expired:  # an answer without a length, cut by us, looks whole
+            raise self._too_long(deadline)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -215,10 +215,15 @@ class Transport:
         if kind != result or "Content-Encoding" in response.headers:
             raise GitUnavailable.of(self.subject, f"the host answered with {printable(kind, 80) or 'no media type'} instead of {result}")
 
+    def _too_long(self, deadline: Deadline) -> GitUnavailable:
+        return GitUnavailable.of(self.subject, f"took longer than {deadline.seconds:g} s")
+
     def _explained(self, error: Exception, deadline: Deadline) -> AnnealError:
-        """Return the error that a vendor's exception stands for, told without its words."""
+        """Return the error that a vendor's exception stands for, told without its words; our own stay as they are."""
         if deadline.expired:
-            return GitUnavailable.of(self.subject, f"took longer than {deadline.seconds:g} s")
+            return self._too_long(deadline)
+        if isinstance(error, AnnealError):
+            return error
         cause = error.args[-1] if isinstance(error, ProxyError) and error.args else error
         if isinstance(error, SSLError) or isinstance(cause, ssl.SSLError):
             return ConfigInvalid.of(

@@ -1,0 +1,16 @@
+"""A real git host on loopback, and a handler's view of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.githost import Host
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with Host(tmp_path / "git") as running:
+        yield running

@@ -1,0 +1,28 @@
+"""How tests open a repository: settings, a secret that must never be seen, short limits."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from handler.config.settings import BasicAuth, Repository, RepositoryAuth, SecretRef, Tls
+from handler.source import GitHost, Limits
+
+CANARY = "canary-5f2c9b-password"
+QUICK = Limits(connect=2, read=5, total=10)
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A password as the configuration room hands it over."""
+
+    value: str = CANARY
+
+    def reveal(self) -> str:
+        return self.value
+
+
+def opened(url: str, *, limits: Limits = QUICK, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
+    """Open a repository for a `with` statement."""
+    auth = RepositoryAuth(basic=BasicAuth("deployer", SecretRef(env="GIT_TOKEN"))) if secret else RepositoryAuth()
+    return closing(GitHost(Repository(url, auth=auth, tls=Tls(ca_file)), secret, limits))
