@@ -87,7 +87,7 @@ def _signal(processes: list[Process], number: signal.Signals) -> None:
 
 def _ended(processes: list[Process], patience: float) -> bool:
     deadline = time.monotonic() + patience
-    while any([alive(process) for process in processes]):  # every one is looked at, so that every child is reaped
+    while [process for process in processes if alive(process)]:  # every one is looked at, so that every child is reaped
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)

@@ -1,0 +1,92 @@
+"""What every suite may ask for: a control plane, kubectl, a namespace of its own, the shared data.
+
+One control plane serves the whole session, all of xdist's workers together: each asks for it in the same directory, the first one
+starts it, and the session that made the directory stops it. `ANNEAL_TEST_KUBECONFIG` names a cluster to use instead.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.controlplane import controlplane as controlplanes
+from infra.controlplane import processes
+from tests.kubectl import Kubectl
+
+ROOT = Path(__file__).resolve().parent.parent
+DIRECTORY = "ANNEAL_TEST_CONTROL_PLANE"  # set by the session for its workers
+PREFIX = "anneal-test-"
+OWNER = "owner.json"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the directory of the session's control plane; end those that killed sessions left behind."""
+    if hasattr(config, "workerinput"):
+        return
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
+        if not any(processes.alive(owner) for owner in processes.load(left)):
+            _remove(left.parent)
+    directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+    processes.save([processes.Process("pytest", os.getpid(), processes.born(os.getpid()))], directory / OWNER)
+    os.environ[DIRECTORY] = str(directory)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the session's control plane, if a test asked for it."""
+    if not hasattr(config, "workerinput") and DIRECTORY in os.environ:
+        _remove(Path(os.environ.pop(DIRECTORY)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the control plane, so that `-m "not cluster"` leaves it out."""
+    for item in items:
+        if "control_plane" in getattr(item, "fixturenames", ()):
+            item.add_marker("cluster")
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Path:
+    """The kubeconfig of the session's cluster."""
+    given = os.environ.get("ANNEAL_TEST_KUBECONFIG")
+    return Path(given) if given else controlplanes.up(Path(os.environ[DIRECTORY]) / "run")
+
+
+@pytest.fixture
+def kubeconfig(control_plane: Path) -> Path:
+    """The kubeconfig of the session's cluster, under the name that commands use."""
+    return control_plane
+
+
+@pytest.fixture(scope="session")
+def kubectl(control_plane: Path) -> Kubectl:
+    """kubectl against the session's cluster."""
+    return Kubectl(controlplanes.binaries() / "kubectl", control_plane)
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace of the test's own; its deletion is not waited for."""
+    name = f"t-{secrets.token_hex(5)}"
+    kubectl.run("create", "namespace", name)
+    yield name
+    kubectl.run("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Recorded webhooks and real manifests that lie beside the checkout."""
+    directory = ROOT.parent / "shared" / "data"
+    if not directory.is_dir():
+        pytest.skip("../shared/data (recorded webhooks, kube-prometheus) is not beside this checkout")
+    return directory
+
+
+def _remove(directory: Path) -> None:
+    controlplanes.down(directory / "run")
+    shutil.rmtree(directory, ignore_errors=True)
