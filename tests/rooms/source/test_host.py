@@ -50,7 +50,7 @@ def test_an_annotated_tag_is_peeled_and_a_light_one_is_itself(host: Host, v2: bo
     work.git("push", "-q", "origin", "v1", "v2")
     with opened(host.url_of("shop")) as git:
         assert [git.resolve("refs/tags/v1"), git.resolve("refs/tags/v2")] == [sha, sha]
-        with pytest.raises(SourceRefused, match="not a commit|another type"):
+        with pytest.raises(SourceRefused, match="is not a commit"):
             git.fetch(work.git("rev-parse", "v1"))
 
 
@@ -191,7 +191,7 @@ def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(host: Host) -> Non
     shop(host)
     host.delay = 5
     for limits in (replace(QUICK, read=0.2), replace(QUICK, total=0.2)):
-        with opened(host.url_of("shop"), limits=limits) as git, pytest.raises(GitUnavailable, match="in time|longer than"):
+        with opened(host.url_of("shop"), limits=limits) as git, pytest.raises(GitUnavailable, match=r"in time|longer than"):
             git.resolve(MAIN)
 
 

@@ -142,11 +142,10 @@ def test_one_ref_is_found_among_a_hundred_thousand_and_only_up_to_the_limit() ->
         git.resolve(MAIN)
 
 
-@pytest.mark.parametrize("oid", [b"2" * 64, b"-x", b"ZZ" * 20, b"unborn"])
+@pytest.mark.parametrize("oid", [b"2" * 64, b"-x", b"ZZ" * 20])
 def test_a_ref_that_points_to_no_id_is_refused(oid: bytes) -> None:
-    with Hostile(refs=[pkt_line(oid + b" refs/heads/main\n"), FLUSH]) as host, opened(host.url) as git:
-        with pytest.raises((GitUnavailable, RefNotFound)):
-            git.resolve(MAIN)
+    with Hostile(refs=[pkt_line(oid + b" refs/heads/main\n"), FLUSH]) as host, opened(host.url) as git, pytest.raises(GitUnavailable):
+        git.resolve(MAIN)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -175,7 +174,7 @@ def test_a_proxy_from_the_environment_is_used_unless_the_host_is_exempt(monkeypa
 
 @pytest.mark.parametrize(
     "url",
-    ["ssh://-oProxyCommand=x/shop", "git://host/x", "file:///etc", "/srv/git", "http:///x", "https://me:pw@host/x", "https://host/x?y", ""],
+    ["ssh://-oProxyCommand=x/shop", "git://host/x", "file:///etc", "/srv/git", "http:///x", "https://me:pw@host/x", "https://h/x?y", ""],
 )
 def test_only_plain_http_addresses_are_taken(url: str) -> None:
     with pytest.raises(ConfigInvalid) as caught, opened(url):

@@ -1,0 +1,106 @@
+"""Ref names: git's rules, and a commit's subject."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from dulwich.objects import Commit, Tree
+from dulwich.refs import Ref, check_ref_format
+from hypothesis import given
+from hypothesis import strategies as st
+
+import handler.source
+from handler.model.errors import SourceRefused
+from handler.model.refs import is_commit_id, ref_problem
+from handler.source.commit import read_commit
+
+EMPTY = Tree().id
+
+
+@pytest.mark.parametrize("ref", ["refs/heads/main", "refs/tags/v1.2", "refs/heads/feature/ü-1", "refs/heads/a@b", "refs/heads/@"])
+def test_good_refs_pass(ref: str) -> None:
+    assert ref_problem(ref) == ""
+
+
+@pytest.mark.parametrize(
+    "ref",
+    ["", "main", "refs/heads", "heads/main", "refs//x", "refs/heads/", "refs/heads/-x", "refs/heads/--upload-pack=touch", "refs/heads/a..b"]
+    + [
+        "refs/heads/.x",
+        "refs/heads/x.",
+        "refs/heads/x.lock",
+        "refs/heads/x.lock/y",
+        "refs/heads/a@{1}",
+        "refs/heads/a b",
+        "refs/heads/" + "x" * 2000,
+    ]
+    + [f"refs/heads/a{sign}b" for sign in "~^:?*[\\\n\0\x7f\t"],
+)
+def test_bad_refs_are_refused(ref: str) -> None:
+    assert ref_problem(ref)
+
+
+@given(st.text(alphabet=st.sampled_from("abc./-@{}~^:?*[\\ \n\x7f"), max_size=12))
+def test_what_passes_here_passes_dulwichs_rules_too(tail: str) -> None:
+    ref = f"refs/heads/{tail}"
+    if not ref_problem(ref):
+        assert check_ref_format(Ref(ref.encode()))
+
+
+@pytest.mark.parametrize(("text", "full"), [("a" * 40, True), ("a" * 39, False), ("A" * 40, False), ("a" * 40 + "\n", False), ("", False)])
+def test_a_commit_id_is_forty_lower_case_digits(text: str, full: bool) -> None:
+    assert is_commit_id(text) is full
+
+
+def commit(message: bytes, author: bytes = b"anneal <anneal@example.invalid>") -> tuple[str, bytes]:
+    made = Commit()
+    made.tree = EMPTY
+    made.author = author
+    made.committer = b"c <c@example.invalid>"
+    made.author_time, made.commit_time, made.author_timezone, made.commit_timezone = 1, 2, 0, 0
+    made.message = message
+    return made.id.decode(), made.as_raw_string()
+
+
+@pytest.mark.parametrize(
+    ("message", "subject"),
+    [
+        (b"One\n\ntwo", "One"),
+        (b"", ""),
+        (b"\n\nLate", "Late"),
+        (b"a\x1b[31mb\n", "a\\x1b[31mb"),
+        (b"\xffx", "\ufffdx"),
+        (b"y" * 999, "y" * 199 + "…"),
+    ],
+)
+def test_the_subject_is_the_first_line_escaped_and_cut(message: bytes, subject: str) -> None:
+    sha, data = commit(message)
+    info, root = read_commit(sha, data)
+    assert (info.sha, info.subject, info.author, info.time) == (sha, subject, "anneal <anneal@example.invalid>", 2)
+    assert root == EMPTY.decode()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"tree x\n\nm", b"hello", commit(b"m")[1].replace(b"author", b"auteur"), commit(b"m")[1].replace(b" 1 +0000", b"")]
+)
+def test_a_malformed_commit_is_refused(data: bytes) -> None:
+    with pytest.raises(SourceRefused, match="malformed"):
+        read_commit("1" * 40, data)
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_commit_or_refused(data: bytes) -> None:
+    with pytest.raises(SourceRefused):
+        read_commit("1" * 40, data)
+
+
+def test_the_room_starts_no_program() -> None:
+    for file in Path(handler.source.__file__).parent.glob("*.py"):
+        tree = ast.parse(file.read_text())
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        called = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not names & {"subprocess", "multiprocessing", "pty", "asyncio.subprocess"}
+        assert not called & {"system", "popen", "posix_spawn", "fork", "execv", "execve", "execvp"}

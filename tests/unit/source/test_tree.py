@@ -1,0 +1,210 @@
+"""FetchedTree over objects in memory: look-ups, walks, links, limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from dulwich.objects import Blob, ObjectID
+from dulwich.objects import Tree as GitTree
+
+from handler.model.errors import GitUnavailable, SourceRefused
+from handler.model.tree import CommitInfo, is_lfs_pointer, printable, resolve_links
+from handler.source.limits import Limits
+from handler.source.pack import BLOB, TREE, Objects
+from handler.source.tree import FetchedTree
+
+Files = dict[str, "str | Files | tuple[int, str]"]
+LIMITS = Limits(entries=100, depth=5, path=100)
+COMMIT = CommitInfo("1" * 40, "", "", 0)
+
+
+def built(files: Files, objects: Objects) -> str:
+    """Put a nested dict into objects: text is a file, `-> x` a link, a dict a directory, a pair mode and id."""
+    tree = GitTree()
+    for name, content in files.items():
+        if isinstance(content, dict):
+            mode, oid = 0o040000, built(content, objects)
+        elif isinstance(content, tuple):
+            mode, oid = content
+        else:
+            link = content.startswith("-> ")
+            blob = Blob.from_string(content.removeprefix("-> ").encode())
+            mode, oid = 0o120000 if link else 0o100644, blob.id.decode()
+            objects[oid] = (BLOB, blob.as_raw_string())
+        tree.add(name.encode(), mode, ObjectID(oid.encode()))
+    objects[tree.id.decode()] = (TREE, tree.as_raw_string())
+    return tree.id.decode()
+
+
+def fetched(files: Files, limits: Limits = LIMITS) -> FetchedTree:
+    objects: Objects = {}
+    return FetchedTree(COMMIT, built(files, objects), objects, limits)
+
+
+SHOP: Files = {
+    "a.yaml": "a",
+    "a": {"b": "b", "c": {"d": "d"}},
+    "a-b": "x",
+    "now": "-> a/c",
+    "up": {"x": "-> ../a.yaml", "y": "-> ../now/d", "out": "-> ../../etc/passwd", "abs": "-> /etc/passwd", "top": "-> .."},
+    "loop": "-> loop2",
+    "loop2": "-> loop",
+    "gone": "-> nowhere/x",
+    "file-as-dir": "-> a.yaml/x",
+    "empty": "-> ",
+}
+
+
+def test_a_walk_yields_files_and_links_sorted_by_path() -> None:
+    paths = [entry.path for entry in fetched(SHOP).walk("")]
+    assert paths == sorted(paths)
+    assert {"a-b", "a.yaml", "a/b", "a/c/d", "now", "up/abs"} < set(paths)
+    assert [entry.path for entry in fetched(SHOP).walk("a")] == ["a/b", "a/c/d"]
+    assert list(fetched(SHOP).walk("a.yaml")) == list(fetched(SHOP).walk("nowhere")) == []
+
+
+def test_a_lookup_doesnt_follow_links_and_knows_the_root() -> None:
+    tree = fetched(SHOP)
+    assert [bool(tree.lookup(path)) for path in ("", "a", "a/c/d", "now", "now/d", "a.yaml/x", "x", "a//b", "a/..")] == [True] * 4 + [
+        False
+    ] * 5
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to", "looked"),
+    [
+        ("a/c/d", "a/c/d", ["a/c/d"]),
+        ("now", "a/c", ["now", "a/c"]),
+        ("now/d", "a/c/d", ["now", "a/c/d"]),
+        ("up/x", "a.yaml", ["up/x", "a.yaml"]),
+        ("up/y", "a/c/d", ["up/y", "now", "a/c/d"]),
+        ("up/top", "", ["up/top", ""]),
+        ("gone", None, ["gone", "nowhere"]),
+        ("nowhere", None, ["nowhere"]),
+        ("file-as-dir", None, ["file-as-dir", "a.yaml"]),
+    ],
+)
+def test_links_lead_where_a_kernel_would_go_and_every_look_is_told(path: str, leads_to: str | None, looked: list[str]) -> None:
+    tree = fetched(SHOP)
+    found = resolve_links(tree, path)
+    assert (found.entry.path if found.entry else None) == leads_to
+    assert [place for place, _ in found.looked] == looked
+    assert all(oid == (entry.oid if (entry := tree.lookup(place)) else "") for place, oid in found.looked)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("up/out", "up/out: this symbolic link leads out"),
+        ("up/abs", "up/abs: this symbolic link is absolute"),
+        ("loop", "in a circle"),
+        ("empty", "no usable target"),
+        ("../x", "leads out"),
+    ],
+)
+def test_links_that_lead_elsewhere_are_refused_by_name_only(path: str, said: str) -> None:
+    with pytest.raises(SourceRefused) as refused:
+        resolve_links(fetched(SHOP), path)
+    assert said in str(refused.value)
+    assert "passwd" not in str(refused.value)
+
+
+def test_links_that_double_at_each_step_end_at_the_count() -> None:
+    bomb: Files = {f"l{n}": f"-> l{n + 1}/../l{n + 1}" for n in range(30)} | {"l30": "-> d", "d": {}}
+    with pytest.raises(SourceRefused, match="more than 40"):
+        resolve_links(fetched(bomb), "l0")
+
+
+def test_a_submodule_stops_a_walk_and_a_link() -> None:
+    tree = fetched({"sub": (0o160000, "2" * 40), "to": "-> sub/x"})
+    for look in (lambda: list(tree.walk("")), lambda: resolve_links(tree, "to"), lambda: resolve_links(tree, "sub")):
+        with pytest.raises(SourceRefused, match="sub: this is a submodule"):
+            look()
+
+
+def test_a_tree_bomb_ends_at_the_limit_of_entries() -> None:
+    files: Files = {"f": "x"}
+    for _ in range(4):
+        files = dict.fromkeys("abcdefghij", files)
+    with pytest.raises(SourceRefused, match="more than 100 files"):
+        fetched(files).check("")
+
+
+def test_depth_and_length_of_paths_are_limited() -> None:
+    deep: Files = {"f": "x"}
+    for _ in range(6):
+        deep = {"d": deep}
+    with pytest.raises(SourceRefused, match="deeper than 5"):
+        fetched(deep).check("")
+    with pytest.raises(SourceRefused, match="longer than 100"):
+        fetched({"x" * 60: {"y" * 60: {"f": "x"}}}).check("")
+
+
+def test_only_what_is_on_the_way_and_below_is_checked() -> None:
+    tree = fetched({"bad": {".GIT": "x"}, "good": {"f": "x"}, "to": "-> bad"})
+    tree.check("good")
+    tree.check("nowhere")
+    for path in ("bad", "to", ""):
+        with pytest.raises(SourceRefused, match=r"bad/\.GIT"):
+            tree.check(path)
+    with pytest.raises(SourceRefused):
+        tree.lookup("bad/x")
+
+
+def test_blobs_that_are_missing_are_fetched_once_and_together() -> None:
+    objects: Objects = {}
+    root = built({"a": "1", "b": "2"}, objects)
+    blobs = {oid: objects.pop(oid) for oid, (kind, _) in list(objects.items()) if kind == BLOB}
+    asked: list[list[str]] = []
+
+    def fetch(oids: object) -> Objects:
+        asked.append(list(oids))  # type: ignore[call-overload]  # a list in fact
+        return blobs
+
+    tree = FetchedTree(COMMIT, root, objects, LIMITS, fetch)
+    before = tree.size
+    for _ in range(2):
+        assert set(tree.blobs(blobs).values()) == {b"1", b"2"}
+    assert asked == [list(blobs)]
+    assert tree.size == before + 2
+
+
+def test_an_object_of_another_type_or_one_left_out_is_named() -> None:
+    objects: Objects = {}
+    root = built({"a": "1", "d": {"x": "2"}}, objects)
+    tree = FetchedTree(COMMIT, root, objects, LIMITS)
+    with pytest.raises(SourceRefused, match="another type"):
+        tree.blobs([root])
+    with pytest.raises(GitUnavailable, match=r"left out object 3{40}"):
+        tree.blobs(["3" * 40])
+    with pytest.raises(SourceRefused, match="another type"):
+        fetched({"d": (0o040000, Blob.from_string(b"1").id.decode()), "a": "1"}).check("")
+
+
+def test_the_limits_are_per_walk_not_per_life() -> None:
+    tree = fetched({str(number): "x" for number in range(60)}, replace(LIMITS, entries=60))
+    for _ in range(3):
+        tree.check("")
+
+
+def test_lfs_pointers_are_known_by_their_first_line() -> None:
+    assert is_lfs_pointer(b"version https://git-lfs.github.com/spec/v1\noid sha256:11\nsize 5\n")
+    assert not is_lfs_pointer(b"# version https://git-lfs.github.com/spec/v1\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a b", "a b"),
+        ("a\nb", "a\\nb"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("\udcff", "\\udcff"),
+        ("\u202e", "\\u202e"),
+        ("ü", "ü"),
+        ("x" * 9, "xxxx…"),
+        ("\n" * 4, "\\n\\n…"),
+    ],
+)
+def test_text_from_git_is_shown_escaped_and_cut(text: str, shown: str) -> None:
+    assert printable(text, 5) == shown or printable(text) == shown
