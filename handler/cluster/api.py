@@ -21,7 +21,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -44,7 +44,7 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str] | None = None
-    body: bytes | None = None
+    body: bytes | None = field(default=None, repr=False)
     content_type: str = JSON
     accept: str = JSON
     subject: str = ""
@@ -167,6 +167,7 @@ class Api:
                 self.connection.refresh()
                 continue
             failure, again = self._failure(outcome, request)
+            again = again and isinstance(failure, ClusterUnavailable)
             pause = _pause(attempt, outcome)
             if not again or time.monotonic() + pause > end:
                 raise failure
@@ -197,7 +198,7 @@ class Api:
         """Return what went wrong and whether another attempt is allowed."""
         if isinstance(outcome, Exception):
             failure = unreachable(outcome, self.connection.host, request.method, request.name)
-            return failure, isinstance(failure, ClusterUnavailable) and (request.repeatable or never_sent(outcome))
+            return failure, request.repeatable or never_sent(outcome)
         body = _status_of(outcome)
         failure = refused(outcome.status, body, request.method, request.path, request.name)
         return failure, outcome.status == 429 or (outcome.status in RETRIED and request.repeatable)

@@ -28,6 +28,9 @@ RETRIED = frozenset({429, 500, 502, 503, 504})
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _RBAC = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
 _GRANT = "is attempting to grant RBAC permissions not currently held"
+_STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object")
+"""Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
+_FIELD = re.compile(r"(\.\S+): (field not declared in schema|duplicate entries|expected [a-z]+)")
 _PHRASES = (
     "field is immutable",
     "illegal base64 data",
@@ -106,10 +109,12 @@ def refused(status: int, body: Any, method: str, path: str, subject: str) -> Ann
         return AccessDenied.of(subject, f"401 for {method}: the credentials aren't accepted", fix="renew the kubeconfig's credentials")
     if status == 403:
         return _forbidden(body, place, method, subject, said)
+    if status == 500 and _STRUCTURE.match(_message(body)):
+        status, reason = 422, "Invalid"
     if status in RETRIED:
         return ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
-    if status == 409:
-        return Moved.of(subject, f"{method} answered 409: {said}")
+    if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
+        return Moved.of(subject, f"{method} answered {status}: {said}")  # 422 on the uid: another object of the same name
     error = ApiRefused.of(subject, said)
     error.status, error.reason = status, reason
     return error
@@ -117,7 +122,7 @@ def refused(status: int, body: Any, method: str, path: str, subject: str) -> Ann
 
 def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) -> AnnealError:
     """Tell RBAC (the operator) from admission (the author) and a Namespace on its way out (nobody)."""
-    text = str(body.get("message") or "") if isinstance(body, dict) else ""
+    text = _message(body)
     if any(cause.get("reason") == "NamespaceTerminating" for cause in _causes(body)):
         return NotReady.of(subject, "its Namespace is being deleted")
     if _GRANT in text:
@@ -152,8 +157,14 @@ def _said(body: Any, place: Place, status: int) -> str:
     if _RBAC.search(text) and status == 403:
         return text
     words = [phrase for phrase in _PHRASES if phrase in text]
+    words += [f"{field}: {mistake}" for field, mistake in _FIELD.findall(text)]
     shown = [str(body.get("reason") or status), *words, *(f"field {field}" for field in dict.fromkeys(fields))]
     return ", ".join(shown) + " (the server's text is left out: it may quote values)"
+
+
+def _message(body: Any) -> str:
+    """Return a Status' message, or nothing."""
+    return str(body.get("message") or "") if isinstance(body, dict) else ""
 
 
 def _causes(body: Any) -> list[dict[str, Any]]:

@@ -62,6 +62,10 @@ class Objects:
             raise StateInvalid.of("Namespace/kube-system", "doesn't exist: this is no usable cluster")
         return str(found["metadata"]["uid"])
 
+    def server_time(self) -> float:
+        """Return the API server's clock in seconds since the epoch."""
+        return self._api.server_time()
+
     def _write(self, method: str, body: dict[str, Any], path: str, *, repeatable: bool) -> dict[str, Any]:
         subject = str(identity_of(body))
         return self._api.expect(_Request(method, path, _QUERY, encode(body), subject=subject, repeatable=repeatable))

@@ -1,0 +1,92 @@
+"""The room against a real API server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.cluster.api import Api
+from handler.cluster.connect import Connection, connect
+from handler.cluster.discovery import Discovery
+from handler.cluster.write import Writer
+from handler.config.settings import Cluster
+from handler.model.resource import Resource
+from tests.rooms.cluster.wire import Wire
+
+Apply = Callable[..., dict[str, Any]]
+Kind = Callable[[str, str], Resource]
+
+
+@pytest.fixture(scope="session")
+def connection(kubeconfig: Path) -> Connection:
+    return connect(Cluster(), kubeconfig=str(kubeconfig), environ=os.environ)
+
+
+@pytest.fixture
+def api(connection: Connection) -> Api:
+    return Api(connection)
+
+
+@pytest.fixture
+def discovery(api: Api) -> Discovery:
+    return Discovery(api)
+
+
+@pytest.fixture
+def kind(discovery: Discovery) -> Kind:
+    def find(api_version: str, name: str) -> Resource:
+        found = discovery.find(api_version, name)
+        assert found, f"{name} isn't served"
+        return found
+
+    return find
+
+
+@pytest.fixture
+def writer(api: Api) -> Writer:
+    return Writer(api, lambda: None)
+
+
+@pytest.fixture
+def apply(writer: Writer, kind: Kind) -> Apply:
+    def write(body: dict[str, Any], uid: str = "", resource_version: str = "") -> dict[str, Any]:
+        return writer.apply(kind(body["apiVersion"], body["kind"]), body, uid, resource_version)
+
+    return write
+
+
+@pytest.fixture
+def wire(connection: Connection) -> Iterator[Wire]:
+    proxy = Wire(connection)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def through(wire: Wire, tmp_path: Path) -> Callable[..., Api]:
+    """Return a maker of Apis whose requests pass the misbehaving proxy."""
+    path = tmp_path / "proxied"
+    path.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+        f"clusters: [{{name: c, cluster: {{server: '{wire.url}'}}}}]\n"
+        "users: [{name: u, user: {token: unused-by-the-proxy}}]\n"
+        "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+    )
+
+    def make(**options: Any) -> Api:
+        return Api(connect(Cluster(), kubeconfig=str(path), environ={}), **options)
+
+    return make
+
+
+def config_map(namespace: str, name: str, data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "data": data or {"a": "1"},
+    }

@@ -1,0 +1,120 @@
+"""Discovery against what really is served, and what appears and dies meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.cluster.wait import until, until_gone
+from handler.cluster.write import Writer
+from handler.model.names import GroupKind, identity_of
+from tests.rooms.cluster.conftest import Apply, Kind
+from tests.rooms.cluster.wire import Wire
+
+pytestmark = pytest.mark.cluster
+
+
+def widget_crd(group: str) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": name, "served": True, "storage": name == "v1", "schema": schema} for name in ("v1alpha1", "v1")]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "scope": "Namespaced",
+            "versions": versions,
+        },
+    }
+
+
+def established(crd: dict[str, Any]) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)
+
+
+@pytest.fixture
+def crd(apply: Apply, api: Api, writer: Writer, kind: Kind, namespace: str) -> Iterator[dict[str, Any]]:
+    live = apply(widget_crd(f"{namespace}.example.com"))
+    yield live
+    resource, identity = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), identity_of(live)
+    writer.delete(resource, identity, live["metadata"]["uid"])
+    assert until_gone(api, [(resource, identity, live["metadata"]["uid"])], 20) == []
+
+
+def test_all_kinds_are_known_after_two_requests(api: Api, discovery: Discovery) -> None:
+    deployment = discovery.find("apps/v1", "Deployment")
+    assert deployment
+    assert deployment.path("shop", "api") == "/apis/apps/v1/namespaces/shop/deployments/api"
+    assert discovery.find("v1", "Namespace") == discovery.preferred(GroupKind("", "Namespace"))
+    assert discovery.find("apps/v1", "Nonsense") is None
+    assert api.requests == 2
+
+
+def test_listable_kinds_can_be_listed_and_deleted_and_come_once(discovery: Discovery) -> None:
+    kinds = [resource.group_kind for resource in discovery.listable()]
+    assert len(kinds) == len(set(kinds)) > 40
+    assert GroupKind("apps", "Deployment") in kinds
+    assert GroupKind("authorization.k8s.io", "SubjectAccessReview") not in kinds
+    assert not any("/" in resource.plural for resource in discovery.listable())
+
+
+def test_a_new_crd_is_seen_after_refresh(api: Api, discovery: Discovery, crd: dict[str, Any], kind: Kind) -> None:
+    group = crd["spec"]["group"]
+    discovery.refresh()
+    resource = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    assert until(api, [(resource, identity_of(crd))], established, 20) == []
+    found = _await(discovery, lambda: discovery.preferred(GroupKind(group, "Widget")))
+    assert (found.version, found.namespaced) == ("v1", True)
+    assert discovery.find(f"{group}/v1alpha1", "Widget")
+
+
+def test_classic_discovery_says_the_same(wire: Wire, through: Callable[..., Api], discovery: Discovery) -> None:
+    plain = through()
+    original = plain.get
+    plain.get = lambda path, query=None, **options: original(path, query, **(options | {"accept": "application/json"}))  # type: ignore[method-assign]
+    classic = Discovery(plain)
+    assert {row.group_kind for row in classic.listable()} == {row.group_kind for row in discovery.listable()}
+    assert classic.find("apps/v1", "Deployment") == discovery.find("apps/v1", "Deployment")
+
+
+@pytest.mark.slow
+def test_a_group_whose_apiservice_is_dead_is_stale(apply: Apply, writer: Writer, kind: Kind, discovery: Discovery, namespace: str) -> None:
+    group = f"{namespace}.dead.example.com"
+    service = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"v1.{group}"},
+        "spec": {
+            "group": group,
+            "version": "v1",
+            "groupPriorityMinimum": 10,
+            "versionPriority": 10,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": "nobody", "namespace": namespace},
+        },
+    }
+    live = apply(service)
+    try:
+        _await(discovery, lambda: group in discovery.stale)
+        assert discovery.find("apps/v1", "Deployment")
+    finally:
+        writer.delete(kind("apiregistration.k8s.io/v1", "APIService"), identity_of(live), live["metadata"]["uid"])
+
+
+def _await(discovery: Discovery, look: Callable[[], Any]) -> Any:
+    """Refresh until it is there: the aggregator takes a moment."""
+    for _ in range(100):
+        found = look()
+        if found:
+            return found
+        time.sleep(0.2)
+        discovery.refresh()
+    raise AssertionError("it never appeared")

@@ -1,0 +1,217 @@
+"""Retries, deadlines, identities and clocks, through a wire that misbehaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from handler.cluster.access import Rule, allowed
+from handler.cluster.api import Api
+from handler.cluster.live import members
+from handler.cluster.store import Objects
+from handler.cluster.write import Writer
+from handler.model.errors import AccessDenied, ClusterUnavailable, LeaseLost, Moved, StateInvalid
+from handler.model.names import Identity, identity_of
+from tests.rooms.cluster.conftest import Apply, Kind, config_map
+from tests.rooms.cluster.wire import Trick, Wire, half, refuse, reset_after, reset_before
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize("trick", [refuse(429, "0"), refuse(503), refuse(500), reset_before, reset_after, half])
+def test_a_read_survives(trick: Trick, wire: Wire, through: Callable[..., Api]) -> None:
+    wire.tricks = [trick, trick]
+    found = through().get("/api/v1/namespaces/kube-system")
+    assert found
+    assert found["metadata"]["name"] == "kube-system"
+    assert len(wire.seen) == 3
+
+
+@pytest.mark.parametrize("trick", [refuse(429, "0"), refuse(503), reset_before, reset_after, half])
+def test_an_apply_survives_and_is_applied_once(trick: Trick, wire: Wire, through: Callable[..., Api], kind: Kind, namespace: str) -> None:
+    wire.tricks = [trick]
+    fenced = [0]
+
+    def fence() -> None:
+        fenced[0] += 1
+
+    live = Writer(through(), fence).apply(kind("v1", "ConfigMap"), config_map(namespace, "a"))
+    assert live["data"] == {"a": "1"}
+    assert fenced[0] == len(wire.seen) == 2
+
+
+def test_an_update_whose_answer_was_lost_has_moved(
+    wire: Wire, through: Callable[..., Api], apply: Apply, kind: Kind, namespace: str
+) -> None:
+    live = apply(config_map(namespace, "a"))["metadata"]
+    wire.tricks = [reset_after]
+    with pytest.raises(Moved):
+        Writer(through(), lambda: None).apply(
+            kind("v1", "ConfigMap"), config_map(namespace, "a", {"a": "2"}), live["uid"], live["resourceVersion"]
+        )
+
+
+def test_a_delete_whose_answer_was_lost_is_done(wire: Wire, through: Callable[..., Api], apply: Apply, kind: Kind, namespace: str) -> None:
+    live = apply(config_map(namespace, "a"))
+    wire.tricks = [reset_after]
+    assert Writer(through(), lambda: None).delete(kind("v1", "ConfigMap"), identity_of(live), live["metadata"]["uid"]) is False
+
+
+def test_a_lease_lost_between_attempts_ends_them(wire: Wire, through: Callable[..., Api], kind: Kind, namespace: str) -> None:
+    wire.tricks = [refuse(503)] * 10
+    left = [1]
+
+    def fence() -> None:
+        if not left[0]:
+            raise LeaseLost.of("Lease", "taken")
+        left[0] -= 1
+
+    with pytest.raises(LeaseLost):
+        Writer(through(), fence).apply(kind("v1", "ConfigMap"), config_map(namespace, "a"))
+    assert len(wire.seen) == 1
+
+
+def test_a_create_with_unknown_outcome_isnt_repeated(wire: Wire, through: Callable[..., Api], api: Api, namespace: str) -> None:
+    wire.tricks = [reset_after]
+    with pytest.raises(ClusterUnavailable):
+        Objects(through()).create(config_map(namespace, "a"))
+    assert len(wire.seen) == 1
+    assert Objects(api).get("ConfigMap", namespace, "a")
+
+
+def test_a_create_refused_with_429_is_repeated(wire: Wire, through: Callable[..., Api], namespace: str) -> None:
+    wire.tricks = [refuse(429, "0")]
+    assert Objects(through()).create(config_map(namespace, "a"))["metadata"]["uid"]
+
+
+def test_the_deadline_ends_the_attempts(wire: Wire, through: Callable[..., Api]) -> None:
+    wire.tricks = [refuse(503)] * 100
+    with pytest.raises(ClusterUnavailable, match="503"):
+        through(deadline=0.3).get("/api/v1/namespaces/kube-system")
+    assert 1 < len(wire.seen) < 20
+
+
+def test_a_retry_after_beyond_the_deadline_isnt_waited_for(wire: Wire, through: Callable[..., Api]) -> None:
+    wire.tricks = [refuse(429, "3600")]
+    with pytest.raises(ClusterUnavailable):
+        through(deadline=5).get("/api/v1/namespaces/kube-system")
+    assert len(wire.seen) == 1
+
+
+def test_401_loads_the_credentials_once_more(wire: Wire, through: Callable[..., Api]) -> None:
+    wire.tricks = [refuse(401)]
+    assert through().get("/api/v1/namespaces/kube-system")
+    wire.tricks = [refuse(401)] * 5
+    with pytest.raises(AccessDenied, match="renew"):
+        through().get("/api/v1/namespaces/kube-system")
+    assert len(wire.tricks) == 3
+
+
+def test_an_address_where_nobody_listens_is_unavailable(through: Callable[..., Api], wire: Wire) -> None:
+    api = through(deadline=0.2)
+    wire.close()
+    with pytest.raises(ClusterUnavailable, match="got no answer from http"):
+        api.get("/version")
+
+
+def test_every_attempt_is_counted(wire: Wire, through: Callable[..., Api]) -> None:
+    wire.tricks = [refuse(503), refuse(503)]
+    api = through()
+    api.get("/version")
+    assert api.requests == 3
+
+
+def test_the_servers_clock_goes_on_between_answers(api: Api) -> None:
+    assert abs(api.server_time() - time.time()) < 2.5
+    asked = api.requests
+    first = api.server_time()
+    time.sleep(0.05)
+    assert api.server_time() > first
+    assert api.requests == asked == 1
+
+
+def account(apply: Apply, namespace: str, verbs: list[str]) -> str:
+    """A ServiceAccount that may do this with the ConfigMaps of one namespace; its group is bound, not the account itself."""
+    apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer", "namespace": namespace}})
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r", "namespace": namespace}}
+    apply(role | {"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]})
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": f"system:serviceaccounts:{namespace}"}
+    apply(role | {"kind": "RoleBinding", "roleRef": reference, "subjects": [group]})
+    return f"{namespace}/deployer"
+
+
+def _eventually(look: Callable[[], bool]) -> bool:
+    """RBAC's own cache takes a moment."""
+    for _ in range(100):
+        if look():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_an_impersonated_target_sees_its_namespaces_and_no_more(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
+    weak = Api(api.connection, impersonate=account(apply, namespace, ["get", "list", "patch", "create"]))
+    assert _eventually(lambda: allowed(weak, [Rule("list", "", "configmaps", namespace)]) == [True])
+    apply(config_map(namespace, "a", labels={"a": "b"}))
+    resource = kind("v1", "ConfigMap")
+    assert [item["metadata"]["name"] for item in members(weak, [resource], "a=b", (namespace,))] == ["a"]
+    with pytest.raises(AccessDenied, match=r'ClusterRole: \{apiGroups: \[""\], resources: \["configmaps"\], verbs: \["list"\]\}'):
+        list(members(weak, [resource], "a=b", None))
+    with pytest.raises(AccessDenied, match=f'Role in {namespace}: .*verbs: \\["delete"\\]'):
+        Writer(weak, lambda: None).delete(resource, Identity("", "ConfigMap", namespace, "a"), "some-uid")
+
+
+def test_rights_are_asked_for_before_they_are_used(api: Api, apply: Apply, namespace: str) -> None:
+    weak = Api(api.connection, impersonate=account(apply, namespace, ["get"]))
+    rules = [
+        Rule("get", "", "configmaps", namespace),
+        Rule("delete", "", "configmaps", namespace),
+        Rule("get", "", "configmaps"),
+        Rule("get", "", "configmaps", namespace, "a"),
+    ]
+    assert _eventually(lambda: allowed(weak, rules) == [True, False, False, True])
+    assert allowed(api, rules) == [True] * 4
+    assert str(rules[1]) == f'add to its Role in {namespace}: {{apiGroups: [""], resources: ["configmaps"], verbs: ["delete"]}}'
+
+
+def test_who_may_not_impersonate_is_told_so(api: Api, apply: Apply, namespace: str) -> None:
+    weak = Api(api.connection, impersonate=account(apply, namespace, ["get"]))
+    weak._headers["Impersonate-User"] = "system:serviceaccount:other:one"
+    with pytest.raises(AccessDenied):
+        weak.get(f"/api/v1/namespaces/{namespace}/configmaps/a")
+
+
+def test_state_objects_are_swapped_never_overwritten(api: Api, namespace: str) -> None:
+    objects = Objects(api)
+    assert objects.get("ConfigMap", namespace, "state") is None
+    first = objects.create(config_map(namespace, "state"))
+    second = objects.replace(first | {"data": {"a": "2"}})
+    with pytest.raises(Moved):
+        objects.replace(first | {"data": {"a": "3"}})
+    with pytest.raises(Moved):
+        objects.create(config_map(namespace, "state"))
+    with pytest.raises(StateInvalid):
+        objects.replace(config_map(namespace, "state"))
+    assert [
+        item["metadata"]["name"] for item in objects.overview("ConfigMap", namespace) if item["metadata"]["name"] != "kube-root-ca.crt"
+    ] == ["state"]
+    with pytest.raises(Moved):
+        objects.delete(
+            "ConfigMap", namespace, "state", uid=second["metadata"]["uid"], resource_version=first["metadata"]["resourceVersion"]
+        )
+    assert objects.delete("ConfigMap", namespace, "state", uid=second["metadata"]["uid"])
+    assert not objects.delete("ConfigMap", namespace, "state", uid=second["metadata"]["uid"])
+
+
+def test_a_lease_is_kept_beside_it(api: Api, namespace: str) -> None:
+    objects = Objects(api)
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": namespace}}
+    live = objects.create(body | {"spec": {"holderIdentity": "one"}})
+    assert objects.replace(live | {"spec": {"holderIdentity": "two"}})["spec"] == {"holderIdentity": "two"}
+
+
+def test_a_cluster_is_known_by_the_uid_of_kube_system(api: Api) -> None:
+    assert len(Objects(api).cluster_uid()) == 36
