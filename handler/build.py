@@ -1,0 +1,186 @@
+"""The composition root: settings become what runs jobs. Nothing is built at import time, everything at first use.
+
+One connection and one discovery a cluster and identity, one git host a repository and its credentials; targets share them. A target
+whose cluster or credentials are broken fails alone.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from handler import __version__
+from handler.cluster.api import Api
+from handler.cluster.connect import connect
+from handler.cluster.discovery import Discovery
+from handler.cluster.store import Objects
+from handler.config.digest import settings_digest
+from handler.config.secrets import Secrets
+from handler.config.settings import Settings, Target
+from handler.model.errors import AnnealError, ConfigInvalid
+from handler.model.event import Job
+from handler.model.names import applyset_id
+from handler.model.result import Outcome, Result
+from handler.reconcile import reconcile
+from handler.render import RENDERERS, Renderer
+from handler.render.sandbox import Sandbox
+from handler.run.context import Rooms
+from handler.run.planning import Planner
+from handler.run.preparing import Preparer, Source
+from handler.source.host import GitHost
+from handler.state.configmap import state_name
+from handler.state.lease import LeaseLock
+from handler.state.store import StateStore
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a command line may override. `sources`: by target name, instead of its git host (a directory, for `apply -f`)."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+
+class Handler:
+    """Runs jobs of the targets of one configuration. Safe to share between threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        secrets: Secrets,
+        sandbox: Sandbox,
+        environ: Mapping[str, str],
+        options: Options = Options(),
+        renderers: Mapping[str, Renderer] = RENDERERS,
+    ) -> None:
+        self.settings = settings
+        self.secrets = secrets
+        self._sandbox = sandbox
+        self._environ = environ
+        self._options = options
+        self._renderers = renderers
+        self._made: dict[Hashable, Any] = {}
+        self._lock = threading.Lock()
+        self._holder = f"{socket.gethostname()}_{os.getpid()}"
+
+    def run(self, job: Job, stop: threading.Event | None = None) -> Result:
+        """Run one job; whatever goes wrong with its target is its Result."""
+        since = time.monotonic()
+        try:
+            rooms = self.rooms(job.target)
+        except AnnealError as error:
+            failed = Result(job.target, Outcome.FAILED, trigger=job.trigger, message=str(error), problems=error.problems)
+            return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=uuid.uuid4().hex[:12])
+        return reconcile(rooms, job, stop)
+
+    def target(self, name: str) -> Target:
+        """Return a target by name.
+
+        Raises:
+            ConfigInvalid: there is none of that name; the known ones are named.
+
+        """
+        target = self.settings.target(name)
+        if target is None:
+            known = ", ".join(sorted(item.name for item in self.settings.targets))
+            raise ConfigInvalid.of(f"target {name}", "is not configured", fix=f"configured are: {known}")
+        return target
+
+    def rooms(self, name: str) -> Rooms:
+        """Return what a target's runs are made of; made once."""
+        return self._once(("rooms", name), lambda: self._rooms(self.target(name)))
+
+    def api(self, target: Target, *, impersonated: bool = True) -> Api:
+        """Return the way to a target's cluster, as the target's identity or as the handler's own."""
+        account = target.impersonate.service_account if impersonated and target.impersonate else ""
+        options = self._options
+
+        def make() -> Api:
+            connection = self._once(
+                ("connection", target.cluster),
+                lambda: connect(target.cluster, kubeconfig=options.kubeconfig, context=options.context, environ=self._environ),
+            )
+            return Api(connection, impersonate=account)
+
+        return self._once(("api", target.cluster, account), make)
+
+    def discovery(self, target: Target) -> Discovery:
+        """Return what a target's cluster serves, as seen by the handler's own identity."""
+        return self._once(("discovery", target.cluster), lambda: Discovery(self.api(target, impersonated=False)))
+
+    def objects(self, target: Target) -> Objects:
+        """Return raw access to states and Leases, by the handler's own identity."""
+        return self._once(("objects", target.cluster), lambda: Objects(self.api(target, impersonated=False)))
+
+    def store(self, target: Target) -> StateStore:
+        """Return the record of a target."""
+        settings = self.settings
+        tooling = f"anneal/v{__version__}"
+        return StateStore(self.objects(target), settings.state_namespace, target.name, settings.installation, tooling)
+
+    def lock(self, target: Target) -> LeaseLock:
+        """Return the lock of a target."""
+        settings, name = self.settings, state_name(target.name)
+        return LeaseLock(self.objects(target), settings.state_namespace, name, self._holder, settings.lease_duration)
+
+    def source(self, target: Target) -> Source:
+        """Return where a target's commits come from."""
+        given = self._options.sources.get(target.name)
+        if given is not None:
+            return given
+        credentials = self.secrets.credentials(target.name)
+        password = credentials.password if credentials else None
+        return self._once(("git", target.repository), lambda: GitHost(target.repository, password))
+
+    def _rooms(self, target: Target) -> Rooms:
+        """Put a target's rooms together."""
+        settings = self.settings
+        applyset = applyset_id(state_name(target.name), settings.state_namespace)
+        discovery, renderer = self.discovery(target), self._renderers[target.renderer.type]
+        preparer = Preparer(
+            target,
+            applyset,
+            settings.state_namespace,
+            self.source(target),
+            lambda tree, request: renderer.render(tree, request, self._sandbox),
+            discovery,
+        )
+        return Rooms(
+            target=target,
+            settings=settings_digest(target),
+            preparer=preparer,
+            planner=Planner(target, applyset, self.api(target), discovery),
+            store=self.store(target),
+            lock=self.lock(target),
+            cluster_uid=self._cluster_uid(target),
+            lease_duration=settings.lease_duration,
+        )
+
+    def _cluster_uid(self, target: Target) -> Callable[[bool], str]:
+        """Return what tells a cluster's uid, asked again only when that is wanted."""
+        key = ("uid", target.cluster)
+
+        def uid(fresh: bool) -> str:
+            if fresh:
+                self._made.pop(key, None)
+            return self._once(key, self.objects(target).cluster_uid)
+
+        return uid
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Make a shared part at its first use; when two threads make it at once, the first one's is kept."""
+        if key not in self._made:
+            made = make()
+            with self._lock:
+                self._made.setdefault(key, made)
+        found: T = self._made[key]
+        return found
