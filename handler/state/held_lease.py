@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from handler.model.errors import AnnealError, LeaseLost, Moved
 from handler.state.clock import Clock, Instant
@@ -48,10 +48,10 @@ class HeldLease:
         self._check(self._clock.now())
 
     def _check(self, now: Instant) -> None:
-        if not self._lost and now.since(self._sent) >= self._duration:
-            self._lost = f"wasn't renewed for {self._duration:g} s" + (f" ({self._trouble})" if self._trouble else "")
         if self._lost:
-            raise LeaseLost.of(self._subject, self._lost)
+            self._lose(self._lost)
+        if now.since(self._sent) >= self._duration:
+            self._lose(f"wasn't renewed for {self._duration:g} s" + (f" ({self._trouble})" if self._trouble else ""))
 
     def start(self) -> Self:
         """Renew from now on, in a thread of its own."""
@@ -76,7 +76,9 @@ class HeldLease:
         with self._mutex:
             sent = self._clock.now()
             self._check(sent)
-            self._swap(lambda body: renewed(body, self._objects.server_time()))
+            # Our idea of the server's time may have stood still while the machine slept; renewTime mustn't lag behind.
+            least = LeaseRecord.of(self._body).renewed + sent.boot - self._sent.boot
+            self._swap(lambda body: renewed(body, max(least, self._objects.server_time())))
             self._sent = sent
 
     def take_request(self) -> bool:
@@ -117,7 +119,7 @@ class HeldLease:
         """PUT what `change` makes of the Lease; False when it makes nothing. On a 409 read again and go on while it is ours."""
         with self._mutex:
             if self._ended.is_set():
-                raise LeaseLost.of(self._subject, self._lost)
+                self._lose(self._lost)
             while (wanted := change(self._body)) is not None:
                 try:
                     self._body = replace_same(self._objects, wanted)
@@ -132,14 +134,15 @@ class HeldLease:
         namespace, name = self._body["metadata"]["namespace"], self._body["metadata"]["name"]
         body = self._objects.get("Lease", namespace, name)
         if body is None:
-            self._lost = "was deleted"
-        else:
-            found = LeaseRecord.of(body)
-            if (found.token, found.holder) != (self.token, self._record.holder):
-                self._lost = f"is held by {found.holder}" if found.holder else "was freed by force"
-        if self._lost:
-            raise LeaseLost.of(self._subject, self._lost)
-        self._body = body or self._body
+            self._lose("was deleted")
+        found = LeaseRecord.of(body)
+        if (found.token, found.holder) != (self.token, self._record.holder):
+            self._lose(f"is held by {found.holder}" if found.holder else "was freed by force")
+        self._body = body
+
+    def _lose(self, reason: str) -> NoReturn:
+        self._lost = self._lost or reason
+        raise LeaseLost.of(self._subject, reason)
 
     def __enter__(self) -> Self:
         """Nothing to do: it is held already."""

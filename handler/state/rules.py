@@ -153,10 +153,10 @@ class _Key:
     def read(self, raw: Any) -> tuple[str, str, str]:
         if not isinstance(raw, list) or len(raw) != 3:
             raise ValueError("expected [action, object, uid]")
-        return (_WORD.read(raw[0]), Free(600).read(raw[1]), Free(64).read(raw[2]))
+        return (_WORD.read(raw[0]), _SUBJECT.read(raw[1]), _SUBJECT.read(raw[2]))
 
     def write(self, value: tuple[str, str, str]) -> list[str]:
-        return list(value)
+        return [value[0], _SUBJECT.write(value[1]), _SUBJECT.write(value[2])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,7 @@ class _Object:
         return write_record(value)
 
 
+_SUBJECT = Free(600)
 _WORD = Form("[a-z][a-z0-9-]{0,39}", "a lower-case word")
 Sha = Annotated[str, Form("[0-9a-f]{40,64}", "40 to 64 hex digits")]
 Word = Annotated[str, _WORD]

@@ -1,0 +1,119 @@
+"""States to test with: one full of everything, and any that hypothesis can think of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from handler.model.event import Delivery
+from handler.model.names import GroupKind, Identity
+from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Request, Run, State, Status, Suspend
+from handler.state.rules import stamp
+
+NAMESPACE = "anneal-system"
+TOOLING = "anneal/v0.1.0"
+NOON = "2026-03-01T12:00:00Z"
+TOKEN = "7d0a1c9e-0b1f-4a53-9a0e-3c3c2b1a0f9d.4"
+API = Identity("apps", "Deployment", "shop", "api")
+
+
+def sha(digit: str = "a") -> str:
+    return digit * 40
+
+
+def blank(**parts: Any) -> State:
+    known = {"target": "shop", "installation": "default", "cluster_uid": "u-1", "repository": "https://git.example.com/acme/shop.git"}
+    return State(**(known | parts))
+
+
+def full() -> State:
+    return blank(
+        commit=sha(),
+        reads="b" * 64,
+        settings="c" * 64,
+        digest="d" * 64,
+        drift_due=NOON,
+        reads_paths=("deploy", "deploy/api.yaml"),
+        attempt=Attempt(sha("e"), "b" * 64, "c" * 64, TOKEN, NOON),
+        status=Status("failed", NOON, {"created": 3}, ("Deployment/shop/api",), "no", 2, NOON, "transient", "nobody"),
+        held=Held("h1", ("deletes 12 of 20",), (("prune", "apps/Deployment/shop/api", "u"),), sha("e"), "b" * 64, "c" * 64, NOON),
+        approval=Approval("h1", "b" * 64, "c" * 64, (("prune", "apps/Deployment/shop/api", "u"),), "ada", NOON),
+        pin=Pin(sha("f"), "b" * 64, "ada", "rollback", NOON),
+        suspend=Suspend("ada", "maintenance", NOON, NOON),
+        requested=Request("ada", NOON, force=True),
+        orphans=(Orphan("u-9", API, NOON),),
+        declared=(API, Identity("", "Namespace", "", "shop"), Identity("rbac.authorization.k8s.io", "ClusterRole", "", "system:x")),
+        deliveries=(Delivery("1", "github", "refs/heads/main", sha(), "ada", NOON),),
+        history=(
+            Run("r1", "push", "applied", NOON, sha(), "Add api", "Ada", "ada", {"created": 3}, 1.25, "", "", ("Deployment/shop/api",)),
+        ),
+        drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
+        kinds=frozenset({GroupKind("apps", "Deployment"), GroupKind("", "ConfigMap")}),
+        namespaces=frozenset({"shop", "shop-jobs"}),
+    )
+
+
+shas = st.sampled_from([sha(digit) for digit in "0af"] + ["9" * 64])
+times = st.integers(0, 4_000_000_000).map(stamp)
+texts = st.text(max_size=60)
+words = st.sampled_from(["applied", "failed", "push", "drift"])
+counts = st.dictionaries(words, st.integers(0, 10**6), max_size=4)
+labels = st.from_regex(r"[a-z]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+kinds = st.builds(GroupKind, st.sampled_from(["", "apps", "x.example.com"]), st.sampled_from(["ConfigMap", "Deployment", "Job2"]))
+names = st.sampled_from(["api", "system:node", "a.b.c", "ünïcode", "name(1)"])
+identities = st.builds(Identity, st.sampled_from(["", "apps"]), st.sampled_from(["Role", "Pod"]), st.one_of(st.just(""), labels), names)
+keys = st.tuples(st.sampled_from(["prune", "recreate"]), identities.map(str), texts)
+tokens = st.builds(lambda uid, count: f"{uid}.{count}", st.uuids(), st.integers(0, 2**31 - 1))
+runs = st.builds(
+    Run,
+    id=texts,
+    trigger=words,
+    outcome=words,
+    started=times,
+    commit=shas,
+    subject=texts,
+    author=texts,
+    actor=texts,
+    counts=counts,
+    duration=st.floats(0, 10**6),
+    message=st.text(max_size=6000),
+    changed=st.lists(texts, max_size=5).map(tuple),
+    times=st.integers(1, 10**6),
+)
+
+
+def _some(each: st.SearchStrategy[Any], most: int = 4) -> st.SearchStrategy[Any]:
+    return st.lists(each, max_size=most).map(tuple)
+
+
+def _maybe(form: Any, **parts: Any) -> st.SearchStrategy[Any]:
+    return st.one_of(st.none(), st.builds(form, **parts))
+
+
+states = st.builds(
+    State,
+    target=st.just("shop"),
+    installation=labels,
+    cluster_uid=texts,
+    repository=texts,
+    commit=shas,
+    reads=shas,
+    settings=shas,
+    digest=shas,
+    reads_paths=_some(texts),
+    attempt=_maybe(Attempt, commit=shas, reads=shas, settings=shas, token=tokens, since=times),
+    status=st.builds(Status, phase=words, since=times, counts=counts, unhealthy=_some(texts), message=texts, failures=st.integers(0, 99)),
+    held=_maybe(Held, id=texts, reasons=_some(texts), changes=_some(keys, 200), commit=shas, reads=shas, settings=shas, since=times),
+    approval=_maybe(Approval, id=texts, reads=shas, settings=shas, changes=_some(keys), by=texts, at=times),
+    pin=_maybe(Pin, commit=shas, away=shas, by=texts, reason=texts, at=times),
+    suspend=_maybe(Suspend, by=texts, reason=texts, until=times, at=times),
+    requested=_maybe(Request, by=texts, at=times, force=st.booleans(), drift=st.booleans()),
+    orphans=_some(st.builds(Orphan, uid=texts, identity=identities, since=times)),
+    declared=_some(identities, 200),
+    deliveries=_some(st.builds(Delivery, id=texts, provider=texts, ref=texts, hint=texts, actor=texts, received=texts)),
+    history=_some(runs),
+    drift=_some(st.builds(Drift, identity=identities, path=texts, declared=texts, live=texts, manager=texts)),
+    kinds=st.frozensets(kinds, max_size=5),
+    namespaces=st.frozensets(labels, max_size=5),
+)

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import base64
+import copy
+import gzip
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from handler.model.errors import StateInvalid
+from handler.model.names import Identity
+from handler.state.configmap import LIMIT, decode, encode, fitted, read_summary, size
+from handler.state.record import Run, State, Summary
+from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
+
+Body = dict[str, Any]
+
+
+def read(body: Body) -> State:
+    return decode(body, NAMESPACE, "shop", TOOLING)
+
+
+def test_a_full_state_comes_back_as_it_was() -> None:
+    assert read(encode(full(), NAMESPACE, TOOLING)) == full()
+
+
+def test_a_blank_state_comes_back_as_it_was() -> None:
+    body = encode(blank(), NAMESPACE, TOOLING)
+    assert list(body["data"]) == ["target.json"]
+    assert read(body) == blank()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(states)
+def test_what_is_stored_is_what_is_read_again(state: State) -> None:
+    written, body = fitted(state, NAMESPACE, TOOLING)
+    assert read(body) == written
+    again, same = fitted(written, NAMESPACE, TOOLING)
+    assert again == written
+    assert same == encode(written, NAMESPACE, TOOLING)
+    assert (written.declared, written.attempt, written.kinds) == (state.declared, state.attempt, state.kinds)
+
+
+def test_the_parent_of_an_applyset_is_marked_as_kubectl_does() -> None:
+    metadata = encode(full(), NAMESPACE, TOOLING)["metadata"]
+    assert metadata["name"] == "anneal-shop"
+    assert metadata["labels"]["applyset.kubernetes.io/id"].startswith("applyset-")
+    assert metadata["annotations"]["applyset.kubernetes.io/tooling"] == "anneal/v0.1.0"
+    assert metadata["annotations"]["applyset.kubernetes.io/contains-group-kinds"] == "ConfigMap,Deployment.apps"
+    assert metadata["annotations"]["applyset.kubernetes.io/additional-namespaces"] == "shop,shop-jobs"
+
+
+def test_the_states_own_namespace_is_not_additional() -> None:
+    body = encode(blank(namespaces=frozenset({NAMESPACE, "shop"})), NAMESPACE, TOOLING)
+    assert body["metadata"]["annotations"]["applyset.kubernetes.io/additional-namespaces"] == "shop"
+
+
+def test_small_parts_are_readable_and_large_ones_gzipped_alike_each_time() -> None:
+    state = replace(full(), declared=tuple(Identity("apps", "Deployment", "shop", f"api-{number}") for number in range(5000)))
+    body = encode(state, NAMESPACE, TOOLING)
+    assert json.loads(body["data"]["attempt.json"])["commit"] == sha("e")
+    assert "declared.json" not in body["data"]
+    assert body["binaryData"] == encode(state, NAMESPACE, TOOLING)["binaryData"]
+    assert size(body) < 100_000
+    assert read(body) == state
+
+
+def test_control_characters_and_surrogates_of_a_commit_message_do_not_make_the_state_unreadable() -> None:
+    run = Run("r1", "push", "applied", NOON, subject="a\x00b\ud800c\x1b[31m", author="x" * 5000)
+    written, body = fitted(blank(history=(run,)), NAMESPACE, TOOLING)
+    assert written.history[0].subject == "a\ufffdb\ufffdc\ufffd[31m"
+    assert len(written.history[0].author) == 300
+    json.dumps(body, ensure_ascii=False).encode()
+
+
+def test_a_value_that_could_not_be_read_again_is_never_written() -> None:
+    with pytest.raises(StateInvalid, match="commit: expected 40 to 64 hex digits"):
+        fitted(blank(commit="main"), NAMESPACE, TOOLING)
+
+
+def noise(count: int, length: int) -> tuple[str, ...]:
+    source = random.Random(count)
+    return tuple("".join(source.choices("abcdefghijklmnopqrstuvwxyz0123456789/-", k=length)) for _ in range(count))
+
+
+def test_history_goes_before_changed_subjects_and_declared_never() -> None:
+    runs = tuple(Run(f"r{number}", "push", "applied", NOON, message=text) for number, text in enumerate(noise(20, 4000)))
+    declared = tuple(Identity("", "ConfigMap", "shop", name.replace("/", "x")) for name in noise(3600, 200))
+    state = blank(history=runs, declared=declared, reads_paths=("deploy",))
+    assert size(encode(state, NAMESPACE, TOOLING)) > LIMIT
+    written, body = fitted(state, NAMESPACE, TOOLING)
+    assert size(body) <= LIMIT
+    assert written.declared == declared
+    assert written.history == runs[: len(written.history)]
+    assert 0 < len(written.history) < 20
+    assert written.reads_paths == ("deploy",)
+
+
+def test_a_state_that_cannot_be_trimmed_enough_says_so() -> None:
+    declared = tuple(Identity("", "ConfigMap", "shop", name.replace("/", "x")) for name in noise(6000, 240))
+    with pytest.raises(StateInvalid, match="the record of 6000 objects needs"):
+        fitted(blank(declared=declared), NAMESPACE, TOOLING)
+
+
+def test_the_summary_is_small_and_comes_back() -> None:
+    text = encode(full(), NAMESPACE, TOOLING)["metadata"]["annotations"]["anneal.dev/summary"]
+    assert len(text) <= 1024
+    assert read_summary(text) == Summary.of(full())
+    assert Summary.of(full()).pin == sha("f")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"commit": "main"}', '{"x": 1}', '{"held": 1}', "[" * 5000, "1" * 2000, "null"])
+def test_a_broken_summary_is_no_summary(text: str) -> None:
+    assert read_summary(text) is None
+
+
+def packed(text: bytes) -> str:
+    return base64.b64encode(gzip.compress(text)).decode()
+
+
+def changed(part: str, key: str, value: Any) -> Body:
+    body = encode(full(), NAMESPACE, TOOLING)
+    place = body if part in body else body["metadata"]
+    if value is None:
+        del place[part][key]
+    else:
+        place[part][key] = value
+    return body
+
+
+BROKEN = {
+    "no label": (changed("labels", "applyset.kubernetes.io/id", None), "isn't Anneal's"),
+    "other id": (changed("labels", "applyset.kubernetes.io/id", "applyset-x-v1"), "but this name and namespace make"),
+    "other tool": (changed("annotations", "applyset.kubernetes.io/tooling", "kubectl/v1.36.3"), "another tool's ApplySet"),
+    "no tool": (changed("annotations", "applyset.kubernetes.io/tooling", None), "another tool's ApplySet"),
+    "no kinds": (changed("annotations", "applyset.kubernetes.io/contains-group-kinds", None), "contains-group-kinds`: is missing"),
+    "bad kind": (changed("annotations", "applyset.kubernetes.io/contains-group-kinds", "A,,B"), "'' isn't a name"),
+    "bad namespace": (changed("annotations", "applyset.kubernetes.io/additional-namespaces", "a,../b"), "'../b' isn't a name"),
+    "no home": (changed("data", "target.json", None), "`target.json`: is missing"),
+    "not JSON": (changed("data", "attempt.json", "{"), "data key `attempt.json`"),
+    "NaN": (changed("data", "history.json", "[NaN]"), "NaN isn't JSON"),
+    "wrong type": (changed("data", "attempt.json", "[]"), "expected an object"),
+    "not a sha": (changed("data", "applied.json", '{"commit": "../../etc"}'), "commit: expected 40 to 64 hex digits"),
+    "a sha and more": (changed("data", "applied.json", json.dumps({"commit": sha() + "\n"})), "commit: expected 40 to 64 hex digits"),
+    "missing field": (changed("data", "pin.json", "{}"), "commit is missing"),
+    "unknown field": (changed("data", "pin.json", json.dumps({"commit": sha(), "evil": 1})), "'evil' is unknown here"),
+    "unknown key": (changed("data", "evil.json", "{}"), "`evil.json`: is unknown here"),
+    "bad time": (changed("data", "suspend.json", '{"by": "x", "until": "9999-99-99T00:00:00Z"}'), "until:"),
+    "negative": (changed("data", "status.json", '{"failures": -1}'), "failures: expected a number"),
+    "bool as int": (changed("data", "status.json", '{"failures": true}'), "failures: expected a number"),
+    "huge int": (changed("data", "status.json", '{"failures": ' + "9" * 5000 + "}"), "`status.json`"),
+    "surrogate": (changed("data", "suspend.json", '{"by": "\\ud800"}'), "by: expected printable text"),
+    "escape": (changed("data", "suspend.json", '{"by": "\\u001b[2J"}'), "by: expected printable text"),
+    "deep": (changed("data", "declared.json", "[" * 100_000), "`declared.json`"),
+    "bad identity": (changed("data", "declared.json", '["apps/Deployment:shop/a/b"]'), "expected <group>/<Kind>"),
+    "twice": (changed("binaryData", "pin.json.gz", packed(b"{}")), "is there twice"),
+    "not base64": (changed("binaryData", "readsPaths.json.gz", "%%%"), "`readsPaths.json.gz`"),
+    "cut gzip": (changed("binaryData", "x.json.gz", "AAAA"), "is unknown here"),
+    "newer format": (
+        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 2})),
+        "newer",
+    ),
+    "other target": (
+        changed(
+            "data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "target": "x"})
+        ),
+        "of target 'x'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_state_is_refused_by_name_with_the_way_out(name: str) -> None:
+    body, expected = BROKEN[name]
+    with pytest.raises(StateInvalid) as caught:
+        read(body)
+    assert expected in str(caught.value)
+    assert all(problem.subject == "ConfigMap/anneal-system/anneal-shop" for problem in caught.value.problems)
+    assert all(problem.fix for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize("packed_text", [b"[" + b" " * 50_000_000 + b"]", b"["])
+def test_a_gzip_bomb_or_a_broken_one_is_refused(packed_text: bytes) -> None:
+    body = encode(full(), NAMESPACE, TOOLING)
+    del body["data"]["declared.json"]
+    body["binaryData"]["declared.json.gz"] = packed(packed_text)
+    with pytest.raises(StateInvalid, match=r"declared\.json\.gz"):
+        read(body)
+
+
+def test_every_mistake_is_reported_at_once() -> None:
+    body = changed("data", "pin.json", "{}")
+    body["data"]["suspend.json"] = "{}"
+    with pytest.raises(StateInvalid) as caught:
+        read(body)
+    assert len(caught.value.problems) == 2
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=10), inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_stands_in_a_state_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
+    body = copy.deepcopy(encode(full(), NAMESPACE, TOOLING))
+    key = data.draw(st.sampled_from(sorted(body["data"])))
+    parsed = json.loads(body["data"][key])
+    if isinstance(parsed, dict) and data.draw(st.booleans()):
+        parsed[data.draw(st.sampled_from(sorted(parsed)))] = data.draw(json_values)
+        text = json.dumps(parsed)
+    else:
+        text = data.draw(st.one_of(st.text(max_size=80), json_values.map(json.dumps)))
+    body["data"][key] = text
+    try:
+        state = read(body)
+    except StateInvalid:
+        return
+    assert fitted(state, NAMESPACE, TOOLING)[0] == state

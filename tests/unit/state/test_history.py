@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, LeaseLost, ManifestInvalid, Problem
+from handler.model.event import Delivery
+from handler.model.names import Identity
+from handler.model.plan import Action, Change, FieldChange, Plan
+from handler.model.result import Outcome, Result
+from handler.model.tree import CommitInfo
+from handler.state.history import append, backoff, deliveries, drift_of, ended, failed, run_of
+from handler.state.record import Run, Status
+from handler.state.rules import seconds_of, stamp
+from tests.unit.state.samples import API, NOON, sha
+
+START = seconds_of(NOON)
+
+
+def run(number: int, outcome: str = "applied", message: str = "", commit: str = "") -> Run:
+    return Run(f"r{number}", "push", outcome, stamp(START + number), commit or sha(), message=message)
+
+
+def test_the_newest_run_is_in_front_and_twenty_are_kept() -> None:
+    history: tuple[Run, ...] = ()
+    for number in range(25):
+        history = append(history, run(number))
+    assert [entry.id for entry in history] == [f"r{number}" for number in range(24, 4, -1)]
+
+
+def test_the_same_failure_of_the_same_commit_is_one_entry() -> None:
+    history = append((run(0),), run(1, "failed", "no"))
+    for number in (2, 3):
+        history = append(history, run(number, "failed", "no"))
+    assert len(history) == 2
+    assert (history[0].times, history[0].started, history[0].last, history[0].id) == (3, stamp(START + 1), stamp(START + 3), "r3")
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [run(2, "failed", "other"), run(2, "failed", "no", sha("b")), run(2, "applied", "no"), replace(run(2, "failed", "no"), code="x")],
+)
+def test_anything_else_is_an_entry_of_its_own(newer: Run) -> None:
+    history = append((run(1, "failed", "no"),), newer)
+    assert [entry.id for entry in history] == ["r2", "r1"]
+
+
+def test_a_success_in_front_of_a_success_is_never_merged() -> None:
+    assert len(append((run(1),), run(2))) == 2
+
+
+def test_backoff_doubles_from_15_seconds_to_5_minutes() -> None:
+    assert [backoff(failures) for failures in (0, 1, 2, 3, 4, 5, 6, 7, 1000)] == [15, 15, 30, 60, 120, 240, 300, 300, 300]
+
+
+def test_a_run_names_what_it_changed_and_caps_the_list() -> None:
+    changes = tuple(Change(Action.UPDATE, Identity("apps", "Deployment", "shop", f"api-{number}")) for number in range(60))
+    plan = Plan("shop", sha(), ((*changes, Change(Action.UNCHANGED, API)),))
+    result = Result("shop", Outcome.APPLIED, sha(), "push", counts=plan.counts(), duration=1.5, run="r1", plan=plan)
+    entry = run_of(result, CommitInfo(sha(), "Add api", "Ada", 0), "ada", START)
+    assert (entry.subject, entry.author, entry.actor, entry.started) == ("Add api", "Ada", "ada", NOON)
+    assert len(entry.changed) == 50
+    assert entry.changed[0] == "Deployment/shop/api-0 update"
+    assert entry.changed[-1] == "and 11 more"
+    assert entry.counts == {"configured": 60, "unchanged": 1}
+
+
+def test_a_failed_run_without_a_commit_carries_its_problems() -> None:
+    result = Result(
+        "shop", Outcome.FAILED, problems=(Problem("Git", "away"), Problem("Net", "down")), run="r", trigger="tick", code="git-unavailable"
+    )
+    entry = run_of(result, None, "", START)
+    assert entry.message == "Git: away\nNet: down"
+    assert entry.changed == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "who", "waits"),
+    [(GitUnavailable, "nobody", 60), (LeaseLost, "nobody", 60), (AccessDenied, "operator", 0), (ManifestInvalid, "author", 0)],
+)
+def test_only_what_nobody_must_cure_is_tried_again(error: type[AnnealError], who: str, waits: int) -> None:
+    status = failed(Status("failed", "2026-01-01T00:00:00Z", failures=2), error.of("X", "no"), START)
+    assert (status.phase, status.who, status.code, status.failures, status.message) == ("failed", who, error.code, 3, "X: no")
+    assert status.next_try == (stamp(START + waits) if waits else "")
+    assert status.since == "2026-01-01T00:00:00Z"
+
+
+def test_success_ends_failures() -> None:
+    status = ended(
+        failed(Status(), GitUnavailable.of("X", "no"), START), Result("shop", Outcome.APPLIED, counts={"created": 2}), START + 60
+    )
+    assert status == Status("applied", stamp(START + 60), {"created": 2})
+
+
+def test_a_run_that_changed_nothing_leaves_no_trace() -> None:
+    good = Status("applied", NOON, {"created": 2})
+    assert ended(good, Result("shop", Outcome.UNCHANGED, counts={"unchanged": 2}, message="nothing to do"), START + 60) == good
+
+
+def test_a_superseded_run_leaves_the_phase() -> None:
+    assert ended(Status("held", NOON), Result("shop", Outcome.SUPERSEDED), START + 60).phase == "held"
+
+
+def test_a_next_try_of_the_result_is_kept() -> None:
+    assert ended(Status(), Result("shop", Outcome.PRUNING, next_try=START + 15), START).next_try == stamp(START + 15)
+
+
+def test_deliveries_are_kept_once_and_the_last_twenty() -> None:
+    many = [Delivery(str(number), "github", "refs/heads/main", sha(), "ada", NOON) for number in range(25)]
+    assert [item.id for item in deliveries(tuple(many[:20]), [*many[18:], many[24]])] == [str(number) for number in range(5, 25)]
+
+
+def test_the_drift_record_names_fields_and_their_managers() -> None:
+    other = Identity("", "ConfigMap", "shop", "b")
+    changes = [
+        Change(Action.UPDATE, API, fields=(FieldChange("spec.replicas", "3", "5", "kubectl-scale"),)),
+        Change(Action.UPDATE, other, fields=(FieldChange("data.a", "1", "2"),)),
+        Change(Action.SKIP, other, fields=(FieldChange("data.z", "1", "2"),)),
+    ]
+    found = drift_of(changes)
+    assert [(str(item.identity), item.path, item.manager) for item in found] == [
+        ("ConfigMap/shop/b", "data.a", ""),
+        ("Deployment/shop/api", "spec.replicas", "kubectl-scale"),
+    ]

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.model.errors import AccessDenied, Busy, LeaseLost, Moved, StateInvalid, TargetMoved
+from handler.state.record import Attempt, Pin, State, Suspend
+from handler.state.store import StateStore
+from tests.fakes.objects import FakeObjects
+from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank, full, sha
+
+OTHER = "11111111-0b1f-4a53-9a0e-3c3c2b1a0f9d.9"
+
+
+def attempt(token: str = TOKEN) -> Attempt:
+    return Attempt(sha(), "b" * 64, "c" * 64, token, NOON)
+
+
+def suspended(state: State) -> State:
+    return replace(state, suspend=Suspend("ada"))
+
+
+def opened(state: State) -> State:
+    return replace(state, attempt=attempt())
+
+
+def closed(state: State) -> State:
+    return replace(state, attempt=None, commit=sha("b"))
+
+
+@pytest.fixture
+def objects() -> FakeObjects:
+    return FakeObjects()
+
+
+@pytest.fixture
+def store(objects: FakeObjects) -> StateStore:
+    return StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
+
+
+def delete(objects: FakeObjects) -> None:
+    body = objects.get("ConfigMap", NAMESPACE, "anneal-shop")
+    assert body
+    objects.delete("ConfigMap", NAMESPACE, "anneal-shop", uid=body["metadata"]["uid"])
+
+
+def test_there_is_no_state_before_the_first_run(store: StateStore) -> None:
+    assert store.read().state is None
+
+
+def test_what_is_created_is_read_again(store: StateStore) -> None:
+    assert store.create(full()) == store.read()
+    assert store.read().state == full()
+
+
+def test_creating_twice_is_a_move(store: StateStore) -> None:
+    store.create(blank())
+    with pytest.raises(Moved):
+        store.create(blank())
+
+
+def test_a_missing_namespace_is_created(objects: FakeObjects) -> None:
+    StateStore(objects, "elsewhere", "shop", "default", TOOLING).create(blank())
+    assert objects.get("Namespace", "", "elsewhere")
+
+
+def test_a_namespace_that_may_not_be_created_is_told_with_the_command(objects: FakeObjects) -> None:
+    def deny(verb: str, body: dict[str, Any]) -> None:
+        if (verb, body["kind"]) == ("create", "Namespace"):
+            raise AccessDenied.of("Namespace/elsewhere", "403")
+
+    objects.before = deny
+    with pytest.raises(AccessDenied, match="kubectl create namespace elsewhere"):
+        StateStore(objects, "elsewhere", "shop", "default", TOOLING).create(blank())
+
+
+def test_a_swap_writes_once_and_equal_content_never(store: StateStore, objects: FakeObjects) -> None:
+    stored = store.create(blank())
+    stored = store.swap(stored, blank(commit=sha()))
+    writes = objects.writes
+    assert store.swap(stored, blank(commit=sha())) is stored
+    assert store.swap(store.read(), blank(commit=sha())).state == stored.state
+    assert objects.writes == writes
+
+
+def test_a_swap_on_an_older_version_is_refused(store: StateStore) -> None:
+    stored = store.create(blank())
+    store.update(suspended)
+    with pytest.raises(Moved):
+        store.swap(stored, blank(commit=sha()))
+
+
+def test_without_the_lease_nothing_is_written_over_an_open_attempt(store: StateStore) -> None:
+    stored = store.create(blank())
+    stored = store.swap(stored, opened(blank()), TOKEN)
+    with pytest.raises(Busy):
+        store.swap(stored, blank(commit=sha()))
+
+
+@pytest.mark.parametrize("token", [None, OTHER])
+def test_an_attempt_is_opened_only_under_its_own_token(store: StateStore, token: str | None) -> None:
+    stored = store.create(blank())
+    with pytest.raises(LeaseLost):
+        store.swap(stored, opened(blank()), token)
+
+
+def test_the_labels_and_annotations_of_others_are_kept(store: StateStore, objects: FakeObjects) -> None:
+    store.create(blank())
+    body = objects.get("ConfigMap", NAMESPACE, "anneal-shop")
+    assert body
+    body["metadata"]["labels"]["team"] = "a"
+    body["metadata"]["annotations"]["note"] = "b"
+    objects.replace(body)
+    store.swap(store.read(), blank(commit=sha()))
+    body = objects.get("ConfigMap", NAMESPACE, "anneal-shop")
+    assert body
+    assert (body["metadata"]["labels"]["team"], body["metadata"]["annotations"]["note"]) == ("a", "b")
+
+
+def test_a_tampered_summary_is_healed(store: StateStore, objects: FakeObjects) -> None:
+    store.create(blank())
+    body = objects.get("ConfigMap", NAMESPACE, "anneal-shop")
+    assert body
+    body["metadata"]["annotations"]["anneal.dev/summary"] = "x"
+    objects.replace(body)
+    writes = objects.writes
+    store.swap(store.read(), blank())
+    assert objects.writes == writes + 1
+
+
+def test_a_person_who_suspends_during_a_run_is_merged(store: StateStore) -> None:
+    stored = store.swap(store.create(blank()), opened(blank()), TOKEN)
+    store.update(suspended)
+    stored = store.write(stored, closed, TOKEN)
+    assert stored.state
+    assert (stored.state.commit, stored.state.suspend, stored.state.attempt) == (sha("b"), Suspend("ada"), None)
+    assert store.read() == stored
+
+
+def test_a_state_deleted_during_a_run_stops_it(store: StateStore, objects: FakeObjects) -> None:
+    stored = store.swap(store.create(blank()), opened(blank()), TOKEN)
+    delete(objects)
+    with pytest.raises(LeaseLost, match="deleted during the run"):
+        store.write(stored, closed, TOKEN)
+    assert store.read().state is None
+
+
+def test_a_state_deleted_and_made_again_stops_the_run(store: StateStore, objects: FakeObjects) -> None:
+    stored = store.swap(store.create(blank()), opened(blank()), TOKEN)
+    delete(objects)
+    store.create(opened(blank()))
+    with pytest.raises(LeaseLost, match="deleted during the run"):
+        store.write(stored, closed, TOKEN)
+
+
+def test_another_runs_attempt_stops_the_run(store: StateStore) -> None:
+    stored = store.swap(store.create(blank()), opened(blank()), TOKEN)
+    store.swap(store.read(), replace(blank(), attempt=attempt(OTHER)), OTHER)
+    with pytest.raises(LeaseLost, match="another run"):
+        store.write(stored, closed, TOKEN)
+
+
+def test_a_dead_runs_attempt_with_a_person_in_between_is_planned_again(store: StateStore) -> None:
+    stored = store.swap(store.create(blank()), replace(blank(), attempt=attempt(OTHER)), OTHER)
+    store.update(suspended)
+    with pytest.raises(Moved):
+        store.write(stored, opened, TOKEN)
+
+
+def test_opening_an_attempt_on_a_moved_state_is_planned_again(store: StateStore) -> None:
+    stored = store.create(blank())
+    store.update(suspended)
+    with pytest.raises(Moved):
+        store.write(stored, opened, TOKEN)
+
+
+def test_a_write_whose_answer_was_lost_is_recognised(store: StateStore, objects: FakeObjects, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = store.swap(store.create(blank()), opened(blank()), TOKEN)
+    real = objects.replace
+
+    def lossy(body: dict[str, Any]) -> dict[str, Any]:
+        real(body)
+        return real(body)
+
+    monkeypatch.setattr(objects, "replace", lossy)  # the cluster room repeats a PUT whose answer was lost
+    assert store.write(stored, closed, TOKEN).state == closed(blank())
+
+
+def test_update_tries_again_until_it_wins(store: StateStore, objects: FakeObjects) -> None:
+    store.create(blank())
+    others = StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
+    left = [3]
+
+    def interfere(verb: str, body: dict[str, Any]) -> None:
+        if verb == "replace" and left[0] and "pin.json" in body["data"]:
+            left[0] -= 1
+            others.update(lambda state: replace(state, commit=sha(str(left[0]))))
+
+    objects.before = interfere
+    stored = store.update(lambda state: replace(state, pin=Pin(sha("f"))))
+    assert stored.state
+    assert (stored.state.commit, stored.state.pin) == (sha("0"), Pin(sha("f")))
+
+
+def test_update_gives_up_when_others_are_always_quicker(store: StateStore, objects: FakeObjects) -> None:
+    store.create(blank())
+    tries = []
+
+    def refuse(verb: str, body: dict[str, Any]) -> None:
+        if verb == "replace":
+            tries.append(verb)
+            raise Moved.of("ConfigMap/anneal-system/anneal-shop", "changed")
+
+    objects.before = refuse
+    with pytest.raises(Moved):
+        store.update(suspended, tries=3)
+    assert len(tries) == 3
+
+
+def test_update_makes_the_first_state_only_when_asked(store: StateStore) -> None:
+    with pytest.raises(StateInvalid, match="never ran"):
+        store.update(suspended)
+    stored = store.update(suspended, initial=store.blank("https://git.example.com/acme/shop.git", "u-1"))
+    assert stored.state == suspended(blank())
+    assert stored.state.fresh
+
+
+def test_a_record_of_another_home_is_refused_with_every_difference(objects: FakeObjects) -> None:
+    store = StateStore(objects, NAMESPACE, "shop", "other", TOOLING)
+    with pytest.raises(TargetMoved) as caught:
+        store.check_home(blank(), "https://elsewhere.example.com/x.git", "u-2")
+    assert len(caught.value.problems) == 3
+    assert "`anneal retarget shop`" in str(caught.value)
+
+
+def test_a_record_at_home_is_accepted(store: StateStore) -> None:
+    store.check_home(blank(), "https://git.example.com/acme/shop.git", "u-1")
+
+
+def test_a_foreign_configmap_of_the_same_name_is_refused(store: StateStore, objects: FakeObjects) -> None:
+    objects.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "anneal-shop", "namespace": NAMESPACE}, "data": {}})
+    with pytest.raises(StateInvalid, match="isn't Anneal's"):
+        store.read()
