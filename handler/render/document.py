@@ -27,8 +27,3 @@ class Document:
 def line_at(data: bytes, offset: int) -> int:
     """Return the line number, from 1, of a byte."""
     return data.count(b"\n", 0, max(offset, 0)) + 1
-
-
-def shown(text: str) -> str:
-    """Return text of a document fit for a message: one line, not long, no control characters."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text[:80])

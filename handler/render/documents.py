@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from handler.model.errors import ManifestInvalid, Problem
+from handler.model.tree import printable
 from handler.render import scalars
-from handler.render.document import MAX_BYTES, MAX_DEPTH, Document, line_at, shown
+from handler.render.document import MAX_BYTES, MAX_DEPTH, Document, line_at
 from handler.render.yamls import yaml_documents
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -118,7 +119,7 @@ class _JsonReader:
         if len(value) < len(pairs):
             for name, times in Counter(name for name, _ in pairs).items():
                 if times > 1:
-                    self.problem(f"key {shown(name)}", "written twice")
+                    self.problem(f"key {printable(name, 80)}", "written twice")
         return value
 
     def _int(self, text: str) -> int | float | None:

@@ -13,6 +13,8 @@ import re
 import struct
 from decimal import Decimal
 
+from handler.model.tree import printable
+
 Scalar = str | int | float | bool | None
 
 CORE = "tag:yaml.org,2002:"
@@ -29,6 +31,8 @@ _WORDS: dict[str, Scalar] = {
 _NUMERIC = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_STRAY = re.compile(r"(?<![0-9])_|_(?![0-9])")
+"""An underscore that doesn't stand between digits; Go minds that only where a number begins with its point."""
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?")
 _LONGEST = 80
 """No integer of 64 bits is longer, however it is written; Python refuses to read very long ones."""
@@ -39,6 +43,8 @@ def plain(text: str) -> Scalar:
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC:
+        return text
+    if text[0] == "." and _STRAY.search(text):
         return text
     digits = text.replace("_", "")
     whole = _integer(digits)
@@ -71,7 +77,7 @@ def tagged(tag: str, text: str) -> Scalar:
         "null": value is None,
     }
     if name not in fits and name != "timestamp":
-        raise ValueError(f"unknown tag {'!!' + name if name else tag}")
+        raise ValueError(f"unknown tag {printable('!!' + name if name else tag, 80)}")
     if not fits.get(name, False):
         raise ValueError(f"the value isn't a !!{name}")
     return value

@@ -16,8 +16,9 @@ import yaml
 from yaml._yaml import CParser  # fails at import where PyYAML was built without libyaml: the pure one is ten times slower
 
 from handler.model.errors import Problem
+from handler.model.tree import printable
 from handler.render import scalars
-from handler.render.document import MAX_DEPTH, MAX_NODES, Document, line_at, shown
+from handler.render.document import MAX_DEPTH, MAX_NODES, Document, line_at
 
 _SEPARATOR = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _MERGE = scalars.CORE + "merge"
@@ -142,7 +143,7 @@ class _Builder:
             self._refuse("key", "a mapping or sequence can't be a key", line)
         allowed = (None, "!", f"{scalars.CORE}map", f"{scalars.CORE}set") if mapping else (None, "!", f"{scalars.CORE}seq")
         if event.tag not in allowed:
-            self._problem(self._subject(), f"unknown tag {shown(event.tag.replace(scalars.CORE, '!!'))}", line)
+            self._problem(self._subject(), f"unknown tag {printable(event.tag.replace(scalars.CORE, '!!'), 80)}", line)
         if event.anchor:
             self.anchors[event.anchor] = (_Open, 0)  # so that an alias within it is known to be recursive
         self.stack.append(_Open(line, event.anchor, mapping=mapping))
@@ -159,10 +160,10 @@ class _Builder:
     def _alias(self, event: Any) -> None:
         line = event.start_mark.line
         if event.anchor not in self.anchors:
-            self._refuse(f"*{shown(event.anchor)}", "no anchor of that name stands before it", line)
+            self._refuse(f"*{printable(event.anchor, 80)}", "no anchor of that name stands before it", line)
         value, size = self.anchors[event.anchor]
         if value is _Open:
-            self._refuse(f"*{shown(event.anchor)}", "stands for a value that contains itself", line)
+            self._refuse(f"*{printable(event.anchor, 80)}", "stands for a value that contains itself", line)
         if self._expects_key() and isinstance(value, dict | list):
             self._refuse("key", "a mapping or sequence can't be a key", line)
         self._add(value, size, line)
@@ -194,7 +195,7 @@ class _Builder:
             self._problem("key", str(bad), line)
             return _NO_KEY
         if name in seen:
-            self._problem(f"key {shown(name)}", f"written twice, first in line {self.first_line + seen[name]}", line)
+            self._problem(f"key {printable(name, 80)}", f"written twice, first in line {self.first_line + seen[name]}", line)
             return _NO_KEY
         seen[name] = line
         return name
@@ -215,7 +216,7 @@ class _Builder:
         try:
             return scalars.number(value)
         except ValueError as bad:
-            self._problem(f"key {shown(name)}" if name else "value", str(bad), line)
+            self._problem(f"key {printable(name, 80)}" if name else "value", str(bad), line)
             return None
 
     def _count(self, size: int, line: int) -> None:
@@ -228,7 +229,7 @@ class _Builder:
     def _subject(self) -> str:
         """The key a value belongs to."""
         name = self.stack[-1].key if self.stack else None
-        return f"key {shown(name)}" if name and not name.startswith("\0") else "value"
+        return f"key {printable(name, 80)}" if name and not name.startswith("\0") else "value"
 
     def _problem(self, subject: str, message: str, line: int) -> None:
         self.problems.append(Problem(subject, message, f"{self.path}:{self.first_line + line}"))

@@ -1,0 +1,39 @@
+"""How a render child's result is written on the pipe and read again. One file, so that both ends agree.
+
+Law: the child isn't believed. What arrives is read strictly, never unpickled, and an object's identity and canonical form are computed
+again from its body: a child that was taken over can at most declare objects, which the plan judges like any others.
+"""
+
+from __future__ import annotations
+
+import json
+
+from handler.model.errors import Problem
+from handler.model.manifest import Manifest
+
+Row = Manifest | Problem
+
+
+def encode(row: Row) -> bytes:
+    """Write one object or mistake."""
+    if isinstance(row, Manifest):
+        return b"M" + json.dumps(row.place).encode() + b"\n" + row.raw
+    return b"P" + json.dumps([row.subject, row.message, row.place, row.fix]).encode()
+
+
+def decode(frame: bytes) -> Row:
+    """Read one object or mistake.
+
+    Raises:
+        ValueError: the frame is neither.
+    """
+    if frame[:1] == b"P":
+        facts = json.loads(frame[1:])
+        if isinstance(facts, list) and len(facts) == 4 and all(isinstance(fact, str) for fact in facts):
+            return Problem(*facts)
+    elif frame[:1] == b"M":
+        head, _, raw = frame[1:].partition(b"\n")
+        place, body = json.loads(head), json.loads(raw)
+        if isinstance(place, str) and isinstance(body, dict) and isinstance(body.get("metadata"), dict):
+            return Manifest.of(body, place)
+    raise ValueError("neither an object nor a mistake")

@@ -1,0 +1,206 @@
+"""Documents -> the objects they declare. Second stage of a render; runs in the render child.
+
+Law: pure. Every mistake of every document is reported, each with its file:line; the order of what comes in is the order of what goes out.
+
+Dropped in silence, because `kubectl get -o yaml` writes it and no author means it: `status` and the metadata that only the server sets.
+Refused, because it would mislead us or the cluster: everything below that makes a `Problem`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from handler.model.errors import Problem
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.tree import printable
+from handler.render.document import Document
+
+Body = dict[str, Any]
+
+_API_VERSION = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[a-z0-9]+")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_SEGMENT = re.compile(r"(?!\.\.?$)[^/%\s\x00-\x1f]{1,253}")
+"""A name is a segment of an URL path (apimachinery, IsValidPathSegmentName)."""
+_SERVER_SET = frozenset(
+    {
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+_NO_OBJECT = "add the file to .annealignore if it isn't for the cluster"
+
+
+def objects(documents: Iterable[Document | Problem]) -> Iterator[Manifest | Problem]:
+    """Yield the declared objects and every mistake, also those found before. Lists are flattened; no object is yielded twice."""
+    places: dict[Identity, str] = {}
+    for document in documents:
+        if isinstance(document, Problem):
+            yield document
+            continue
+        for body, place in _flat(document, document.value, document.place()):
+            if isinstance(body, Problem):
+                yield body
+                continue
+            problems = list(_problems(body, place))
+            yield from problems or _first(Manifest.of(_clean(body), place), places)
+
+
+def _first(manifest: Manifest, places: dict[Identity, str]) -> list[Manifest | Problem]:
+    """The object itself, or a problem naming both places where it is declared."""
+    earlier = places.setdefault(manifest.identity, manifest.place)
+    if earlier is manifest.place:
+        return [manifest]
+    return [Problem(str(manifest.identity), f"declared twice, first at {earlier}", manifest.place)]
+
+
+def _flat(document: Document, value: Any, place: str) -> Iterator[tuple[Any, str]]:
+    """Yield every object of a document with its place; a List is its items, which inherit what a typed list leaves out."""
+    if value is None:
+        return
+    if not isinstance(value, dict):
+        yield Problem("document", f"is {_type(value)}, not a Kubernetes object", place, _NO_OBJECT), place
+        return
+    kind, items = value.get("kind"), value.get("items")
+    if not isinstance(kind, str) or not kind.endswith("List") or not (isinstance(items, list) or (items is None and "items" in value)):
+        yield value, place
+        return
+    inherited = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")} if kind != "List" else {}
+    for item in items or ():
+        whole = {**inherited, **item} if isinstance(item, dict) and not item.get("kind") else item
+        yield from _flat(document, whole, document.place(item) if isinstance(item, dict) else place)
+
+
+def _problems(body: Body, place: str) -> Iterator[Problem]:
+    """Yield what forbids an object to be in git."""
+    subject = _subject(body)
+    if isinstance(body.get("sops"), dict) and "mac" in body["sops"] and body.get("kind") != "SopsSecret":  # its operator decrypts it
+        yield Problem(subject, "is still encrypted by SOPS", place, "decrypt it before it is committed, or add it to .annealignore")
+        return
+    for field, rule in (("apiVersion", _API_VERSION), ("kind", _KIND)):
+        yield from _text(subject, field, body.get(field), rule, place)
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict):
+        wrong = "is missing" if metadata is None else f"is {_type(metadata)}, not a mapping"
+        yield Problem(subject, f"metadata {wrong}", place, _hint(body))
+        return
+    yield from _naming(subject, metadata, place, _hint(body))
+    yield from _marks(subject, metadata, place)
+    if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
+        yield from _secret(subject, body, place)
+
+
+def _naming(subject: str, metadata: Body, place: str, hint: str) -> Iterator[Problem]:
+    if metadata.get("generateName"):
+        yield Problem(subject, "generateName makes another object each time; git declares objects by name", place, "write metadata.name")
+    else:
+        yield from _text(subject, "metadata.name", metadata.get("name"), _SEGMENT, place, hint)
+    if metadata.get("namespace") not in (None, ""):
+        yield from _text(subject, "metadata.namespace", metadata["namespace"], _SEGMENT, place)
+
+
+def _text(subject: str, field: str, value: Any, rule: re.Pattern[str], place: str, fix: str = "") -> Iterator[Problem]:
+    if value is None or value == "":
+        yield Problem(subject, f"{field} is missing", place, fix or _NO_OBJECT)
+    elif not isinstance(value, str):
+        yield Problem(subject, f"{field} is {_type(value)}, not text", place, "quote it")
+    elif not rule.fullmatch(value):
+        yield Problem(subject, f"{field} can't be {printable(value, 80)!r}", place)
+
+
+def _marks(subject: str, metadata: Body, place: str) -> Iterator[Problem]:
+    """Labels and annotations: text only, and none of ours, which only Anneal may set."""
+    for field, ours in (("labels", PART_OF), ("annotations", IDENTITY)):
+        marks = metadata.get(field)
+        if marks is None:
+            continue
+        if not isinstance(marks, dict):
+            yield Problem(subject, f"metadata.{field} is {_type(marks)}, not a mapping", place)
+            continue
+        if ours in marks:
+            yield Problem(subject, f"metadata.{field} holds {ours}, which marks what Anneal has applied", place, "remove it from git")
+        for name, value in marks.items():
+            if value is not None and not isinstance(value, str):
+                yield Problem(subject, f"metadata.{field}.{printable(name, 80)} is {_type(value)}, not text", place, "quote it")
+
+
+def _secret(subject: str, body: Body, place: str) -> Iterator[Problem]:
+    for field in ("data", "stringData"):
+        values = body.get(field)
+        if values is not None and not isinstance(values, dict):
+            yield Problem(subject, f"{field} is {_type(values)}, not a mapping", place)
+        elif values:
+            for name, value in values.items():
+                if value is not None and not isinstance(value, str):
+                    yield Problem(subject, f"{field}.{printable(name, 80)} is {_type(value)}, not text", place, "quote it")
+
+
+def _clean(body: Body) -> Body:
+    """Return the object as it is applied; nothing of the document is changed, for aliases may share its parts."""
+    clean = {name: value for name, value in body.items() if name != "status"}
+    clean["metadata"] = {
+        name: value for name, value in body["metadata"].items() if name not in _SERVER_SET and (name, value) != ("namespace", "")
+    }
+    if clean["metadata"].get("namespace", "") is None:
+        del clean["metadata"]["namespace"]
+    if isinstance(body.get("spec"), dict):
+        clean["spec"] = _without_null_times(body["spec"])
+    if clean["kind"] == "Secret" and clean["apiVersion"] == "v1" and "stringData" in clean:
+        plain = clean.pop("stringData") or {}
+        clean["data"] = {
+            **(clean.get("data") or {}),
+            **{name: base64.b64encode((text or "").encode()).decode() for name, text in plain.items()},
+        }
+    return clean
+
+
+def _without_null_times(spec: Body) -> Body:
+    """Drop the `creationTimestamp: null` that generators leave in templates: applied, it would be a field we own."""
+    clean = dict(spec)
+    for name in ("template", "jobTemplate"):
+        if isinstance(spec.get(name), dict):
+            clean[name] = _template(spec[name])
+    claims = spec.get("volumeClaimTemplates")
+    if isinstance(claims, list):
+        clean["volumeClaimTemplates"] = [_template(claim) if isinstance(claim, dict) else claim for claim in claims]
+    return clean
+
+
+def _template(template: Body) -> Body:
+    clean = dict(template)
+    metadata = template.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("creationTimestamp", "") is None:
+        clean["metadata"] = {name: value for name, value in metadata.items() if name != "creationTimestamp"}
+    if isinstance(template.get("spec"), dict):
+        clean["spec"] = _without_null_times(template["spec"])
+    return clean
+
+
+def _subject(body: Body) -> str:
+    """`Deployment/shop/api` as far as it can be read."""
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    parts = (body.get("kind"), metadata.get("namespace"), metadata.get("name") or metadata.get("generateName"))
+    return printable("/".join(part for part in parts if isinstance(part, str) and part), 200) or "document"
+
+
+def _hint(body: Body) -> str:
+    """What to do about a file that was never meant for the cluster."""
+    if str(body.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
+        return "this is kustomize's own file: use that renderer, or add the file to .annealignore"
+    return _NO_OBJECT
+
+
+def _type(value: Any) -> str:
+    """Name the type of a value; never the value, which may be a secret."""
+    names = {dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number", str: "text", type(None): "null"}
+    return names[type(value)]
