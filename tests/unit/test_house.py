@@ -1,0 +1,250 @@
+"""The house rules of the source: who may import whom, how long things are, what never stands in code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HANDLER = ROOT / "handler"
+PARTS = ("handler", "infra", "scripts", "tests")
+FILE_LINES = 300  # fewer than
+FUNCTION_LINES = 50  # at most, its docstring not counted
+
+# These put rooms together; `run` holds the stages of reconcile.py.
+COMPOSITION = {"run", "web", "cli"}
+VENDORS = {
+    "config": {"yaml"},
+    "source": {"dulwich", "urllib3"},
+    "render": {"yaml"},
+    "plan": {"jsonschema"},
+    "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
+    "queues": {"boto3", "botocore"},
+    "web": {"flask", "gunicorn", "werkzeug"},
+    "cli": {"click", "rich"},
+}
+UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
+SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
+# Here `token` is the fencing token of a Lease's holder, a number that everybody may read.
+FENCING = ("handler/state/", "handler/run/", "handler/reconcile.py")
+
+
+def sources(*parts: str) -> list[Path]:
+    return sorted(path for part in parts for path in (ROOT / part).rglob("*.py"))
+
+
+def modules() -> list[Path]:
+    return sources("handler")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
+def room(path: Path) -> str:
+    """Return the room a module stands in; empty for the modules of the root."""
+    inside = path.relative_to(HANDLER).parts
+    return inside[0] if len(inside) > 1 else ""
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and dotted name of all imports, also those inside functions."""
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name(path)}:{node.lineno}: imports are absolute"
+            base = node.module or ""
+            yield from ((node.lineno, f"{base}.{alias.name}" if base == "handler" else base) for alias in node.names)
+
+
+def may_import(origin: str, imported: str) -> bool:
+    """Tell whether a module of room `origin` may import a dotted name."""
+    parts = imported.split(".")
+    if parts[0] in sys.stdlib_module_names:
+        return True
+    if parts[0] != "handler":
+        return parts[0] in VENDORS.get(origin, set())
+    if origin == "" or origin in COMPOSITION or parts[1:2] == ["__version__"]:
+        return True
+    allowed = {"model": {"model"}, "config": {"config", "model"}}.get(origin, {origin, "model", "config"})
+    return parts[1] in allowed
+
+
+@pytest.mark.parametrize(
+    ("origin", "imported", "allowed"),
+    [
+        ("plan", "handler.model.plan", True),
+        ("plan", "handler.plan.order", True),
+        ("plan", "handler.cluster.api", False),
+        ("plan", "handler.reconcile", False),
+        ("plan", "yaml", False),
+        ("model", "handler.config.settings", False),
+        ("model", "yaml", False),
+        ("config", "handler.plan", False),
+        ("state", "kubernetes.client", False),
+        ("cluster", "kubernetes.client", True),
+        ("cluster", "dulwich.repo", False),
+        ("", "handler.cluster.api", True),
+        ("", "kubernetes", False),
+        ("run", "handler.plan.order", True),
+        ("triggers", "hmac", True),
+        ("triggers", "flask", False),
+    ],
+)
+def test_the_import_rule_tells_right_from_wrong(origin: str, imported: str, allowed: bool) -> None:
+    assert may_import(origin, imported) is allowed
+
+
+@pytest.mark.parametrize("path", modules(), ids=name)
+def test_a_room_imports_only_model_config_and_its_own_vendors(path: Path) -> None:
+    origin = room(path)
+    wrong = [f"{name(path)}:{line}: {imported}" for line, imported in imports(path) if not may_import(origin, imported)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", sources(*PARTS), ids=name)
+def test_a_file_and_its_functions_are_short(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines < FILE_LINES, f"{name(path)} has {lines} lines"
+    functions = (node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    long = [f"{name(path)}:{each.lineno}: {each.name} has {length(each)} lines" for each in functions if length(each) > FUNCTION_LINES]
+    assert long == []
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function without those of its docstring."""
+    whole = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is None:
+        return whole
+    return whole - ((first.end_lineno or first.lineno) - first.lineno + 1)
+
+
+@pytest.mark.parametrize("path", sources("handler", "infra", "scripts"), ids=name)
+def test_a_module_says_its_law(path: Path) -> None:
+    assert ast.get_docstring(tree(path)), f"{name(path)} has no docstring"
+    assert not UNCLEAR & set(path.with_suffix("").relative_to(ROOT).parts), f"{name(path)} is named for nothing it does"
+
+
+@pytest.mark.parametrize("path", sources("handler", "infra", "scripts"), ids=name)
+def test_no_shell_is_run(path: Path) -> None:
+    for node in nodes(path):
+        if isinstance(node, ast.keyword) and node.arg == "shell":
+            assert isinstance(node.value, ast.Constant), f"{name(path)}:{node.lineno}"
+            assert node.value.value is False, f"{name(path)}:{node.lineno}"
+        if isinstance(node, ast.Attribute):
+            assert ast.unparse(node) not in {"os.system", "os.popen", "subprocess.getoutput"}, f"{name(path)}:{node.lineno}"
+
+
+def secret_comparisons(module: ast.AST) -> list[tuple[int, str]]:
+    """Return every `==` and `!=` that decides on a secret: such a comparison tells by its duration how much was right."""
+    return [
+        (node.lineno, ast.unparse(node))
+        for node in ast.walk(module)
+        if isinstance(node, ast.Compare) and _by_value(node) and any(_secret(side) for side in (node.left, *node.comparators))
+    ]
+
+
+def _by_value(node: ast.Compare) -> bool:
+    """Tell whether a comparison looks at values; one with a literal (a kind's name, an empty text) guesses nothing."""
+    literal = any(isinstance(side, ast.Constant) for side in (node.left, *node.comparators))
+    return not literal and any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+
+
+def _secret(side: ast.expr) -> bool:
+    found = side.attr if isinstance(side, ast.Attribute) else side.id if isinstance(side, ast.Name) else ""
+    return bool(SECRET.search(found)) and not found.isupper()
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("given == secret", True),
+        ("self.token != given", True),
+        ("request.signature == expected", True),
+        ("hmac.compare_digest(given, secret)", False),
+        ("kind == SECRET", False),
+        ("token == ''", False),
+        ("secret is None", False),
+    ],
+)
+def test_a_secret_comparison_is_recognized(code: str, found: bool) -> None:
+    assert bool(secret_comparisons(ast.parse(code))) is found
+
+
+@pytest.mark.parametrize("path", modules(), ids=name)
+def test_secrets_are_compared_in_constant_time(path: Path) -> None:
+    found = [f"{name(path)}:{line}: {text}" for line, text in secret_comparisons(tree(path))]
+    assert [each for each in found if not (name(path).startswith(FENCING) and ".token" in each)] == []
+
+
+@pytest.mark.parametrize("path", sources(*PARTS), ids=name)
+def test_each_exception_to_a_rule_carries_its_reason(path: Path) -> None:
+    with path.open("rb") as handle:
+        comments = [token for token in tokenize.tokenize(handle.readline) if token.type == tokenize.COMMENT]
+    bare = [f"{name(path)}:{each.start[0]}: {each.string}" for each in comments if _bare(each.string)]
+    assert bare == []
+
+
+def _bare(comment: str) -> bool:
+    """Tell whether a comment switches a rule off without saying why, or without naming the rule."""
+    if not re.match(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover)", comment):
+        return False
+    return not re.fullmatch(
+        r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|type: ignore\[[\w, -]+\]|pragma: no (cover|branch))\s*[-(:#].{4,}", comment
+    )
+
+
+@pytest.mark.parametrize(
+    ("comment", "bare"),
+    [
+        ("# noqa", True),
+        ("# noqa: S603", True),
+        ("# noqa: S603 - our own program", False),
+        ("# type: ignore[arg-type]  # the stub is too narrow", False),
+        ("# type: ignore", True),
+        ("# pragma: no cover", True),
+        ("# why it is so", False),
+    ],
+)
+def test_a_bare_exception_is_recognized(comment: str, bare: bool) -> None:
+    assert _bare(comment) is bare
+
+
+def test_no_credential_and_no_path_of_a_machine_is_committed() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    # Assembled, so that this file doesn't hold what it looks for.
+    patterns = [
+        "AKIA" + r"[0-9A-Z]{16}",
+        "gh[pousr]_" + r"[A-Za-z0-9]{36}",
+        "glpat-" + r"[\w-]{20}",
+        "-----BEGIN (RSA |EC |OPENSSH )?PRIVATE KEY-----" + r"\n[A-Za-z0-9+/=]{40}",
+        r"/(home|Users)/[a-z]+/",
+        r"(?<![\w.])/(work|root)/[a-z.]",
+    ]
+    forbidden = re.compile("|".join(patterns))
+    found = []
+    for listed_name in filter(None, listed.split("\0")):
+        path = ROOT / listed_name
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        found += [f"{listed_name}: {match.group()[:12]}…" for match in forbidden.finditer(text)]
+    assert found == []
