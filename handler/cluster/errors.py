@@ -27,6 +27,9 @@ RETRIED = frozenset({429, 500, 502, 503, 504})
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _RBAC = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
+_IMPERSONATE = (
+    'add to its Role in the ServiceAccount\'s namespace: {apiGroups: [""], resources: ["serviceaccounts"], verbs: ["impersonate"]}'
+)
 _GRANT = "is attempting to grant RBAC permissions not currently held"
 _STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object")
 """Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
@@ -131,6 +134,8 @@ def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) ->
     found = _RBAC.search(text)
     if found:
         verb, resource, group, namespace = found.groups(default="")
+        if verb.startswith("impersonate"):  # a server with KEP-5284 names its constrained verb; the classic rule does as well
+            return AccessDenied.of(subject, f"403: {said}", fix=_IMPERSONATE)
         return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, group, resource, namespace))
     if isinstance(body, dict) and body.get("kind") == "Status" and "User " not in text:
         error = ApiRefused.of(subject, said)

@@ -22,8 +22,8 @@ Kind = Callable[[str, str], Resource]
 
 
 @pytest.fixture(scope="session")
-def connection(kubeconfig: Path) -> Connection:
-    return connect(Cluster(), kubeconfig=str(kubeconfig), environ=os.environ)
+def connection(control_plane: Path) -> Connection:
+    return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
 
 
 @pytest.fixture

@@ -16,8 +16,6 @@ from handler.model.names import GroupKind, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind
 from tests.rooms.cluster.wire import Wire
 
-pytestmark = pytest.mark.cluster
-
 
 def widget_crd(group: str) -> dict[str, Any]:
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
@@ -85,7 +83,6 @@ def test_classic_discovery_says_the_same(wire: Wire, through: Callable[..., Api]
     assert classic.find("apps/v1", "Deployment") == discovery.find("apps/v1", "Deployment")
 
 
-@pytest.mark.slow
 def test_a_group_whose_apiservice_is_dead_is_stale(apply: Apply, writer: Writer, kind: Kind, discovery: Discovery, namespace: str) -> None:
     group = f"{namespace}.dead.example.com"
     service = {

@@ -16,7 +16,6 @@ from handler.model.resource import Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.wire import Wire, refuse
 
-pytestmark = pytest.mark.cluster
 SELECTOR = f"{PART_OF}=applyset-test-v1"
 LABELS = {PART_OF: "applyset-test-v1"}
 

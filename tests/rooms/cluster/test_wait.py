@@ -18,8 +18,6 @@ from handler.model.resource import Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.wire import Wire, refuse
 
-pytestmark = pytest.mark.cluster
-
 
 def later(seconds: float, act: Callable[[], Any]) -> threading.Timer:
     timer = threading.Timer(seconds, act)

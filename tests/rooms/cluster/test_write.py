@@ -13,8 +13,6 @@ from handler.model.errors import AccessDenied, ApiRefused, LeaseLost, Moved, Not
 from handler.model.names import Identity, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 
-pytestmark = pytest.mark.cluster
-
 
 def test_an_apply_is_owned_by_our_manager_and_the_second_changes_nothing(apply: Apply, namespace: str) -> None:
     first = apply(config_map(namespace, "a"))

@@ -1,0 +1,140 @@
+"""Which kubeconfig is used, and what is said about a broken one."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.cluster.connect import connect
+from handler.config.settings import Cluster, KubeconfigRef
+from handler.model.errors import KubeconfigInvalid, ServerPinned
+
+
+def write(path: Path, server: str = "https://one:6443", user: dict[str, Any] | None = None, **changes: Any) -> str:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "main",
+        "clusters": [{"name": "c", "cluster": {"server": server}}, {"name": "d", "cluster": {"server": "https://other:6443"}}],
+        "users": [{"name": "u", "user": user if user is not None else {"token": "t0ken-value"}}],
+        "contexts": [
+            {"name": "main", "context": {"cluster": "c", "user": "u"}},
+            {"name": "spare", "context": {"cluster": "d", "user": "u"}},
+        ],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(body | changes))
+    return str(path)
+
+
+def test_the_order_is_flag_target_environment_home(tmp_path: Path) -> None:
+    flag, own = write(tmp_path / "flag", "https://flag"), write(tmp_path / "own", "https://own")
+    named = write(tmp_path / "named", "https://named")
+    write(tmp_path / ".kube" / "config", "https://home")
+    cluster = Cluster(kubeconfig=KubeconfigRef(file=own))
+    home = {"HOME": str(tmp_path)}
+    assert connect(cluster, kubeconfig=flag, environ=home | {"KUBECONFIG": named}).host == "https://flag"
+    assert connect(cluster, environ=home | {"KUBECONFIG": named}).host == "https://own"
+    assert connect(Cluster(), environ=home | {"KUBECONFIG": named}).host == "https://named"
+    assert connect(Cluster(), environ=home).host == "https://home"
+
+
+def test_several_files_are_merged_as_kubectl_does(tmp_path: Path) -> None:
+    first = write(tmp_path / "a", "https://first")
+    second = write(tmp_path / "b", "https://second")
+    assert connect(Cluster(), environ={"KUBECONFIG": f"{first}:{second}:{tmp_path / 'absent'}"}).host == "https://first"
+
+
+def test_the_context_flag_beats_the_targets(tmp_path: Path) -> None:
+    path = write(tmp_path / "a")
+    assert connect(Cluster(context="spare"), kubeconfig=path, environ={}).host == "https://other:6443"
+    assert connect(Cluster(context="spare"), kubeconfig=path, context="main", environ={}).host == "https://one:6443"
+
+
+def test_a_token_becomes_the_authorization(tmp_path: Path) -> None:
+    assert connect(Cluster(), kubeconfig=write(tmp_path / "a"), environ={}).authorization() == "Bearer t0ken-value"
+
+
+def test_a_rotated_token_is_read_anew_on_refresh(tmp_path: Path) -> None:
+    path = write(tmp_path / "a")
+    connection = connect(Cluster(), kubeconfig=path, environ={})
+    write(tmp_path / "a", user={"token": "new"})
+    connection.refresh()
+    assert connection.authorization() == "Bearer new"
+
+
+def plugin(path: Path, script: str) -> dict[str, Any]:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "interactiveMode": "Never"}}
+
+
+def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
+    answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "from-plugin"}}'
+    path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo '{answer}'"))
+    assert connect(Cluster(), kubeconfig=path, environ={}).authorization() == "Bearer from-plugin"
+
+
+def test_a_silent_exec_plugin_is_refused_rather_than_anonymous(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", "exit 3"))
+    with pytest.raises(KubeconfigInvalid, match=r"gave no credentials; run .*plugin by hand"):
+        connect(Cluster(), kubeconfig=path, environ={})
+
+
+@pytest.mark.parametrize("pin", ["https://ONE:6443", "https://one:6443/"])
+def test_a_pin_of_the_same_server_passes(pin: str, tmp_path: Path) -> None:
+    assert connect(Cluster(server=pin), kubeconfig=write(tmp_path / "a"), environ={})
+
+
+@pytest.mark.parametrize("pin", ["https://two:6443", "http://one:6443", "https://one", "https://one:6443/clusters/a"])
+def test_a_pin_of_another_server_names_both(pin: str, tmp_path: Path) -> None:
+    with pytest.raises(ServerPinned) as caught:
+        connect(Cluster(server=pin), kubeconfig=write(tmp_path / "a"), environ={})
+    assert pin in str(caught.value)
+    assert "https://one:6443" in str(caught.value)
+
+
+def test_a_kubeconfig_swapped_during_a_run_meets_the_pin(tmp_path: Path) -> None:
+    connection = connect(Cluster(server="https://one:6443"), kubeconfig=write(tmp_path / "a"), environ={})
+    write(tmp_path / "a", "https://evil:6443")
+    with pytest.raises(ServerPinned):
+        connection.refresh()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is empty|isn't|can't"),
+        ("a: [", "isn't YAML at line"),
+        ("just text", "can't be read|Invalid"),
+        ("apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user: {token: t0ken-value}\n", "current-context|Expected"),
+        ("current-context: x\ncontexts: []\nclusters: []\nusers: [{name: u, user: {token: t0ken-value}}]\n", "name x"),
+        ("current-context: x\ncontexts: 5\n", "can't be read|Expected"),
+    ],
+)
+def test_a_broken_kubeconfig_is_named_and_its_tokens_arent_shown(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken"
+    path.write_text(text)
+    with pytest.raises(KubeconfigInvalid, match=told) as caught:
+        connect(Cluster(), kubeconfig=str(path), environ={})
+    assert str(path) in str(caught.value)
+    assert "t0ken-value" not in str(caught.value)
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigInvalid, match="there is no such file"):
+        connect(Cluster(), kubeconfig=str(tmp_path / "absent"), environ={})
+    path = write(tmp_path / "a", user={"client-certificate": str(tmp_path / "absent.crt"), "client-key": str(tmp_path / "absent.key")})
+    with pytest.raises(KubeconfigInvalid, match=r"absent\.crt"):
+        connect(Cluster(), kubeconfig=path, environ={})
+    with pytest.raises(KubeconfigInvalid, match="pass --kubeconfig FILE"):
+        connect(Cluster(), environ={"HOME": str(tmp_path)})
+
+
+def test_outside_a_pod_in_cluster_says_what_is_missing() -> None:
+    with pytest.raises(KubeconfigInvalid, match="the pod's service account"):
+        connect(Cluster(in_cluster=True), environ={"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"})

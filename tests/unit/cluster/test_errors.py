@@ -1,0 +1,146 @@
+"""What the API server said becomes one of our errors, by who must act."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import urllib3.exceptions
+
+from handler.cluster.errors import Place, never_sent, place_of, refused, rule_text, unreachable
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, ClusterUnavailable, KubeconfigInvalid, Moved, NotReady
+
+CONFIG_MAP = "/api/v1/namespaces/shop/configmaps/a"
+SECRET = "/api/v1/namespaces/shop/secrets/s"
+
+
+def status(message: str = "", reason: str = "", causes: list[dict[str, str]] | None = None) -> dict[str, Any]:
+    return {"kind": "Status", "message": message, "reason": reason, "details": {"causes": causes or []}}
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/api/v1/namespaces/shop/configmaps/a", Place("", "configmaps", "shop", "a")),
+        ("/api/v1/namespaces/shop", Place("", "namespaces", "", "shop")),
+        ("/api/v1/namespaces", Place("", "namespaces", "", "")),
+        ("/apis/apps/v1/deployments", Place("apps", "deployments", "", "")),
+        ("/apis/apps/v1/namespaces/shop/deployments/api/scale", Place("apps", "deployments", "shop", "api")),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles/a:b", Place("rbac.authorization.k8s.io", "clusterroles", "", "a:b")),
+        ("/apis", Place("", "/apis", "", "")),
+        ("/version", Place("", "/version", "", "")),
+    ],
+)
+def test_a_path_names_its_place(path: str, place: Place) -> None:
+    assert place_of(path) == place
+
+
+def test_a_place_reads_like_kubectl() -> None:
+    assert str(place_of("/apis/apps/v1/namespaces/shop/deployments/api")) == "deployments.apps/shop/api"
+
+
+RBAC = 'configmaps "a" is forbidden: User "u" cannot patch resource "configmaps" in API group "" in the namespace "shop"'
+CONSTRAINED = 'configmaps "a" is forbidden: User "u" cannot impersonate-on:serviceaccount:get resource "configmaps" in API group ""'
+GRANT = 'roles "r" is forbidden: user "u" (groups=["g"]) is attempting to grant RBAC permissions not currently held:\n{…}'
+TYPED = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .dota: field not declared in schema"
+UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "FieldValueInvalid"}]
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "kind", "told"),
+    [
+        (301, None, KubeconfigInvalid, "redirect"),
+        (400, status("does not support dry run", "BadRequest"), ApiRefused, "does not support dry run"),
+        (401, status("Unauthorized", "Unauthorized"), AccessDenied, "401"),
+        (
+            403,
+            status(RBAC, "Forbidden"),
+            AccessDenied,
+            'add to its Role in shop: {apiGroups: [""], resources: ["configmaps"], verbs: ["patch"]}',
+        ),
+        (403, status(CONSTRAINED, "Forbidden"), AccessDenied, 'resources: ["serviceaccounts"], verbs: ["impersonate"]'),
+        (403, status(GRANT, "Forbidden"), AccessDenied, '"escalate"'),
+        (403, status("exceeded quota: q", "Forbidden"), ApiRefused, "exceeded quota"),
+        (403, status("x", "Forbidden", [{"reason": "NamespaceTerminating"}]), NotReady, "is being deleted"),
+        (403, None, AccessDenied, 'verbs: ["patch"]'),
+        (404, status("not found", "NotFound"), ApiRefused, "not found"),
+        (409, status("the object has been modified", "Conflict"), Moved, "modified"),
+        (410, status("too old", "Expired"), ApiRefused, "too old"),
+        (413, None, ApiRefused, "413"),
+        (422, status("field is immutable", "Invalid"), ApiRefused, "field is immutable"),
+        (422, status("metadata.uid: field is immutable", "Invalid", UID), Moved, "metadata.uid"),
+        (429, status("too many", "TooManyRequests"), ClusterUnavailable, "429"),
+        (500, status("etcdserver: leader changed"), ClusterUnavailable, "leader changed"),
+        (500, status(TYPED), ApiRefused, ".dota"),
+        (502, "<html>", ClusterUnavailable, "502"),
+        (503, None, ClusterUnavailable, "503"),
+        (504, status("timeout", "Timeout"), ClusterUnavailable, "504"),
+    ],
+)
+def test_who_must_act_follows_from_the_answer(code: int, body: Any, kind: type[AnnealError], told: str) -> None:
+    error = refused(code, body, "PATCH", CONFIG_MAP, "ConfigMap/shop/a")
+    assert type(error) is kind
+    assert str(error).startswith("ConfigMap/shop/a: ")
+    assert told in str(error)
+
+
+def test_a_refusal_keeps_the_servers_status_and_reason() -> None:
+    error = refused(422, status("bad", "Invalid"), "PATCH", CONFIG_MAP, "ConfigMap/shop/a")
+    assert isinstance(error, ApiRefused)
+    assert (error.status, error.reason) == (422, "Invalid")
+    shape = refused(500, status(TYPED), "PATCH", CONFIG_MAP, "ConfigMap/shop/a")
+    assert isinstance(shape, ApiRefused)
+    assert (shape.status, shape.reason) == (422, "Invalid")
+
+
+@pytest.mark.parametrize("code", [400, 403, 409, 422, 429, 500, 503])
+def test_no_words_about_a_secret_but_fields_and_constants(code: int) -> None:
+    causes = [{"field": "data[password]", "message": 'Invalid value: "hunter2"', "reason": "FieldValueInvalid"}]
+    message = 'Secret "s" is invalid: data[password]: Invalid value: "hunter2": .stringData.x: expected string, got hunter2'
+    text = str(refused(code, status(message, "Invalid", causes), "PATCH", SECRET, "Secret/shop/s"))
+    assert "hunter2" not in text
+    for part in ("Secret/shop/s: ", "Invalid value", "field data[password]", ".stringData.x: expected string"):
+        assert part in text
+
+
+def test_rbac_words_about_a_secret_are_told() -> None:
+    message = 'secrets "s" is forbidden: User "u" cannot get resource "secrets" in API group "" in the namespace "shop"'
+    error = refused(403, status(message, "Forbidden"), "GET", SECRET, "Secret/shop/s")
+    assert message in str(error)
+
+
+def test_a_custom_kind_called_secrets_isnt_a_secret() -> None:
+    error = refused(422, status("spec.x: must be y", "Invalid"), "PATCH", "/apis/e.io/v1/namespaces/a/secrets/s", "Secret/a/s")
+    assert "spec.x: must be y" in str(error)
+
+
+def test_the_least_rule_is_one_line() -> None:
+    assert (
+        rule_text("list", "apps", "deployments", "")
+        == 'add to its ClusterRole: {apiGroups: ["apps"], resources: ["deployments"], verbs: ["list"]}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (urllib3.exceptions.SSLError("[SSL: CERTIFICATE_VERIFY_FAILED] unable to get local issuer certificate"), KubeconfigInvalid),
+        (urllib3.exceptions.LocationParseError("http//"), KubeconfigInvalid),
+        (urllib3.exceptions.ProtocolError("Connection aborted."), ClusterUnavailable),
+        (ConnectionResetError(104, "reset"), ClusterUnavailable),
+    ],
+)
+def test_a_broken_way_is_told_from_a_wrong_address(error: Exception, kind: type[AnnealError]) -> None:
+    assert type(unreachable(error, "https://a:6443", "GET", "ConfigMap/shop/a")) is kind
+
+
+def test_object_addresses_arent_part_of_a_message() -> None:
+    error = urllib3.exceptions.ProtocolError("<urllib3.connection.HTTPSConnection object at 0x7f00aa>: refused")
+    assert str(unreachable(error, "https://a", "GET", "x")) == "x: GET got no answer from https://a: refused"
+
+
+def test_only_a_connection_never_made_is_surely_not_sent() -> None:
+    pool = urllib3.HTTPConnectionPool("a")
+    assert never_sent(urllib3.exceptions.ConnectTimeoutError())
+    assert not never_sent(urllib3.exceptions.ReadTimeoutError(pool, "/", "x"))
+    assert not never_sent(urllib3.exceptions.ProtocolError("Connection aborted."))
