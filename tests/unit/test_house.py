@@ -19,8 +19,8 @@ PARTS = ("handler", "infra", "scripts", "tests")
 FILE_LINES = 300  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
-# These put rooms together; `run` holds the stages of reconcile.py.
-COMPOSITION = {"run", "web", "cli"}
+# These put rooms together: the modules of the root, the doors, and `run`, which holds the stages of reconcile.py.
+COMPOSITION = {"run", "web", "cli", *(path.stem for path in HANDLER.glob("*.py"))}
 VENDORS = {
     "config": {"yaml"},
     "source": {"dulwich", "urllib3"},
@@ -30,6 +30,7 @@ VENDORS = {
     "queues": {"boto3", "botocore"},
     "web": {"flask", "gunicorn", "werkzeug"},
     "cli": {"click", "rich"},
+    "wsgi": {"flask", "gunicorn"},
 }
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
@@ -60,9 +61,8 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 
 def room(path: Path) -> str:
-    """Return the room a module stands in; empty for the modules of the root."""
-    inside = path.relative_to(HANDLER).parts
-    return inside[0] if len(inside) > 1 else ""
+    """Return the room a module stands in; a module of the root is one of its own."""
+    return path.relative_to(HANDLER).with_suffix("").parts[0]
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
@@ -83,7 +83,7 @@ def may_import(origin: str, imported: str) -> bool:
         return True
     if parts[0] != "handler":
         return parts[0] in VENDORS.get(origin, set())
-    if origin == "" or origin in COMPOSITION or parts[1:2] == ["__version__"]:
+    if origin in COMPOSITION or parts[1:2] == ["__version__"]:
         return True
     allowed = {"model": {"model"}, "config": {"config", "model"}}.get(origin, {origin, "model", "config"})
     return parts[1] in allowed
@@ -103,8 +103,8 @@ def may_import(origin: str, imported: str) -> bool:
         ("state", "kubernetes.client", False),
         ("cluster", "kubernetes.client", True),
         ("cluster", "dulwich.repo", False),
-        ("", "handler.cluster.api", True),
-        ("", "kubernetes", False),
+        ("reconcile", "handler.cluster.api", True),
+        ("reconcile", "kubernetes", False),
         ("run", "handler.plan.order", True),
         ("triggers", "hmac", True),
         ("triggers", "flask", False),
