@@ -80,7 +80,11 @@ class PlainFormatter(JsonFormatter):
         moment, level, message = line.pop("time")[11:19], line.pop("level"), line.pop("message")
         trace = line.pop("trace", "")
         del line["logger"]
-        rest = " ".join(f"{key}={json.dumps(value)}" for key, value in line.items() if value not in ("", None, [], {}))
-        printable = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in message)
-        escaped = "\n".join(json.dumps(part)[1:-1] for part in trace.splitlines())
-        return f"{moment} {level:7} {printable} {rest}".rstrip() + (f"\n{escaped}" if escaped else "")
+        rest = " ".join(f"{_plain(key)}={json.dumps(value)}" for key, value in line.items() if value not in ("", None, [], {}))
+        lines = [f"{moment} {level:7} {_plain(message)} {rest}".rstrip(), *map(_plain, trace.splitlines())]
+        return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Escape what a terminal would obey."""
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)

@@ -20,7 +20,11 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from handler import log
+from handler.config.load import load
+from handler.config.secrets import resolve_all
 from handler.model.errors import ConfigInvalid
+from handler.worker import Engine, work
 
 _LOG = logging.getLogger("anneal.supervisor")
 STOP_SECONDS = 20.0
@@ -106,6 +110,20 @@ class Supervisor:
         for child in self._children:
             if child.pid:
                 os.kill(child.pid, number)
+
+
+def serve(config: Path, bind: str, engine: Engine) -> int:
+    """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status.
+
+    `config`: the configuration file; `bind`: `host:port`; `engine`: what the worker process runs.
+    Raises ConfigInvalid, SecretUnavailable before anything is started.
+    """
+    settings = load(config)
+    log.configure(resolve_all(settings, os.environ).mask)
+    with listen(bind) as listener:
+        host, port = listener.getsockname()[:2]
+        _LOG.info("listening", extra={"fields": {"host": host, "port": port, "targets": len(settings.targets)}})
+        return supervise(listener, {"ANNEAL_CONFIG": str(config.resolve())}, lambda path: work(settings, path, engine))
 
 
 def supervise(listener: socket.socket, web: dict[str, str], worker: Callable[[Path], int]) -> int:

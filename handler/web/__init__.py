@@ -1,5 +1,5 @@
 """The door: verify, match, enqueue, answer. It never touches a cluster or a git host, so nothing slow can make a webhook time out.
 
 `app` puts the routes together, `webhooks` and `replay` are the two that ask for runs, `body` reads what is sent within bounds,
-`keyring` knows which secret may speak for which repository, `server` is the gunicorn worker that cuts slow clients off.
+`answers` says what every answer looks like, `server` is the gunicorn worker that cuts slow clients off.
 """

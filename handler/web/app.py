@@ -8,27 +8,26 @@ from collections.abc import Callable
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
+from handler.config.secrets import Secrets
 from handler.config.settings import Settings
 from handler.model.errors import AnnealError
 from handler.queues import Queue
 from handler.triggers import TRIGGERS
 from handler.web import answers, body
-from handler.web.keyring import Resolve, keyring, watched
 from handler.web.replay import Replay
 from handler.web.webhooks import Webhooks
 
 _LOG = logging.getLogger("anneal.web")
 
 
-def create_app(settings: Settings, resolve: Resolve, queue: Queue, ready: Callable[[], bool], *, max_body: int = body.MAX_BODY) -> Flask:
+def create_app(settings: Settings, secrets: Secrets, queue: Queue, ready: Callable[[], bool], *, max_body: int = body.MAX_BODY) -> Flask:
     """Make the door of these targets.
 
-    `resolve` turns secret references into secrets (all of them now: a missing one stops the start), `ready` says whether the
-    worker takes jobs, `max_body` is in bytes. Raises what `resolve` raises.
+    `ready` says whether the worker takes jobs, `max_body` is in bytes.
     """
     app = Flask("anneal", static_folder=None)
-    webhooks = Webhooks(watched(settings.targets), keyring(settings, resolve), queue)
-    replay = Replay(settings, resolve, queue)
+    webhooks = Webhooks(settings.targets, secrets, queue)
+    replay = Replay(settings, secrets, queue)
 
     def receive(provider: str) -> Response:
         body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))

@@ -5,20 +5,18 @@ from __future__ import annotations
 import fnmatch
 import logging
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from flask import Response
 
+from handler.config.secrets import Secrets
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import AnnealError, BadPayload, BadSignature, Forbidden, SenderError
 from handler.model.event import Decision, Job
 from handler.queues import Queue
 from handler.triggers import payload
-from handler.triggers.signature import MAX_HEADER, Secret
+from handler.triggers.signature import MAX_HEADER
 from handler.web import answers
-from handler.web.keyring import Resolve
 
 _LOG = logging.getLogger("anneal.replay")
 _KEYS = ("commit", "dryRun", "force", "approve", "unpin")
@@ -32,28 +30,19 @@ class NotFound(SenderError):
     status = 404
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token as configured, with its secret at hand."""
-
-    bounds: ReplayToken
-    secret: Secret
-
-
 class Replay:
     """Takes requests for runs."""
 
-    def __init__(self, settings: Settings, resolve: Resolve, queue: Queue) -> None:
-        """Resolve the tokens once. Raises what `resolve` raises."""
+    def __init__(self, settings: Settings, secrets: Secrets, queue: Queue) -> None:
         self._targets = frozenset(target.name for target in settings.targets)
-        self._tokens = tuple(Token(token, resolve(token.secret)) for token in settings.replay.tokens)
+        self._secrets = secrets
         self._queue = queue
 
     def receive(self, target: str, authorization: str, body: bytes) -> Response:
         """Handle one request. Raises SenderError: 401, then 403, 404, 400, so that nobody without a token learns anything."""
         actor = ""
         try:
-            bounds = find(self._tokens, authorization)
+            bounds = find(self._secrets, authorization)
             actor = bounds.name
             if not any(fnmatch.fnmatchcase(target, pattern) for pattern in bounds.targets):
                 raise Forbidden.of(f"token {actor}", "may not touch this target")
@@ -71,14 +60,14 @@ class Replay:
         return answers.accepted([Decision(target, matched=True, reason=f"asked for by {actor}")], {target: run})
 
 
-def find(tokens: Sequence[Token], authorization: str) -> ReplayToken:
-    """Return the token that an Authorization header carries; every token is compared. Raises BadSignature."""
+def find(secrets: Secrets, authorization: str) -> ReplayToken:
+    """Return the token that an Authorization header carries. Raises BadSignature."""
     scheme, _, value = authorization.partition(" ")
-    usable = scheme.lower() == "bearer" and value.isascii() and 0 < len(value) <= MAX_HEADER
-    found = [token.bounds for token in tokens if token.secret.matches(value.encode("ascii", "replace"))]
-    if not usable or not found:
+    usable = scheme.lower() == "bearer" and value.isascii() and len(value) <= MAX_HEADER
+    found = secrets.token(value.encode()) if usable else None
+    if found is None:
         raise BadSignature.of("token", "missing or wrong bearer token")
-    return found[0]
+    return found
 
 
 def read(target: str, actor: str, body: bytes) -> Job:

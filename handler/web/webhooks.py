@@ -9,13 +9,14 @@ from typing import Any
 
 from flask import Response
 
+from handler.config.secrets import Secrets
+from handler.config.settings import Target
 from handler.model.errors import AnnealError, BadSignature
 from handler.model.event import Decision, Delivery, Event, Job
 from handler.model.match import Watched, concerns, decide
 from handler.queues import Queue
 from handler.triggers import TRIGGERS
 from handler.web import answers
-from handler.web.keyring import Keyring
 
 _LOG = logging.getLogger("anneal.delivery")
 
@@ -23,9 +24,11 @@ _LOG = logging.getLogger("anneal.delivery")
 class Webhooks:
     """Receives deliveries for these targets."""
 
-    def __init__(self, watched: Sequence[Watched], keys: Keyring, queue: Queue) -> None:
-        self._watched = watched
-        self._keys = keys
+    def __init__(self, targets: Sequence[Target], secrets: Secrets, queue: Queue) -> None:
+        self._watched = tuple(
+            Watched(target.name, (target.repository.url, *target.repository.aliases), target.revision.ref) for target in targets
+        )
+        self._secrets = secrets
         self._queue = queue
 
     def receive(self, provider: str, headers: Mapping[str, str], body: bytes) -> Response:
@@ -33,7 +36,7 @@ class Webhooks:
         started = time.monotonic()
         fields: dict[str, Any] = {"provider": provider, "bytes": len(body)}
         try:
-            event = TRIGGERS[provider].parse(headers, body, self._keys.accepted[provider])
+            event = TRIGGERS[provider].parse(headers, body, [accepted.secret for accepted in self._secrets.webhook(provider)])
             fields |= {"delivery": event.delivery, "kind": event.kind, "ref": event.ref, "hint": event.after, "actor": event.actor}
             decisions = self._decide(event, headers, body)
         except AnnealError as refusal:
@@ -51,12 +54,9 @@ class Webhooks:
         repository could trigger, and learn of, those of another.
         """
         proves = TRIGGERS[event.provider].proves
-        foreign = {
-            target.name
-            for target in self._watched
-            if concerns(event, target)
-            and not self._keys.may_speak(event.provider, target.name, lambda secret: proves(headers, body, secret))
-        }
+        proven = [accepted.targets for accepted in self._secrets.webhook(event.provider) if proves(headers, body, accepted.secret)]
+        allowed = frozenset[str]().union(*proven)
+        foreign = {target.name for target in self._watched if concerns(event, target)} - allowed
         decisions = decide(event, self._watched)
         if foreign and all(decision.target in foreign for decision in decisions):
             raise BadSignature.of("webhook", "missing or wrong signature")

@@ -1,0 +1,46 @@
+"""`anneal serve` with a trivial engine, as a program: `python -m tests.rooms.web.serving CONFIG BIND RECORD`.
+
+Each run appends its job to RECORD; a target named `slow` waits for the stop event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+from handler.config.settings import Settings
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.supervise import serve
+from handler.worker import Engine, Run
+
+
+def engine(record: Path) -> Engine:
+    def write(line: dict[str, object]) -> None:
+        with record.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def prepare() -> None:
+        write({"prepared": os.getpid(), "threads": threading.active_count()})
+
+    def build(settings: Settings) -> Run:
+        def run(job: Job, stop: threading.Event) -> Result:
+            write({"target": job.target, "trigger": job.trigger, "hint": job.hint, "pid": os.getpid()})
+            if job.hint.startswith("dead"):
+                raise RuntimeError("a mistake of ours")
+            if job.target == "slow" and job.trigger == "push":
+                stop.wait(60)
+                write({"released": job.target})
+            return Result(job.target, Outcome.UNCHANGED, commit=job.hint)
+
+        assert settings.targets
+        return run
+
+    return Engine(prepare, build)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(Path(sys.argv[1]), sys.argv[2], engine(Path(sys.argv[3]))))

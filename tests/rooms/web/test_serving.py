@@ -1,0 +1,216 @@
+"""The whole door, running: hostile clients, killed processes, and an orderly end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.rooms.web.conftest import PATIENCE, ROOT, Serving, alive, children, resident
+
+MIB = 1024 * 1024
+JSON = {"Content-Type": "application/json"}
+POST = b"POST /webhooks/github HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def pushed(server: Serving, hint: str) -> bool:
+    return any(run.get("hint") == hint for run in server.runs())
+
+
+def test_every_target_is_looked_at_when_the_worker_starts(serving: Serving) -> None:
+    serving.wait(lambda: {run["target"] for run in serving.runs() if "target" in run} == {"shop-prod", "slow"})
+    assert serving.runs()[0]["threads"] == 1, "prepare comes before any thread"
+
+
+def test_a_push_is_answered_and_run(serving: Serving) -> None:
+    assert serving.push() == 202
+    serving.wait(lambda: pushed(serving, "a" * 40))
+    serving.wait(lambda: any(line["message"] == "run" and line.get("commit") == "a" * 40 for line in serving.lines()))
+    (line,) = [line for line in serving.lines() if line["message"] == "delivery"]
+    assert list(line["runs"]) == ["shop-prod"]
+
+
+def test_a_replay_is_run(serving: Serving) -> None:
+    status, answer = serving.request("POST", "/replay/shop-prod", b'{"force": true}', {"Authorization": f"Bearer {SECRETS['OPS']}", **JSON})
+    assert status == 202
+    serving.wait(lambda: any(line["message"] == "run" and line["run"] == answer["run"] for line in serving.lines()))
+
+
+def test_a_run_that_breaks_is_a_log_line_and_the_next_one_runs(serving: Serving) -> None:
+    serving.push(after="dead" * 10)
+    serving.wait(lambda: any(line.get("outcome") == "failed" for line in serving.lines()))
+    serving.push(after="b" * 40)
+    serving.wait(lambda: pushed(serving, "b" * 40))
+
+
+def test_an_endless_chunked_body_is_refused_and_memory_stays_flat(serving: Serving) -> None:
+    web = serving.web()
+    serving.push()
+    before = resident(web)
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(50):
+            yield b" " * MIB
+
+    for _ in range(3):
+        with serving.connect() as connection:
+            connection.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
+            sent = 0
+            try:
+                for part in endless():
+                    connection.sendall(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+                    sent += len(part)
+            except OSError:
+                pass  # the server has hung up
+            assert sent < 50 * MIB
+    assert serving.push() == 202
+    assert resident(web) - before < 15 * MIB
+
+
+def test_a_body_over_the_cap_gets_its_answer(serving: Serving) -> None:
+    status, answer = serving.request("POST", "/webhooks/github", iter([b" " * MIB] * 5 + [b" "]), {"Transfer-Encoding": "chunked", **JSON})
+    assert (status, answer["code"]) == (413, "too-large")
+
+
+@pytest.mark.parametrize("length", [10**12, 10**30])
+def test_a_lying_content_length_is_refused_at_once(serving: Serving, length: int) -> None:
+    with serving.connect() as connection:
+        connection.sendall(POST + f"Content-Length: {length}\r\n\r\n".encode())
+        assert connection.recv(100).split()[1] in (b"413", b"400")
+
+
+def test_a_body_that_breaks_off_harms_nobody(serving: Serving) -> None:
+    for framing in (
+        b"Content-Length: 100\r\n\r\nab",
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\nab",
+        b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ):
+        with serving.connect() as connection:
+            connection.sendall(POST + framing)
+            connection.shutdown(1)
+            assert connection.recv(100).split()[1:2] in ([], [b"400"])
+    assert serving.push() == 202
+    assert not [line for line in serving.lines() if line["level"] == "error"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\r\n\r\n", b"400"),
+        (b"GET / HTTP/9.9\r\n\r\n", b"400"),
+        (b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 10_000 + b"\r\n\r\n", b"431"),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 100 + b"\r\n", b"431"),
+        (b"POST /webhooks/github HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: weird\r\n\r\n", b"400"),
+        (b"POST /webhooks/github HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", b"400"),
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: nonsense\r\n\r\n", b"417"),
+    ],
+)
+def test_what_is_not_http_gets_json_and_never_5xx(serving: Serving, sent: bytes, status: bytes) -> None:
+    with serving.connect() as connection:
+        connection.sendall(sent)
+        answer = b""
+        while part := connection.recv(4096):
+            answer += part
+    assert answer.split()[1] == status
+    assert b"application/json" in answer
+    assert b"<html" not in answer
+
+
+@pytest.mark.slow
+def test_slow_clients_are_cut_off_and_free_the_door(serving: Serving) -> None:
+    heads = [serving.connect() for _ in range(20)]
+    for connection in heads:
+        connection.sendall(b"POST /webhooks/github HTTP/1.1\r\n")
+    ended = threading.Event()
+
+    def drip() -> None:
+        while not ended.wait(0.5):
+            for connection in heads:
+                try:
+                    connection.sendall(b"X: y\r\n"[: 1 + len(heads) % 5])
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    assert serving.push() == 202, "a push waits until the slow ones are cut, and is served"
+    for connection in heads:
+        connection.settimeout(PATIENCE)
+        try:
+            while connection.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass  # cut just as well
+    ended.set()
+    thread.join()
+    for connection in heads:
+        connection.close()
+
+
+def test_deliveries_that_arrive_while_the_worker_is_dead_are_run_by_the_next_one(serving: Serving) -> None:
+    killed = serving.pid()
+    os.kill(killed, signal.SIGSTOP)  # the web process can't tell it from a busy one
+    assert [serving.push(after=f"{number:040x}") for number in range(0xB00, 0xB20)] == [202] * 32
+    os.kill(killed, signal.SIGKILL)
+    assert serving.push(after="c" * 40) == 202
+    serving.wait(lambda: any(run.get("hint") == "c" * 40 and run["pid"] != killed for run in serving.runs()))
+    serving.wait(lambda: serving.request("GET", "/readyz")[0] == 200)
+
+
+def test_readiness_tells_a_dead_worker_and_liveness_does_not(serving: Serving) -> None:
+    os.kill(serving.pid(), signal.SIGSTOP)
+    assert serving.request("GET", "/readyz") == (503, {"web": "ok", "worker": "unreachable"})
+    assert serving.request("GET", "/healthz") == (200, {"web": "ok"})
+    os.kill(serving.pid(), signal.SIGCONT)
+    serving.wait(lambda: serving.request("GET", "/readyz")[0] == 200)
+
+
+def test_a_killed_web_process_is_replaced_and_no_connection_is_refused(serving: Serving) -> None:
+    (arbiter,) = [pid for pid in children(serving.process.pid) if pid != serving.pid()]
+    os.kill(arbiter, signal.SIGKILL)
+    assert serving.push() == 202
+    serving.wait(lambda: pushed(serving, "a" * 40))
+
+
+def test_a_supervisor_that_is_killed_takes_its_children_along(serving: Serving) -> None:
+    pids = [serving.pid(), serving.web(), *children(serving.process.pid)]
+    serving.process.kill()
+    serving.process.wait(PATIENCE)
+    serving.wait(
+        lambda: not any(Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split() for pid in pids)
+    )
+
+
+def test_sigterm_lets_runs_finish_and_ends_with_0(serving: Serving) -> None:
+    serving.push("slow")
+    serving.wait(lambda: any(run.get("target") == "slow" and run["trigger"] == "push" for run in serving.runs()))
+    pids = [serving.pid(), *children(serving.process.pid)]
+    asked = time.monotonic()
+    serving.process.send_signal(signal.SIGTERM)
+    assert serving.process.wait(PATIENCE) == 0
+    assert time.monotonic() - asked < 20, "the promise to the platform"
+    assert {"released": "slow"} in serving.runs()
+    assert not any(alive(pid) for pid in pids)
+    assert not [line for line in serving.lines() if line["level"] == "error"]
+
+
+def test_the_web_process_loads_no_kubernetes_dulwich_or_renderer() -> None:
+    heavy = {"kubernetes", "dulwich", "boto3", "botocore", "handler.source", "handler.cluster", "handler.render", "handler.state"}
+    program = f"import sys, handler.wsgi; print(sorted({heavy!r} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_secret_in_the_wrong_place_appears_in_no_log(serving: Serving) -> None:
+    body = github_push(ref=f"refs/heads/{SECRETS['GITHUB']}")
+    serving.request("POST", "/webhooks/github", body, github_headers(body))
+    serving.request("POST", f"/replay/{SECRETS['OPS']}", b"", {"Authorization": f"Bearer {SECRETS['OPS']}"})
+    serving.wait(lambda: "replay refused" in serving.log.read_text())
+    assert not [name for name, value in SECRETS.items() if value in serving.log.read_text()]

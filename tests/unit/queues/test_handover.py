@@ -1,0 +1,118 @@
+"""From the web process's outbox to the worker's inbox, over a real Unix-domain socket."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+
+from handler.model.event import Delivery, Job
+from handler.queues import wire
+from handler.queues.inbox import Inbox
+from handler.queues.outbox import Outbox
+from handler.queues.pending import Work
+
+PATIENCE = 10.0
+JOB = Job(
+    "shop",
+    "push",
+    hint="a" * 40,
+    force=True,
+    actor="ada\n",
+    deliveries=(Delivery("1", "github", "refs/heads/main", "a" * 40, "ada", "now"),),
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "worker.sock"
+
+
+def listening(path: Path, arrived: queue.Queue[Work]) -> Inbox:
+    inbox = Inbox(path, arrived.put)
+    inbox.start()
+    return inbox
+
+
+def test_a_job_arrives_whole_with_its_run_id(path: Path) -> None:
+    arrived: queue.Queue[Work] = queue.Queue()
+    inbox, outbox = listening(path, arrived), Outbox(path)
+    run = outbox.put(JOB)
+    assert arrived.get(timeout=PATIENCE) == Work(JOB, (run,))
+    assert outbox.ready()
+    assert outbox.close(PATIENCE)
+    inbox.stop()
+
+
+def test_jobs_asked_while_the_worker_is_away_arrive_coalesced_when_it_is_back(path: Path) -> None:
+    outbox = Outbox(path)
+    assert not outbox.ready()
+    first = outbox.put(JOB)
+    others = [outbox.put(Job("other", "push", hint=str(number))) for number in range(100)]
+    arrived: queue.Queue[Work] = queue.Queue()
+    inbox = listening(path, arrived)
+    assert outbox.close(PATIENCE)
+    found = {work.job.target: work for work in arrived.queue}
+    assert found["shop"].runs == (first,)
+    assert found["other"].job.hint == "99"
+    assert found["other"].run == others[-1]
+    inbox.stop()
+
+
+def test_a_job_that_was_not_acknowledged_is_sent_again(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.bind(str(path))
+        dying.listen()
+        outbox = Outbox(path)
+        run = outbox.put(JOB)
+        connection, _ = dying.accept()
+        assert wire.receive(connection) is not None
+        connection.close()
+    arrived: queue.Queue[Work] = queue.Queue()
+    inbox = listening(path, arrived)
+    assert arrived.get(timeout=PATIENCE).runs == (run,)
+    assert outbox.close(PATIENCE)
+    inbox.stop()
+
+
+def test_closing_gives_up_on_a_worker_that_stays_away(path: Path) -> None:
+    outbox = Outbox(path)
+    outbox.put(JOB)
+    assert not outbox.close(0.0)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\xff\xff\xff\xff",
+        struct.pack(">I", 1) + b"[",
+        struct.pack(">I", 2) + b"[]",
+        struct.pack(">I", 9) + b'{"job":1}',
+        struct.pack(">I", 20) + b'{"job":{},"runs":[]}',
+    ],
+)
+def test_a_frame_that_is_none_ends_its_connection_and_nothing_else(path: Path, frame: bytes) -> None:
+    arrived: queue.Queue[Work] = queue.Queue()
+    inbox = listening(path, arrived)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PATIENCE)
+        connection.connect(str(path))
+        connection.sendall(frame)
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    outbox = Outbox(path)
+    outbox.put(JOB)
+    assert arrived.get(timeout=PATIENCE).job == JOB
+    assert outbox.close(PATIENCE)
+    inbox.stop()
+
+
+def test_the_socket_of_a_killed_worker_is_replaced(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(path))
+    inbox = listening(path, queue.Queue())
+    assert Outbox(path).ready()
+    inbox.stop()

@@ -1,0 +1,93 @@
+"""Log lines: one JSON object each, nothing in them can break out."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from handler import log
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = before[0], before[1]
+
+
+def written(stream: io.StringIO, text: str, fields: dict[str, Any], *, exc_info: bool = False) -> str:
+    log.configure(lambda seen: seen.replace("CANARY", "***"), stream)
+    logging.getLogger("anneal.test").warning(text, exc_info=exc_info, extra={"fields": fields})
+    return stream.getvalue()
+
+
+def test_a_record_is_one_json_object_on_one_line() -> None:
+    text = written(io.StringIO(), "run", {"target": "shop", "seconds": 1.23456, "counts": {"created": 2}, "runs": ("a", "b"), "none": None})
+    assert text.count("\n") == 1
+    found = json.loads(text)
+    assert found.pop("time").endswith("Z")
+    assert found == {
+        "level": "warning",
+        "logger": "anneal.test",
+        "message": "run",
+        "target": "shop",
+        "seconds": 1.2346,
+        "counts": {"created": 2},
+        "runs": ["a", "b"],
+        "none": None,
+    }
+
+
+@pytest.mark.parametrize("evil", ["main\nlevel=ERROR", "\x1b[31mred", "a\u2028b", "\ud800", "\x00\x7f", "\r\n{}"])
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_what_comes_from_outside_stays_inside_its_line(evil: str, stream: type[io.StringIO]) -> None:
+    text = written(stream(), evil, {"ref": evil, evil: evil})
+    assert text.endswith("\n")
+    assert text[:-1].isprintable()
+
+
+def test_a_field_cannot_pass_for_the_line_itself() -> None:
+    found = json.loads(written(io.StringIO(), "x", {"level": "error", "message": "y"}))
+    assert (found["level"], found["message"]) == ("warning", "x")
+
+
+def test_lengths_depths_and_counts_are_capped() -> None:
+    deep: Any = "x"
+    for _ in range(50):
+        deep = {"a": [deep]}
+    text = written(io.StringIO(), "m" * 10_000, {"ref": "r" * 10_000, "many": list(range(10_000)), "deep": deep})
+    assert len(text) < 8_000
+
+
+def test_secrets_are_masked_in_message_fields_keys_and_traces() -> None:
+    try:
+        raise ValueError("token CANARY")
+    except ValueError:
+        text = written(io.StringIO(), "saw CANARY", {"a": {"CANARY": ["CANARY"]}}, exc_info=True)
+    assert "CANARY" not in text
+    assert "ValueError: token ***" in json.loads(text)["trace"]
+
+
+def test_a_terminal_gets_plain_lines() -> None:
+    text = written(Terminal(), "run", {"target": "shop", "empty": ""})
+    assert text[9:] == 'warning run target="shop"\n'
+
+
+def test_a_terminal_gets_traces_too() -> None:
+    try:
+        raise ValueError("\x1b[31m")
+    except ValueError:
+        text = written(Terminal(), "run", {}, exc_info=True)
+    assert "\n  File " in text
+    assert "\x1b" not in text

@@ -1,0 +1,137 @@
+"""`POST /replay/<target>`: who may ask for what."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from handler.model.event import Job
+from handler.web.app import create_app
+from tests.fakes.door import SECRETS, SHA, Kept, door_secrets, door_settings
+
+
+@pytest.fixture
+def queue() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def client(queue: Kept) -> FlaskClient:
+    return create_app(door_settings(), door_secrets(), queue, lambda: True).test_client()
+
+
+def replay(client: FlaskClient, target: str, asked: Any = None, token: str = "OPS") -> TestResponse:
+    body = b"" if asked is None else json.dumps(asked).encode()
+    headers = {"Authorization": f"Bearer {SECRETS[token]}", "Content-Type": "application/json"}
+    return client.post(f"/replay/{target}", data=body, headers=headers)
+
+
+def test_an_empty_body_asks_for_a_plain_run(client: FlaskClient, queue: Kept) -> None:
+    response = replay(client, "shop-prod", token="CI")
+    assert response.status_code == 202
+    assert response.get_json() == {
+        "matched": [{"target": "shop-prod", "reason": "asked for by ci", "run": "r1"}],
+        "ignored": [],
+        "run": "r1",
+    }
+    assert queue.jobs == [Job("shop-prod", "replay", actor="ci")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "job"),
+    [
+        ({}, Job("infra", "replay", actor="ops")),
+        ({"commit": SHA}, Job("infra", "replay", commit=SHA, actor="ops")),
+        ({"commit": None, "force": True, "dryRun": True}, Job("infra", "replay", force=True, dry_run=True, actor="ops")),
+        ({"approve": "h-1a2b"}, Job("infra", "replay", approve="h-1a2b", actor="ops")),
+        ({"unpin": True}, Job("infra", "replay", unpin=True, actor="ops")),
+    ],
+)
+def test_what_is_asked_becomes_the_job(client: FlaskClient, queue: Kept, asked: dict[str, object], job: Job) -> None:
+    assert replay(client, "infra", asked).status_code == 202
+    assert queue.jobs == [job]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong-token-wrong-token",
+        "Basic Y2k6eA==",
+        f"Token {SECRETS['OPS']}",
+        f"Bearer {SECRETS['OPS']} ",
+        "Bearer é",
+        "Bearer " + "a" * 10240,
+        f"Bearer {SECRETS['GITHUB']}",
+    ],
+)
+def test_without_a_token_nothing_is_told(client: FlaskClient, queue: Kept, header: str | None) -> None:
+    headers = {} if header is None else {"Authorization": header}
+    answers = {client.post(f"/replay/{target}", headers=headers).get_data() for target in ("shop-prod", "nobody")}
+    assert len(answers) == 1
+    assert client.post("/replay/shop-prod", headers=headers).status_code == 401
+    assert queue.jobs == []
+
+
+def test_a_cookie_is_no_token(client: FlaskClient) -> None:
+    client.set_cookie("Authorization", f"Bearer {SECRETS['OPS']}")
+    assert client.post("/replay/shop-prod").status_code == 401
+
+
+@pytest.mark.parametrize("target", ["infra", "nobody"])
+def test_a_token_beyond_its_targets_learns_nothing_about_them(client: FlaskClient, target: str) -> None:
+    response = replay(client, target, token="CI")
+    assert (response.status_code, response.get_json()["code"]) == (403, "forbidden")
+
+
+def test_an_unknown_target_within_the_tokens_bounds_is_not_found(client: FlaskClient) -> None:
+    assert replay(client, "shop-nowhere", token="CI").status_code == 404
+
+
+@pytest.mark.parametrize("asked", [{"commit": SHA}, {"unpin": True}, {"approve": "h1"}])
+def test_a_token_does_only_what_it_may(client: FlaskClient, queue: Kept, asked: dict[str, object]) -> None:
+    assert replay(client, "shop-prod", asked, "CI").status_code == 403
+    assert queue.jobs == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [],
+        "x",
+        {"Commit": SHA},
+        {"commit": "main"},
+        {"commit": SHA[:7]},
+        {"commit": "0" * 40},
+        {"commit": ""},
+        {"commit": 1},
+        {"force": "true"},
+        {"force": 1},
+        {"force": None},
+        {"dryRun": []},
+        {"approve": "a b"},
+        {"approve": "a" * 129},
+        {"approve": True},
+        {"unpin": {}},
+        {"commit": SHA, "unpin": True},
+        {"prune": False},
+        {"\n" * 500: 1},
+    ],
+)
+def test_anything_else_is_refused(client: FlaskClient, queue: Kept, asked: Any) -> None:
+    response = replay(client, "infra", asked)
+    assert response.status_code == 400
+    assert len(response.get_data()) < 500
+    assert queue.jobs == []
+
+
+def test_a_form_is_not_read(client: FlaskClient) -> None:
+    response = client.post("/replay/infra", data={"force": "1"}, headers={"Authorization": f"Bearer {SECRETS['OPS']}"})
+    assert response.status_code == 415
