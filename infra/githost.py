@@ -20,6 +20,7 @@ import hmac
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -53,9 +54,9 @@ class Request:
 
 
 class Host:
-    """A git host. Its switches may be turned while it runs; repositories lie below `root`."""
+    """A git host. Its switches may be turned while it runs; repositories lie below `root`. `certificate`: key and chain in one PEM file."""
 
-    def __init__(self, root: Path | None = None, port: int = 0) -> None:
+    def __init__(self, root: Path | None = None, port: int = 0, certificate: Path | None = None) -> None:
         self._owned = root is None
         self.root = root or Path(tempfile.mkdtemp(prefix="githost-"))
         self.root.mkdir(parents=True, exist_ok=True)
@@ -66,8 +67,14 @@ class Host:
         self.delay = 0.0
         self.fail = 0
         self.requests: list[Request] = []
+        self.connections = 0
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.host = self
+        self._scheme = "https" if certificate else "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     def __enter__(self) -> Host:
@@ -84,7 +91,7 @@ class Host:
     @property
     def url(self) -> str:
         """The address without a trailing slash."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def url_of(self, name: str) -> str:
         """Return the URL of a repository."""
@@ -136,6 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
+
+    def setup(self) -> None:
+        """Count a connection."""
+        super().setup()
+        self.server.host.connections += 1
 
     def do_GET(self) -> None:
         """Answer `info/refs` and, to dumb clients, nothing."""

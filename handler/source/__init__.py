@@ -4,7 +4,7 @@ The only room with dulwich. Nothing is checked out, no git program is run, nothi
 A host is not trusted: what it sends is counted as it arrives, sized before it is inflated, hashed, and every tree is checked
 before anyone sees a name of it.
 
-    host (GitHost) -> transport (HTTP) -> wire (git protocol) -> pack (objects) -> checks -> tree (FetchedTree)
+    host (GitHost) -> transport, connections (HTTP) -> wire (git protocol) -> pack (objects) -> checks -> tree (FetchedTree)
     local (open_local): a directory on disk, under the same rules
 """
 

@@ -19,9 +19,10 @@ from handler.model.tree import printable
 from handler.source import wire
 from handler.source.cache import TreeCache
 from handler.source.commit import read_commit
+from handler.source.connections import Deadline
 from handler.source.limits import Limits
 from handler.source.pack import COMMIT, Objects, PackBroken, read_pack
-from handler.source.transport import Deadline, Transport
+from handler.source.transport import Transport
 from handler.source.tree import FetchedTree
 
 T = TypeVar("T")
@@ -154,7 +155,7 @@ class GitHost:
     def _pack(self, deadline: Deadline, offer: wire.Advertisement, request: bytes) -> Objects:
         with self._transport.exchange(deadline, "git-upload-pack", wire.RESULT, self._limits.pack, request) as stream:
             pack = wire.read_fetched(stream, offer.version)
-        return read_pack(pack, self._limits)
+        return read_pack(pack, self._limits, self._transport.subject)
 
     def _told(self, ask: Callable[[Deadline], T], sha: str = "") -> T:
         """Run one operation under its deadline and tell what went wrong in our errors; what the host offered is asked anew after any."""

@@ -123,10 +123,10 @@ def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
 
 def _recorded(repo: Repo, commit: Commit, inside: str) -> str:
     """Return the id of the tree a commit has at a directory, or nothing."""
-    if inside == ".":
-        return commit.tree.decode()
+    oid: ObjectID = commit.tree
     try:
-        oid: bytes = tree_lookup_path(repo.object_store.__getitem__, commit.tree, os.fsencode(inside))[1]
+        if inside != ".":
+            _, oid = tree_lookup_path(repo.object_store.__getitem__, oid, os.fsencode(inside))
         return oid.decode()
     except (KeyError, NotTreeError):
         return ""

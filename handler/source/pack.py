@@ -43,8 +43,8 @@ class PackBroken(Exception):
     """The bytes aren't a pack: cut short, altered or made up."""
 
 
-def read_pack(data: bytes | bytearray, limits: Limits) -> Objects:
-    """Read a whole pack.
+def read_pack(data: bytes | bytearray, limits: Limits, subject: str = "pack") -> Objects:
+    """Read a whole pack; `subject`: whose it is, for the error.
 
     Raises:
         SourceRefused: more objects, or larger ones, than the limits allow.
@@ -53,10 +53,10 @@ def read_pack(data: bytes | bytearray, limits: Limits) -> Objects:
     try:
         _, count = read_pack_header_at(bytes(data[:_HEADER]))
         if count > limits.objects:
-            raise SourceRefused.of("pack", f"has {count} objects, more than {limits.objects}")
+            raise _over(subject, f"{count} objects, more than {limits.objects}")
         if sha1(memoryview(data)[:-_TRAILER], usedforsecurity=False).digest() != data[-_TRAILER:]:
             raise PackBroken("its checksum is wrong")
-        return _Reader(data, limits).objects(count)
+        return _Reader(data, limits, subject).objects(count)
     except (
         ApplyDeltaError,
         AssertionError,
@@ -74,8 +74,9 @@ def read_pack(data: bytes | bytearray, limits: Limits) -> Objects:
 class _Reader:
     """One pass over a pack; `at` remembers what stands where, for deltas that name an offset."""
 
-    def __init__(self, data: bytes | bytearray, limits: Limits) -> None:
+    def __init__(self, data: bytes | bytearray, limits: Limits, subject: str) -> None:
         self.data = data
+        self.subject = subject
         self.limits = limits
         self.left = limits.inflated
         self.at: dict[int, str] = {}
@@ -116,9 +117,13 @@ class _Reader:
         """Count what an object is going to take."""
         self.left -= size
         if size > self.limits.object:
-            raise SourceRefused.of("pack", f"declares an object of {size} bytes, more than {self.limits.object}")
+            raise _over(self.subject, f"an object of {size} bytes, more than {self.limits.object}")
         if self.left < 0:
-            raise SourceRefused.of("pack", f"declares more than {self.limits.inflated} bytes of content")
+            raise _over(self.subject, f"more than {self.limits.inflated} bytes of content")
+
+
+def _over(subject: str, message: str) -> SourceRefused:
+    return SourceRefused.of(subject, f"the commit declares {message}", fix="keep large files out of git, or deploy a directory of it")
 
 
 def _declared_size(data: bytes | bytearray, offset: int) -> int:

@@ -1,100 +1,31 @@
 """HTTP to one git host: keep-alive, no redirects, an end to everything.
 
 Credentials go only to the configured URL. A vendor's words about a failure may hold a proxy's or a host's secrets, so errors are told in
-our own. What a host sends is counted as it is read; a watch closes the connection when the time is over, however slowly bytes drip.
+our own. What a host sends is counted as it is read.
 """
 
 from __future__ import annotations
 
 import io
-import socket
 import ssl
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import BinaryIO, Self, cast
-from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+from urllib.parse import SplitResult, urlsplit
 
 import urllib3
 from dulwich.errors import GitProtocolError
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, ProtocolError, ProxyError, SSLError
 from urllib3.exceptions import TimeoutError as TimedOut
-from urllib3.response import BaseHTTPResponse, HTTPResponse
+from urllib3.response import BaseHTTPResponse
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.model.tree import printable
+from handler.source.connections import Deadline, pools_for
 from handler.source.limits import Limits
 
 _CHUNK = 65536
-_current = threading.local()
-
-
-class Deadline:
-    """The time one operation has. When it is over, the socket in use is shut, which wakes whoever reads from it."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.expired = False
-        self._end = time.monotonic() + seconds
-        self._socket: socket.socket | None = None
-        self._timer = threading.Timer(seconds, self._expire)
-        self._timer.daemon = True
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        _current.deadline = self
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._timer.cancel()
-        _current.deadline = None
-
-    def left(self, most: float) -> float:
-        """Return the seconds left, at most `most`; never 0, which would mean "don't wait" to a socket."""
-        return max(0.001, min(most, self._end - time.monotonic()))
-
-    def watch(self, used: socket.socket | None) -> None:
-        """Take the socket that is going to be read from."""
-        self._socket = used
-        if self.expired:
-            self._expire()
-
-    def _expire(self) -> None:
-        self.expired = True
-        if isinstance(self._socket, socket.socket):
-            with suppress(OSError):
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # below TLS: an SSLSocket's own shutdown isn't safe from here
-
-
-def _watch(used: socket.socket | None) -> None:
-    deadline = getattr(_current, "deadline", None)
-    if deadline:
-        deadline.watch(used)
-
-
-class _Plain(HTTPConnection):
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
-        _watch(self.sock)
-        return super().getresponse()
-
-
-class _Tls(HTTPSConnection):
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
-        _watch(self.sock)
-        return super().getresponse()
-
-
-class _PlainPool(HTTPConnectionPool):
-    ConnectionCls = _Plain
-
-
-class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _Tls
 
 
 class _Body(io.RawIOBase):
@@ -125,16 +56,14 @@ class Transport:
     """One repository's URL and the connections to its host. `authorization` makes each request's header value, or an empty one."""
 
     def __init__(self, url: str, authorization: Callable[[], str], ca_file: str, limits: Limits) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigInvalid.of(_shown(url), "is not an http:// or https:// URL", fix="set repository.url")
-        if parts.username is not None or parts.query or parts.fragment:
-            raise ConfigInvalid.of(_shown(url), "has credentials, a query or a fragment in it", fix="put credentials into repository.auth")
+        parts = _checked(url)
+        if ca_file and not Path(ca_file).is_file():
+            raise ConfigInvalid.of(ca_file, "no such file", fix="set repository.tls.caFile")
         self.subject = f"repository {_shown(url)}"
         self._url = url.rstrip("/")
         self._authorization = authorization
         self._limits = limits
-        self._pools = _pools(parts.scheme, parts.netloc, ca_file)
+        self._pools = pools_for(parts.scheme, parts.netloc, ca_file)
 
     @contextmanager
     def exchange(self, deadline: Deadline, tail: str, result: str, most: int, body: bytes | None = None) -> Iterator[BinaryIO]:
@@ -155,6 +84,7 @@ class Transport:
                 if not reader.read(1):  # read to its end: the connection can be used again
                     response.release_conn()
             finally:
+                deadline.watch(None)
                 response.close()
         except (AnnealError, HTTPError, OSError, GitProtocolError, ValueError, IndexError) as error:
             raise self._explained(error, deadline) from None
@@ -232,6 +162,20 @@ class Transport:
         return GitUnavailable.of(self.subject, _words(error))
 
 
+def _checked(url: str) -> SplitResult:
+    """Return the parts of a URL that may be asked."""
+    try:
+        parts = urlsplit(url)
+        plain = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        plain = False
+    if not plain or not url.isprintable():
+        raise ConfigInvalid.of(_shown(url), "is not an http:// or https:// URL", fix="set repository.url")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ConfigInvalid.of(_shown(url), "has credentials, a query or a fragment in it", fix="put credentials into repository.auth")
+    return parts
+
+
 def _words(error: Exception) -> str:
     """Say in our own words how a connection failed."""
     for kind, words in (
@@ -261,19 +205,3 @@ def _shown(url: str) -> str:
     except ValueError:
         return "(not a URL)"
     return printable(f"{parts.scheme}://{host}{parts.path}" if host else parts.path) or "nowhere"
-
-
-def _pools(scheme: str, netloc: str, ca_file: str) -> urllib3.PoolManager:
-    """Make the connection pools: through the proxy that HTTP(S)_PROXY and NO_PROXY name, or straight."""
-    trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca_file or None}
-    proxy = "" if proxy_bypass(netloc.rpartition("@")[2]) else getproxies().get(scheme, "")
-    pools = _proxied(proxy, trust) if proxy else urllib3.PoolManager(maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options
-    pools.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
-    return pools
-
-
-def _proxied(proxy: str, trust: dict[str, str | None]) -> urllib3.ProxyManager:
-    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    headers = urllib3.make_headers(proxy_basic_auth=unquote(parts.netloc.rpartition("@")[0])) if parts.username else None
-    bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    return urllib3.ProxyManager(bare, proxy_headers=headers, maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, RefNotFound, SourceRefused
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.tree import Tree, resolve_links
 from infra.githost import Host, Work
 from tests.rooms.source.opening import CANARY, QUICK, Secret, opened
@@ -203,6 +205,31 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(host: Host) -> None
         host.stop()
         with Host(root, port):
             assert git.resolve(MAIN) == sha
+
+
+def test_everything_goes_over_one_connection(host: Host) -> None:
+    shop(host)
+    with opened(host.url_of("shop")) as git:
+        for _ in range(3):
+            tree = git.fetch(git.resolve(MAIN), "deploy/prod")
+        texts(tree, "deploy/prod")
+    assert host.connections == 1
+    assert len(host.requests) == 6
+
+
+def test_tls_is_trusted_by_the_configured_authority_only(tmp_path: Path) -> None:
+    pem = tmp_path / "host.pem"
+    key = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout - -out -"
+    made = subprocess.run([*key.split(), "-subj", "/CN=git", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    pem.write_bytes(made.stdout)
+    with Host(tmp_path / "git", certificate=pem) as host:
+        _, sha = shop(host)
+        with opened(host.url_of("shop"), ca_file=str(pem)) as git:
+            assert git.resolve(MAIN) == sha
+        with opened(host.url_of("shop")) as git, pytest.raises(ConfigInvalid, match=r"not trusted \(self-signed certificate\).*caFile"):
+            git.resolve(MAIN)
+    with pytest.raises(ConfigInvalid, match="no such file"), opened(host.url_of("shop"), ca_file=str(tmp_path / "none")):
+        pass
 
 
 def test_nobody_listening_is_transient(host: Host) -> None:

@@ -174,7 +174,20 @@ def test_a_proxy_from_the_environment_is_used_unless_the_host_is_exempt(monkeypa
 
 @pytest.mark.parametrize(
     "url",
-    ["ssh://-oProxyCommand=x/shop", "git://host/x", "file:///etc", "/srv/git", "http:///x", "https://me:pw@host/x", "https://h/x?y", ""],
+    [
+        "ssh://-oProxyCommand=x/shop",
+        "git://host/x",
+        "file:///etc",
+        "/srv/git",
+        "http:///x",
+        "http://[x",
+        "http://h:99999/x",
+        "http://h/a\nb",
+        "http://@h/x",
+        "https://me:pw@host/x",
+        "https://h/x?y",
+        "",
+    ],
 )
 def test_only_plain_http_addresses_are_taken(url: str) -> None:
     with pytest.raises(ConfigInvalid) as caught, opened(url):

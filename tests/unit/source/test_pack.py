@@ -90,6 +90,15 @@ def test_an_altered_pack_with_a_right_checksum_is_read_or_named_broken(place: in
     )
 
 
+@given(st.binary(max_size=40))
+def test_any_delta_makes_an_object_or_is_named_broken(made_up: bytes) -> None:
+    try:
+        found = read_pack(written((3, TEXT), (7, (bytes.fromhex(oid(TEXT)), made_up))), LIMITS)
+    except (PackBroken, SourceRefused):
+        return
+    assert all(oid(content) == name for name, (_, content) in found.items())
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_named_broken(data: bytes) -> None:
     with pytest.raises(PackBroken):

@@ -111,7 +111,7 @@ def test_links_that_lead_elsewhere_are_refused_by_name_only(path: str, said: str
 
 
 def test_links_that_double_at_each_step_end_at_the_count() -> None:
-    bomb: Files = {f"l{n}": f"-> l{n + 1}/../l{n + 1}" for n in range(30)} | {"l30": "-> d", "d": {}}
+    bomb: Files = {"l30": "-> d", "d": {}, **{f"l{n}": f"-> l{n + 1}/../l{n + 1}" for n in range(30)}}
     with pytest.raises(SourceRefused, match="more than 40"):
         resolve_links(fetched(bomb), "l0")
 

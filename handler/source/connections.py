@@ -1,0 +1,102 @@
+"""Connections that end: each is watched by the deadline of the operation that uses it, however slowly its bytes drip.
+
+A socket's own time-out starts anew with every byte, also in a response's head, which only http.client sees. So the socket is told to the
+deadline before anything is read from it, and shut from outside when the time is over.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.response import HTTPResponse
+
+_current = threading.local()
+
+
+class Deadline:
+    """The time one operation has. When it is over, the socket in use is shut, which wakes whoever reads from it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.expired = False
+        self._end = time.monotonic() + seconds
+        self._socket: socket.socket | None = None
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        _current.deadline = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._timer.cancel()
+        _current.deadline = None
+
+    def left(self, most: float) -> float:
+        """Return the seconds left, at most `most`; never 0, which would mean "don't wait" to a socket."""
+        return max(0.001, min(most, self._end - time.monotonic()))
+
+    def watch(self, used: socket.socket | None) -> None:
+        """Take the socket that is going to be read from; None: done with it, the next user may be another operation."""
+        self._socket = used
+        if self.expired:
+            self._expire()
+
+    def _expire(self) -> None:
+        self.expired = True
+        if isinstance(self._socket, socket.socket):
+            with suppress(OSError):
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # below TLS: an SSLSocket's own shutdown isn't safe from here
+
+
+def _watch(used: socket.socket | None) -> None:
+    deadline = getattr(_current, "deadline", None)
+    if deadline:
+        deadline.watch(used)
+
+
+class _Plain(HTTPConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
+        _watch(self.sock)
+        return super().getresponse()
+
+
+class _Tls(HTTPSConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
+        _watch(self.sock)
+        return super().getresponse()
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _Plain
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _Tls
+
+
+def pools_for(scheme: str, netloc: str, ca_file: str) -> urllib3.PoolManager:
+    """Make the connection pools: through the proxy that HTTP(S)_PROXY and NO_PROXY name, or straight."""
+    trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca_file or None}
+    proxy = "" if proxy_bypass(netloc.rpartition("@")[2]) else getproxies().get(scheme, "")
+    pools = _proxied(proxy, trust) if proxy else urllib3.PoolManager(maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options
+    pools.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
+    return pools
+
+
+def _proxied(proxy: str, trust: dict[str, str | None]) -> urllib3.ProxyManager:
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    headers = urllib3.make_headers(proxy_basic_auth=unquote(parts.netloc.rpartition("@")[0])) if parts.username else None
+    bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return urllib3.ProxyManager(bare, proxy_headers=headers, maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options
