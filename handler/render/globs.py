@@ -163,14 +163,16 @@ def _letter(text: str, at: int) -> tuple[str, int]:
 
 
 def _bracket(text: str, at: int) -> tuple[str, int]:
-    """Read `[a-z]`, `[!a]`, `[^a]`, `[]a]`, `[[:digit:]]`; without its end it matches nothing, as in git."""
+    """Read `[a-z]`, `[!a]`, `[^a]`, `[]a]`, `[[:digit:]]`; unfinished or of an unknown class it matches nothing, as in git."""
     negated = text[at : at + 1] in ("!", "^")
     start = at = at + negated
     members: list[str] = []
     while at < len(text) and (text[at] != "]" or at == start):
         posix = _POSIX.match(text, at)
         if posix:
-            members.append(_CLASSES.get(posix[1], ""))
+            if posix[1] not in _CLASSES:
+                return _NEVER, len(text)
+            members.append(_CLASSES[posix[1]])
             at = posix.end()
             continue
         low, at = _member(text, at)
@@ -180,10 +182,7 @@ def _bracket(text: str, at: int) -> tuple[str, int]:
         members.append(f"{re.escape(low)}-{re.escape(high)}" if low <= high else re.escape(low))
     if at >= len(text):
         return _NEVER, len(text)
-    inside = "".join(members)
-    if not inside:
-        return ("." if negated else _NEVER), at + 1
-    return f"[{'^' if negated else ''}{inside}]", at + 1
+    return f"[{'^' if negated else ''}{''.join(members)}]", at + 1
 
 
 def _member(text: str, at: int) -> tuple[str, int]:

@@ -1,0 +1,31 @@
+"""Tree -> declared objects. One file for each renderer, one row each in `RENDERERS`.
+
+    select      which files, through links and ignore files     selecting, globs; in the worker, trees only
+    sandbox     a child with no rights                          sandbox, conversation | child, functions
+    read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
+    check       documents -> objects, all mistakes at once      objects; in the child
+
+Law: what comes from git is parsed in a child only, and every look into the tree is in the read set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import Tree
+from handler.render.files import FileRenderer
+from handler.render.sandbox import Limits, Sandbox
+
+__all__ = ["RENDERERS", "FileRenderer", "Limits", "Renderer", "Sandbox"]
+
+
+class Renderer(Protocol):
+    """Turns a commit into declared objects."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        """Return the objects and everything that was read; raises AuthorError for what git must change."""
+
+
+RENDERERS: Mapping[str, Renderer] = {"file": FileRenderer()}

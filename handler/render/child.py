@@ -1,0 +1,240 @@
+"""The fork server and its children: where untrusted bytes are parsed.
+
+Law: a child may crash, loop or eat memory without harm. It has no environment, one open pipe, and under its limits it can neither write a
+file nor open one, nor start a process; as root it first becomes an uid of its own, for RLIMIT_NPROC doesn't bind root. If the server or
+the worker dies, the children die. `Sandbox` starts the server as `python -I -S`: nothing of the worker is in its memory or environment.
+
+The server reads one byte with two sockets for each render: on the first the child converses with the worker, on the second the server
+writes the child's exit code; when the worker closes the second, the child is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+MEMORY, FAILED, UNLIMITED, NO_FORK = 70, 71, 72, 73
+"""Exit codes of a child: out of memory, an exception, its limits can't be set, it couldn't be started."""
+DATA, END, NOTE = b"D", b"E", b"X"
+"""Kinds of a frame: one piece of the result, the end of it, the name of an exception. Each follows its length, four bytes."""
+
+_PRIVATE_UID = 2_000_000_000
+_NOBODY = 65_534
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_CONVERSATION = 3
+_BUFFER = 1 << 16
+
+Functions = Mapping[str, Callable[[Mapping[str, Any], list[bytes]], Iterable[bytes]]]
+
+
+def main(control: int, table: str) -> None:
+    """Serve until the worker closes its end. `table`: `module:NAME` of the functions a child may be asked for."""
+    module, _, name = table.partition(":")
+    functions: Functions = getattr(importlib.import_module(module), name)
+    os.environ.clear()
+    gc.collect()
+    gc.freeze()
+    _Server(socket.socket(fileno=control), functions).serve()
+
+
+class _Server:
+    """Forks a child for each request, reports its end, kills it when it is no longer wanted. One thread, no locks."""
+
+    def __init__(self, control: socket.socket, functions: Functions) -> None:
+        self.control = control
+        self.functions = functions
+        self.children: dict[int, socket.socket | None] = {}
+        self.selector = selectors.DefaultSelector()
+        self.woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(self.woken, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.selector.register(control, selectors.EVENT_READ)
+        self.selector.register(self.woken, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        """Wait for requests, ends and cancellations."""
+        while True:
+            for key, _ in self.selector.select():
+                if key.fileobj is self.control:
+                    if not self._accept():
+                        return self._end()
+                elif key.data is None:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self.woken, _BUFFER)
+                else:
+                    self._cancel(key.data)
+            self._reap()
+
+    def _accept(self) -> bool:
+        """Start a child; False: the worker is gone."""
+        asked, descriptors, _, _ = socket.recv_fds(self.control, 1, 2)
+        if not asked:
+            return False
+        conversation, status = (socket.socket(fileno=descriptor) for descriptor in descriptors)
+        with conversation:
+            try:
+                pid = os.fork()
+            except OSError:
+                _tell(status, NO_FORK)
+                return True
+            if pid == 0:
+                _child(self.functions, conversation.detach())
+        self.children[pid] = status
+        self.selector.register(status, selectors.EVENT_READ, pid)
+        return True
+
+    def _reap(self) -> None:
+        while self.children:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            _kill(pid)  # whatever it has left in its process group
+            self._forget(pid, os.waitstatus_to_exitcode(status))
+            self.children.pop(pid, None)
+
+    def _cancel(self, pid: int) -> None:
+        self._forget(pid)
+        _kill(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # it has no process group yet if it has only just begun
+
+    def _forget(self, pid: int, code: int | None = None) -> None:
+        status = self.children.get(pid)
+        if status:
+            self.children[pid] = None
+            self.selector.unregister(status)
+            _tell(status, code)
+
+    def _end(self) -> None:
+        for pid in list(self.children):
+            self._cancel(pid)
+
+
+def _tell(status: socket.socket, code: int | None) -> None:
+    """Write an exit code, if there is one, and hang up; the worker may have done so before."""
+    with status, contextlib.suppress(OSError):
+        if code is not None:
+            status.sendall(struct.pack("!i", code))
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+# --- in the child
+def _child(functions: Functions, conversation: int) -> NoReturn:
+    """Do one render and end; nothing returns to the server's code."""
+    code = FAILED
+    try:
+        code = _perform(functions, conversation)
+    except MemoryError:
+        code = MEMORY
+    finally:
+        os._exit(code)
+
+
+def _perform(functions: Functions, conversation: int) -> int:
+    gc.disable()
+    pipe = _alone(conversation)
+    request = json.loads(_read(pipe, struct.unpack("!I", _read(pipe, 4))[0]))
+    try:
+        _limit(request["limits"])
+    except (OSError, ValueError):
+        return UNLIMITED
+    try:
+        parts = [_read(pipe, size) for size in request["parts"]]
+        _answer(pipe, functions[request["function"]](request["options"], parts))
+    except MemoryError:
+        return MEMORY
+    except BaseException as failed:  # noqa: BLE001 - even an exit or an interrupt is a failed render
+        pipe.sendall(_frame(NOTE, type(failed).__name__.encode()))
+        return FAILED
+    return 0
+
+
+def _alone(conversation: int) -> socket.socket:
+    """Leave the server's session, its signals and all its descriptors but the conversation."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 2)
+    if conversation != _CONVERSATION:
+        os.dup2(conversation, _CONVERSATION)
+    os.closerange(_CONVERSATION + 1, os.sysconf("SC_OPEN_MAX"))
+    return socket.socket(fileno=_CONVERSATION)
+
+
+def _limit(limits: Mapping[str, int]) -> None:
+    """Give up every right a render doesn't need. `limits`: memory in bytes, cpu in seconds, open files, processes."""
+    server = os.getppid()
+    if os.geteuid() == 0:
+        _become_nobody()
+    _set(resource.RLIMIT_NPROC, limits["processes"])
+    _set(resource.RLIMIT_NOFILE, limits["files"])
+    _set(resource.RLIMIT_FSIZE, 0)
+    _set(resource.RLIMIT_CORE, 0)
+    resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu"], limits["cpu"] + 1))
+    if sys.platform == "linux":  # elsewhere address space can't be limited, and nobody tells a child of its parent's death
+        _set(resource.RLIMIT_AS, limits["memory"])
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "prctl")
+    if os.getppid() != server:
+        os._exit(FAILED)
+
+
+def _set(limit: int, value: int) -> None:
+    resource.setrlimit(limit, (value, value))
+
+
+def _become_nobody() -> None:
+    """Take an uid that no other process has; inside a user namespace it may not exist, then nobody's."""
+    os.setgroups([])
+    for uid in (_PRIVATE_UID + os.getpid(), _NOBODY):
+        with contextlib.suppress(OSError):
+            os.setgid(uid)
+            os.setuid(uid)
+            return
+    raise PermissionError("may not change its uid")
+
+
+def _read(pipe: socket.socket, size: int) -> bytes:
+    """Read exactly so many bytes."""
+    data = bytearray(size)
+    view, got = memoryview(data), 0
+    while got < size:
+        count = pipe.recv_into(view[got:])
+        if not count:
+            raise EOFError
+        got += count
+    return bytes(data)
+
+
+def _answer(pipe: socket.socket, pieces: Iterable[bytes]) -> None:
+    """Send the pieces of a result as they come, in large writes."""
+    waiting = bytearray()
+    for piece in pieces:
+        waiting += _frame(DATA, piece)
+        if len(waiting) >= _BUFFER:
+            pipe.sendall(waiting)
+            waiting.clear()
+    pipe.sendall(waiting + _frame(END, b""))
+
+
+def _frame(kind: bytes, piece: bytes) -> bytes:
+    return struct.pack("!I", len(piece) + 1) + kind + piece

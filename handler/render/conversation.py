@@ -1,0 +1,180 @@
+"""One exchange with a render child: the request goes out while the answer comes in, under a deadline and a cap.
+
+Law: neither side can block the other, and every way a child can end has a name. Closing the status socket orders the child's death.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn, Self, TypeVar
+
+from handler.model.errors import OperatorError, Problem, RenderFailed
+from handler.render.child import DATA, END, MEMORY, NO_FORK, NOTE, UNLIMITED
+
+T = TypeVar("T")
+
+_CHUNK = 1 << 18
+
+
+class ServerDied(Exception):
+    """The fork server ended, and its children with it. Never leaves the room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a child. `head`: JSON; `seconds`, `output`: what it may take and say; `subject`: what an error is about."""
+
+    head: bytes
+    parts: tuple[bytes, ...]
+    seconds: float
+    output: int
+    subject: str
+
+
+class Conversation:
+    """Owns both sockets of one render."""
+
+    def __init__(self, request: Request, pipe: socket.socket, status: socket.socket) -> None:
+        self.request = request
+        self.pipe = pipe
+        self.status = status
+        self.code: int | None = None
+        self.heard = 0
+        self.note = ""
+        self.buffer = bytearray()
+        self.outgoing = [memoryview(data) for data in (struct.pack("!I", len(request.head)), request.head, *request.parts) if data]
+
+    def __enter__(self) -> Self:
+        self.pipe.setblocking(False)
+        self.status.setblocking(False)
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.pipe, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        self.selector.register(self.status, selectors.EVENT_READ)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.selector.close()
+        self.pipe.close()
+        self.status.close()
+
+    def run(self, decode: Callable[[bytes], T]) -> list[T]:
+        """Return the decoded pieces of a whole answer.
+
+        Raises:
+            RenderFailed: the child died, was too slow or said too much or nonsense.
+            OperatorError: the child couldn't be started or limited.
+            ServerDied: there is no server.
+        """
+        result: list[T] = []
+        deadline = time.monotonic() + self.request.seconds
+        while True:
+            over = self._wait(deadline)
+            for kind, piece in self._frames():
+                if kind == END:
+                    return result
+                if kind == DATA:
+                    result.append(self._decoded(decode, piece))
+                elif kind == NOTE:
+                    self.note = piece[:80].decode("ascii", "replace")
+                else:
+                    self._fail("crash", "said what is no frame")
+            if over:
+                self._judge()
+
+    def _wait(self, deadline: float) -> bool:
+        """Send and receive what is possible now; True: the child has ended and said all it had to say."""
+        ready = {key.fileobj for key, _ in self.selector.select(max(deadline - time.monotonic(), 0))}
+        if not ready:
+            self._fail("timeout", f"took longer than {self.request.seconds:g} s")
+        over = self.status in ready and self._ended()
+        if self.pipe in ready or over:
+            self._send()
+            self._receive(everything=over)
+        return over
+
+    def _send(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self.outgoing:
+                try:
+                    sent = self.pipe.send(self.outgoing[0])
+                except (BrokenPipeError, ConnectionResetError):
+                    self.outgoing.clear()
+                    break
+                self.outgoing[0] = self.outgoing[0][sent:]
+                if not self.outgoing[0]:
+                    del self.outgoing[0]
+        if not self.outgoing and self.pipe.fileno() in self.selector.get_map():
+            self.selector.modify(self.pipe, selectors.EVENT_READ)
+
+    def _receive(self, *, everything: bool) -> None:
+        """Take what has come; after the child's end all of it is here already."""
+        while True:
+            try:
+                data = self.pipe.recv(_CHUNK)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                with contextlib.suppress(KeyError):
+                    self.selector.unregister(self.pipe)  # the status comes next
+                return
+            self.heard += len(data)
+            if self.heard > self.request.output:
+                self._fail("output", f"made more than {self.request.output:,} bytes of output")
+            self.buffer += data
+            if not everything:
+                return
+
+    def _ended(self) -> bool:
+        try:
+            data = self.status.recv(4)
+        except ConnectionResetError:
+            data = b""
+        if len(data) == 4:
+            self.code = struct.unpack("!i", data)[0]
+        return True
+
+    def _frames(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield and forget the whole frames in the buffer."""
+        at = 0
+        while len(self.buffer) - at >= 4:
+            size = struct.unpack_from("!I", self.buffer, at)[0]
+            if len(self.buffer) - at - 4 < size:
+                break
+            frame = bytes(self.buffer[at + 4 : at + 4 + size])
+            at += 4 + size
+            yield frame[:1], frame[1:]
+        del self.buffer[:at]
+
+    def _decoded(self, decode: Callable[[bytes], T], piece: bytes) -> T:
+        try:
+            return decode(piece)
+        except (ValueError, RecursionError):
+            self._fail("crash", "said what can't be read")
+
+    def _judge(self) -> NoReturn:
+        """Name the way a child ended that didn't say everything."""
+        if self.code is None:
+            raise ServerDied
+        if self.code == UNLIMITED:
+            fix = "run as another user than root, or with the right to change the uid (CAP_SETUID)"
+            raise OperatorError.of("render child", "its limits can't be set", fix=fix)
+        if self.code == NO_FORK:
+            raise OperatorError.of("render child", "the system has no room for another process")
+        if self.code == MEMORY or -self.code == signal.SIGKILL:
+            self._fail("memory", "needed more memory than it may have")
+        if -self.code == signal.SIGXCPU:
+            self._fail("timeout", "needed more processor time than it may have")
+        died = f"died of {signal.Signals(-self.code).name}" if self.code < 0 else f"failed ({self.note or f'exit code {self.code}'})"
+        self._fail("crash", died)
+
+    def _fail(self, reason: str, message: str) -> NoReturn:
+        raise RenderFailed(Problem(self.request.subject, f"the render child {message}"), reason=reason)

@@ -1,0 +1,86 @@
+"""The file renderer: plain manifests, `.yaml`, `.yml` and `.json`, below one directory.
+
+Law: the worker selects and fetches, the child reads (see `documents` and `objects`). Every mistake of every file is in one error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from handler.model.errors import ManifestInvalid, Problem, SourceRefused
+from handler.model.manifest import Manifest
+from handler.model.render import Rendered, RenderRequest
+from handler.model.tree import DIRECTORY, Entry, ReadSet, Tree, is_lfs_pointer, printable, resolve_links
+from handler.render.frames import decode
+from handler.render.globs import Selection
+from handler.render.sandbox import Sandbox
+from handler.render.selecting import Selecting
+
+MAX_FILES = 20_000
+MAX_TOTAL = 100_000_000
+MAX_PROBLEMS = 100
+"""Mistakes shown at once; a person reads no more."""
+
+
+class FileRenderer:
+    """Renders plain manifests. The read set: the directory's own tree, and whatever links reach outside it."""
+
+    def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
+        """Return the declared objects in the order of their paths.
+
+        Raises:
+            SourceRefused: the path isn't a directory of the commit, or a link, an LFS pointer or a limit forbids it.
+            ManifestInvalid: documents that can't be read or may not be in git, all of them.
+            RenderFailed: the child died.
+        """
+        path = _normal(request.path)
+        root, reads = _root(tree, path)
+        selecting = Selecting(tree, root, Selection.of(request.include, request.exclude))
+        files = selecting.run()
+        if len(files) > MAX_FILES:
+            raise SourceRefused.of(path or "repository", f"has {len(files):,} files to render; at most {MAX_FILES:,} are read")
+        contents = _contents(tree, files)
+        rows = sandbox.run("file", {"places": list(contents)}, list(contents.values()), decode, subject=path or "repository")
+        _refuse([row for row in rows if isinstance(row, Problem)])
+        manifests = tuple(row for row in rows if isinstance(row, Manifest))
+        return Rendered(manifests, ReadSet.of({**selecting.reads, **reads}))
+
+
+def _normal(path: str) -> str:
+    """`./deploy//prod/` -> `deploy/prod`, `.` -> the empty root; `..` stays, and is refused when it leads out."""
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _root(tree: Tree, path: str) -> tuple[Entry, dict[str, str]]:
+    """Find the directory to render and all that was looked at on the way."""
+    resolved = resolve_links(tree, path)
+    if resolved.entry is None:
+        raise SourceRefused.of(
+            printable(path), f"isn't in commit {tree.commit.sha[:12]}", fix="correct `path` of the target, or add the directory"
+        )
+    if resolved.entry.mode != DIRECTORY:
+        raise SourceRefused.of(printable(path), "is a file; `path` of a target names a directory")
+    return resolved.entry, dict(resolved.looked)
+
+
+def _contents(tree: Tree, files: Mapping[str, str]) -> dict[str, bytes]:
+    """Fetch every file's content at once."""
+    blobs = tree.blobs(set(files.values()))
+    contents = {path: blobs[oid] for path, oid in files.items()}
+    pointers = [
+        Problem(printable(path), "is a Git LFS pointer; LFS isn't supported") for path, blob in contents.items() if is_lfs_pointer(blob)
+    ]
+    if pointers:
+        raise SourceRefused(*pointers[:MAX_PROBLEMS])
+    total = sum(map(len, contents.values()))
+    if total > MAX_TOTAL:
+        raise SourceRefused.of("manifests", f"have {total:,} bytes together; at most {MAX_TOTAL:,} are read")
+    return contents
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if len(problems) > MAX_PROBLEMS:
+        more = Problem("render", f"{len(problems) - MAX_PROBLEMS:,} more mistakes are not shown")
+        raise ManifestInvalid(*problems[:MAX_PROBLEMS], more)
+    if problems:
+        raise ManifestInvalid(*problems)

@@ -1,0 +1,161 @@
+"""Runs a render function in a child that may crash, loop or eat memory without harm.
+
+Law: what the child says is bytes in frames, counted and read strictly, never unpickled; its death is an answer like any other.
+
+One fork server for a worker, started before the first render (best at the worker's start); each render forks it, which takes a few
+milliseconds. Several threads may render at once. A server that died is started again unseen. Only sockets and pipes are used: cloud
+functions have no shared semaphores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from handler.model.errors import OperatorError
+from handler.render.conversation import Conversation, Request, ServerDied
+
+T = TypeVar("T")
+
+_BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.render.child import main; main(int(sys.argv[2]), sys.argv[3])"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one child. `memory`: bytes of address space; `cpu`, `seconds`: processor and wall time; `files`: descriptors; `output`: bytes.
+
+    Four descriptors are those that are open already: a child can open no file and no connection. Fit for functions in Python: a Go
+    program dies of RLIMIT_AS at its start.
+    """
+
+    memory: int = 1 << 30
+    cpu: int = 60
+    seconds: float = 60.0
+    output: int = 256 << 20
+    files: int = 4
+    processes: int = 0
+
+
+class Sandbox:
+    """The fork server as its worker sees it. Used as a context, or closed by `close`."""
+
+    def __init__(self, functions: str = "handler.render.functions:FUNCTIONS", limits: Limits | None = None) -> None:
+        """`functions`: `module:NAME` of the table the server offers."""
+        self.limits = limits or Limits()
+        self._functions = functions
+        self._lock = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the fork server, so that the first render needn't wait for it."""
+        with self._lock:
+            self._started()
+
+    def close(self) -> None:
+        """End the fork server and every child of it."""
+        with self._lock:
+            self._stop()
+
+    def run(
+        self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str = "render"
+    ) -> list[T]:
+        """Call a function of the table in a child of its own and return what it yields.
+
+        `options` go as JSON, `parts` as bytes; `decode` reads each piece of the result and raises ValueError if it can't.
+
+        Raises:
+            RenderFailed: the child crashed, ran out of memory or time, or said too much; `reason` says which.
+            OperatorError: no child can be started here.
+        """
+        head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
+        request = Request(json.dumps(head).encode(), tuple(parts), self.limits.seconds, self.limits.output, subject)
+        for _ in range(2):
+            server, conversation = self._ask(request)
+            with conversation, contextlib.suppress(ServerDied):
+                return conversation.run(decode)
+            self._discard(server)
+        raise OperatorError.of("render child", "its fork server doesn't stay alive", fix="see what it wrote to standard error")
+
+    def _ask(self, request: Request) -> tuple[subprocess.Popen[bytes], Conversation]:
+        """Hand the server both sockets of a new conversation."""
+        mine, childs = socket.socketpair()
+        status, servers = socket.socketpair()
+        with childs, servers, self._lock:
+            server, control = self._started()
+            with contextlib.suppress(OSError):  # the server died: the conversation will see that nobody is there
+                socket.send_fds(control, [b"r"], [childs.fileno(), servers.fileno()])
+        return server, Conversation(request, mine, status)
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        if self._server and self._control and self._server.poll() is None:
+            return self._server, self._control
+        self._stop()
+        self._control, servers = socket.socketpair()
+        with servers:
+            command = [
+                sys.executable,
+                "-I",
+                "-S",
+                "-B",
+                "-X",
+                "utf8",
+                "-c",
+                _BOOT,
+                json.dumps(_path()),
+                str(servers.fileno()),
+                self._functions,
+            ]
+            self._server = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+                command,
+                env=_environment(),
+                pass_fds=[servers.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        return self._server, self._control
+
+    def _discard(self, server: subprocess.Popen[bytes]) -> None:
+        """Forget a server that died, unless another thread has done so already."""
+        with self._lock:
+            if self._server is server:
+                self._stop()
+
+    def _stop(self) -> None:
+        if self._control:
+            self._control.close()
+        if self._server:
+            try:
+                self._server.wait(1)
+            except subprocess.TimeoutExpired:
+                self._server.kill()
+                self._server.wait()
+        self._server = self._control = None
+
+
+def _path() -> list[str]:
+    """Where the server finds this package and its vendors: absolute entries only, never the working directory."""
+    here = str(Path(__file__).resolve().parents[2])
+    return [here, *(entry for entry in sys.path if entry != here and Path(entry).is_absolute())]
+
+
+def _environment() -> dict[str, str]:
+    """What the interpreter itself may need to find its libraries; the server clears it."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
