@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Protocol, TypeVar
 
 from handler.config.settings import Repository
@@ -104,24 +105,27 @@ class GitHost:
         return "Basic " + base64.b64encode(f"{self._username}:{self._password.reveal()}".encode()).decode()
 
     def _fetched(self, sha: str, path: str) -> FetchedTree:
-        objects = self._told(lambda deadline: self._commit_objects(deadline, sha, path), sha)
+        objects = self._told(lambda deadline: self._commit_objects(deadline, sha, whole=not path), sha)
         kind, content = objects.get(sha, (0, b""))
         if not kind:
             raise GitUnavailable.of(self._transport.subject, f"the host sent something else than commit {sha}")
         if kind != COMMIT:
             raise SourceRefused.of(sha, "is not a commit", fix="deploy a branch, or a tag of a commit")
         commit, root = read_commit(sha, content)
-        return FetchedTree(commit, root, objects, self._limits, self._blobs)
+        return FetchedTree(commit, root, objects, self._limits, partial(self._blobs, sha))
 
-    def _commit_objects(self, deadline: Deadline, sha: str, path: str) -> Objects:
+    def _commit_objects(self, deadline: Deadline, sha: str, *, whole: bool) -> Objects:
         offer = self._offered(deadline)
         if not offer.shallow:
             raise GitUnavailable.of(self._transport.subject, "the host doesn't offer to fetch a commit without its history")
-        return self._pack(deadline, offer, wire.fetch(offer, [sha], depth=1, blobs=not (path and offer.filters)))
+        return self._pack(deadline, offer, wire.fetch(offer, [sha], depth=1, blobs=whole or not offer.filters))
 
-    def _blobs(self, oids: Collection[str]) -> Objects:
-        """Fetch single objects later on."""
-        return self._told(lambda deadline: self._blob_objects(deadline, list(oids)), "")
+    def _blobs(self, sha: str, oids: Collection[str]) -> Objects:
+        """Fetch a commit's blobs later on; a host that filters but doesn't serve single objects sends the whole commit instead."""
+        try:
+            return self._told(lambda deadline: self._blob_objects(deadline, list(oids)), sha)
+        except RefNotFound:
+            return self._told(lambda deadline: self._commit_objects(deadline, sha, whole=True), sha)
 
     def _blob_objects(self, deadline: Deadline, oids: list[str]) -> Objects:
         offer = self._offered(deadline)

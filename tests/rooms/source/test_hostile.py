@@ -129,6 +129,14 @@ def test_a_lying_offer_ends_in_a_named_error(lie: str) -> None:
         fetch_from(host, replace(SMALL, total=0.5) if "never" in lie else SMALL)
 
 
+def test_a_host_that_filters_but_serves_no_single_blob_sends_the_whole_commit() -> None:
+    answers = iter([fetched(pack(*PARTS[:2])), [pkt_line(b"ERR upload-pack: not our ref")], fetched(pack(*PARTS))])
+    with Hostile(pack=lambda: next(answers)) as host, opened(host.url) as git:
+        tree = git.fetch(SHA, "deploy")
+        (entry_,) = tree.walk("")
+        assert tree.blobs([entry_.oid]) == {entry_.oid: b"kind: ConfigMap\n"}
+
+
 def many_refs() -> Iterator[bytes]:
     for number in range(100_000):
         yield pkt_line(b"1" * 40 + b" refs/heads/main-%d\n" % number)
