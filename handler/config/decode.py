@@ -15,7 +15,7 @@ import yaml
 
 from handler.config import forms
 from handler.config.forms import FORMS, RANGES, Form
-from handler.config.nodes import Mistakes, pairs, place, scalar, word
+from handler.config.nodes import Mistakes, join, pairs, place, scalar, word
 from handler.config.rules import RULES, UNIQUE
 from handler.config.settings import SecretRef
 from handler.config.shape import Slot, slots
@@ -86,7 +86,7 @@ class Decoder:
         if lone and word(node) == "text" and scalar(node) == lone:
             return (lone,)
         if word(node) != "a list":
-            return self._wrong(node, subject, f"a list of {FORMS[slot.kind].expected}" if slot.kind else "a list")
+            return self._wrong(node, subject, f'a list or "{lone}"' if lone else "a list")
         self._unique(node.value, slot.item, subject)
         whole = replace(self, partial=False)
         items = [
@@ -177,11 +177,6 @@ class Decoder:
         if offered is None or text in offered or (kind == "target" and re.search(r"[*?\[]", text)):
             return None
         return f"expected {form.expected}, found {forms.show(text)}, which isn't known here", nearest(text, offered)
-
-
-def join(subject: str, key: str) -> str:
-    """Write a path: `targets[shop].revision`."""
-    return f"{subject}.{key}" if subject else key
 
 
 def child(node: yaml.Node, key: str) -> yaml.Node | None:

@@ -95,7 +95,7 @@ FORMS: dict[str, Form] = {
     "": Form("text", refused=(_CONTROLS,)),
     "name": Form("a DNS label of at most 56 characters (a-z, 0-9, -)", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="shop-prod"),
     "namespace": Form("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="shop"),
-    "whitelist": Form('namespaces (DNS labels), or "*" alone', LABEL, example="[shop]", lone="*"),
+    "whitelist": Form("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="[shop]", lone="*"),
     "target": Form("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
     "ref": Form("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),
     "sha": Form("a full commit id: 40 (or 64) lower-case hex digits", r"[0-9a-f]{40}(?:[0-9a-f]{24})?"),

@@ -76,7 +76,7 @@ def parse(
     Raises:
         ConfigInvalid: with every mistake, each with file and line.
     """
-    mistakes = Mistakes()
+    mistakes = Mistakes(file)
     root = compose(text, file)
     found = pairs(root, "", mistakes)
     settings = _settings(cast(yaml.MappingNode, root), file, Decoder(mistakes, {"renderer": renderers}), read_include) if found else BAD
@@ -189,9 +189,9 @@ def _text(path: Path) -> str:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigInvalid.of("configuration", f"can't be read: {error.strerror}", place=str(path)) from None
+        raise ConfigInvalid.of("configuration", f"can't be read: {error.strerror}", place=f"{path}:1") from None
     if len(raw) > MAX_BYTES:
-        raise ConfigInvalid.of("configuration", f"is larger than {MAX_BYTES} bytes", place=str(path))
+        raise ConfigInvalid.of("configuration", f"is larger than {MAX_BYTES} bytes", place=f"{path}:1")
     try:
         return re.sub("\r\n?", "\n", raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

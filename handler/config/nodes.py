@@ -17,7 +17,7 @@ from handler.model.errors import ConfigInvalid, Problem
 
 MAX_DEPTH = 32
 MAX_NODES = 100_000
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER = yaml.CSafeLoader  # the pure one names aliases and anchors in its errors: a secret that begins with * or & would show
 _CORE = "tag:yaml.org,2002:"
 _WORDS = {"str": "text", "int": "a number", "float": "a number", "bool": "true or false", "null": "nothing", "timestamp": "a date"}
 _QUOTE = "quote a value that begins with one of * & ! % @ `"
@@ -31,26 +31,27 @@ ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
 
 @dataclass(slots=True)
 class Mistakes:
-    """Every mistake found so far, each once, however often `defaults` brings it up."""
+    """Every mistake found so far, each once, however often `defaults` brings it up. `main`: the file that is reported first."""
 
-    found: dict[tuple[str, int, int, str], Problem] = field(default_factory=dict)
+    main: str
+    found: dict[tuple[str, int, int, str, str], Problem] = field(default_factory=dict)
 
     def add(self, node: yaml.Node, subject: str, message: str, fix: str = "") -> None:
         """Note what is wrong with a node; the subject is its path, e.g. `targets[shop].revision`."""
         mark = node.start_mark
         problem = Problem(subject or "configuration", message, place(node), fix)
-        self.found.setdefault((mark.name, mark.line, mark.column, message), problem)
+        self.found.setdefault((mark.name, mark.line, mark.column, subject.rpartition(".")[2], message), problem)
 
     def take(self, error: ConfigInvalid) -> None:
         """Note the problems of a file that couldn't be read at all."""
         for problem in error.problems:
-            self.found.setdefault((problem.place, 0, 0, problem.message), problem)
+            file, _, line = problem.place.rpartition(":")
+            self.found.setdefault((file, int(line), 0, problem.subject, problem.message), problem)
 
     def settle(self) -> None:
         """Raise ConfigInvalid with every mistake, by file and line; do nothing if there is none."""
-        files = list(dict.fromkeys(key[0] for key in self.found))
         if self.found:
-            raise ConfigInvalid(*(self.found[key] for key in sorted(self.found, key=lambda key: (files.index(key[0]), *key[1:]))))
+            raise ConfigInvalid(*(self.found[key] for key in sorted(self.found, key=lambda key: (key[0] != self.main, key))))
 
 
 class _Text(io.StringIO):
@@ -154,13 +155,14 @@ def pairs(node: yaml.Node, subject: str, mistakes: Mistakes) -> dict[str, tuple[
         if not isinstance(key, yaml.ScalarNode):
             mistakes.add(key, subject, f"expected a name as key, found {word(key)}")
         elif name in found:
-            mistakes.add(key, _below(subject, name), f"written twice, first in line {found[name][0].start_mark.line + 1}")
+            mistakes.add(key, join(subject, name), f"written twice, first in line {found[name][0].start_mark.line + 1}")
         else:
             found[name] = (key, value)
     return found
 
 
-def _below(subject: str, key: str) -> str:
+def join(subject: str, key: str) -> str:
+    """Write a path: `targets[shop].revision`."""
     return f"{subject}.{key}" if subject else key
 
 

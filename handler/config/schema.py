@@ -11,14 +11,24 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from handler.config.forms import DURATION, FORMS, RANGES
-from handler.config.nodes import ALTERNATIVES
 from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Revision, SecretRef, Settings, Target
 from handler.config.shape import Slot, slots, written
 
 FILE = Path(__file__).with_name("schema.json")
 ID = "https://anneal.dev/schema/v1alpha1/config.json"
-_ONE_OF = {SecretRef: ("env", "file"), Revision: ("branch", "tag", "commit")}
-_NOT_BOTH = {Cluster: [sorted(option) for option in ALTERNATIVES[-1]]}
+_RULES: dict[type, dict[str, Any]] = {
+    SecretRef: {"oneOf": [{"required": ["env"]}, {"required": ["file"]}]},
+    Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["commit"]}]},
+    IgnoreRule: {"required": ["paths"]},
+    Cluster: {
+        "not": {
+            "required": ["inCluster"],
+            "properties": {"inCluster": {"const": True}},
+            "anyOf": [{"required": ["kubeconfig"]}, {"required": ["context"]}],
+        }
+    },
+}
+"""What `rules.py` checks between fields, as far as JSON Schema can say it."""
 _SOME = {(Target, "namespaces"), (IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may")}
 
 
@@ -68,17 +78,10 @@ class _Builder:
     def _object(self, cls: type, *, partial: bool) -> dict[str, Any]:
         made: dict[str, Any] = {"type": "object", "description": cls.__doc__, "additionalProperties": False}
         made["properties"] = self.properties(cls, partial=partial)
+        required = [slot.key for slot in slots(cls) if slot.required]
         if partial:
             return made
-        required = [slot.key for slot in slots(cls) if slot.required]
-        if required:
-            made["required"] = required
-        if cls in _ONE_OF:
-            made["oneOf"] = [{"required": [key]} for key in _ONE_OF[cls]]
-        if cls in _NOT_BOTH:
-            kubeconfig, own = ({"anyOf": [{"required": [key]} for key in keys]} for keys in sorted(_NOT_BOTH[cls], reverse=True))
-            made["not"] = {"allOf": [kubeconfig, own, {"properties": {"inCluster": {"const": True}}}]}
-        return made
+        return made | ({"required": required} if required else {}) | _RULES.get(cls, {})
 
     def properties(self, cls: type, *, partial: bool) -> dict[str, Any]:
         """Return the schema of each field, by its key."""
@@ -86,12 +89,12 @@ class _Builder:
 
     def _property(self, cls: type, slot: Slot, *, partial: bool) -> dict[str, Any]:
         made = self._list(cls, slot) if slot.item is not None else self._single(slot.type, slot.kind, partial=partial)
-        if slot.default == "" and "pattern" in made:
-            made["pattern"] = f"^$|{made['pattern']}"
+        if slot.default == "" and made.keys() > {"type"}:
+            made = {"anyOf": [{"const": ""}, made]}
         if slot.optional:
             made = {"anyOf": [made, {"type": "null"}]}
         made["description"] = slot.doc
-        if not slot.required:
+        if not slot.required and (slot.default or "minItems" not in made):
             made["default"] = written(slot.default, slot.kind)
         return made
 

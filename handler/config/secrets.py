@@ -22,11 +22,17 @@ LARGEST = 65_536
 _FIX = "make one with `openssl rand -hex 32`"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Secret:
-    """A secret value that shows itself to nobody who doesn't ask by name."""
+    """A secret value that shows itself to nobody who doesn't ask by name. No dataclass: `asdict` would look inside."""
 
+    __slots__ = ("_value",)
     _value: str
+
+    def __init__(self, value: str) -> None:
+        object.__setattr__(self, "_value", value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Secret doesn't change")
 
     def __repr__(self) -> str:
         return "Secret(***)"

@@ -1,0 +1,95 @@
+"""The digest moves with everything that shapes a result, and with nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from handler.config import digest
+from handler.config import settings as s
+from handler.config.digest import settings_digest
+
+TARGET = s.Target("shop", s.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
+SHAPES: dict[str, Any] = {
+    "repository": s.Repository("https://git.example.com/other.git"),
+    "namespaces": ("shop",),
+    "revision": s.Revision(tag="main"),
+    "path": "deploy",
+    "renderer": s.RendererSettings(exclude=("x",)),
+    "namespace": "shop",
+    "cluster_scoped": ("Namespace",),
+    "impersonate": s.Impersonate("shop/deployer"),
+    "adopt": "never",
+    "ignore": (s.IgnoreRule(paths=("/spec",)),),
+    "prune": s.Prune(allow_empty=True),
+    "recreate": s.Recreate(("Deployment.apps",)),
+}
+NEUTRAL: dict[str, Any] = {
+    "name": "other",
+    "cluster": s.Cluster(in_cluster=True),
+    "drift": "report",
+    "validate": "none",
+}
+
+
+@pytest.mark.parametrize("field", SHAPES)
+def test_what_shapes_the_result_counts(field: str) -> None:
+    assert settings_digest(replace(TARGET, **{field: SHAPES[field]})) != settings_digest(TARGET)
+
+
+@pytest.mark.parametrize("field", NEUTRAL)
+def test_what_does_not_shape_the_result_is_left_out(field: str) -> None:
+    assert settings_digest(replace(TARGET, **{field: NEUTRAL[field]})) == settings_digest(TARGET)
+
+
+def test_every_setting_was_thought_of() -> None:
+    assert {field.name for field in fields(s.Target)} == SHAPES.keys() | NEUTRAL.keys()
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        replace(TARGET, namespaces=("jobs", "shop", "shop")),
+        replace(TARGET, cluster_scoped=("ClusterRole.x", "Namespace")),
+        replace(TARGET, revision=s.Revision()),
+        replace(TARGET, prune=s.Prune(hold_above=s.HoldAbove(1, 0.1))),
+        replace(
+            TARGET,
+            repository=s.Repository(
+                TARGET.repository.url,
+                aliases=("git@git.example.com:shop.git",),
+                auth=s.RepositoryAuth(s.BasicAuth("x", s.SecretRef(env="TOKEN"))),
+                tls=s.Tls("ca.pem"),
+                webhook=s.WebhookSecrets((s.SecretRef(env="SECRET"),)),
+            ),
+        ),
+    ],
+)
+def test_order_access_and_guards_do_not_count(same: s.Target) -> None:
+    assert settings_digest(same) == settings_digest(TARGET)
+
+
+@pytest.mark.parametrize("prune", [s.Prune(enabled=False), s.Prune(kinds=("Namespace",))])
+def test_what_may_be_pruned_counts(prune: s.Prune) -> None:
+    assert settings_digest(replace(TARGET, prune=prune)) != settings_digest(TARGET)
+
+
+def test_a_commit_and_a_branch_of_that_name_differ() -> None:
+    sha = "0" * 40
+    found = {
+        settings_digest(replace(TARGET, revision=revision)) for revision in (s.Revision(sha), s.Revision(tag=sha), s.Revision(commit=sha))
+    }
+    assert len(found) == 3
+
+
+def test_a_new_state_format_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = settings_digest(TARGET)
+    monkeypatch.setattr(digest, "STATE_FORMAT", digest.STATE_FORMAT + 1)
+    assert settings_digest(TARGET) != before
+
+
+def test_the_digest_is_stable() -> None:
+    assert settings_digest(TARGET) == settings_digest(TARGET)
+    assert len(settings_digest(TARGET)) == 64

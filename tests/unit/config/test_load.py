@@ -1,0 +1,198 @@
+"""A good configuration becomes exactly these values, and the file is found where the operator put it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.config import load as loading
+from handler.config import settings as s
+from handler.config.load import find, load, parse
+from handler.config.shape import slots
+from handler.model.errors import ConfigInvalid
+
+SAMPLES = Path(__file__).with_name("samples")
+HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
+LEAST = HEAD + "targets: [{name: shop, repository: {url: 'https://git.example.com/shop.git'}, namespaces: [shop]}]\n"
+
+
+def test_the_least_configuration_has_every_default() -> None:
+    target = s.Target("shop", s.Repository("https://git.example.com/shop.git"), ("shop",))
+    settings = parse(LEAST)
+    assert settings == s.Settings((target,))
+    assert settings.target("shop") == target
+    assert settings.target("shopp") is None
+    assert target.revision.ref == "refs/heads/main"
+
+
+def test_the_full_sample_is_read_into_every_field() -> None:
+    settings = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet"))
+    shop, edge = settings.targets
+    assert shop == s.Target(
+        name="shop-prod",
+        repository=s.Repository(
+            url="https://git.example.com/acme/shop.git",
+            aliases=("git@git.example.com:acme/shop.git",),
+            auth=s.RepositoryAuth(s.BasicAuth("oauth2", s.SecretRef(env="GIT_TOKEN"))),
+            tls=s.Tls("/etc/anneal/ca.pem"),
+            webhook=s.WebhookSecrets((s.SecretRef(env="SHOP_WEBHOOK_SECRET"),)),
+        ),
+        namespaces=("shop", "shop-jobs"),
+        revision=s.Revision(tag="v1.2"),
+        path="deploy/prod",
+        renderer=s.RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
+        cluster=s.Cluster(s.KubeconfigRef("/etc/anneal/kubeconfig"), "prod", server="https://10.0.0.1:6443"),
+        namespace="shop",
+        cluster_scoped=("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"),
+        impersonate=s.Impersonate("shop/deployer"),
+        adopt="never",
+        ignore=(s.IgnoreRule(s.IgnoreSelect("apps", "Deployment", "api", "shop"), ("/spec/replicas",)),),
+        prune=s.Prune(enabled=False, kinds=("PersistentVolumeClaim",), hold_above=s.HoldAbove(20, 0.5), allow_empty=True),
+        recreate=s.Recreate(("Deployment.apps",)),
+        drift="report",
+        validate="none",
+    )
+    assert edge.cluster == s.Cluster(in_cluster=True)
+    assert edge.namespaces == ("*",)
+    assert edge.revision == s.Revision(commit="0123456789abcdef0123456789abcdef01234567")
+    assert (settings.installation, settings.state_namespace) == ("blue", "gitops")
+    assert (settings.interval, settings.drift_interval, settings.lease_duration) == (5400.0, 600.0, 2.0)
+    assert settings.webhooks.github.secrets == (s.SecretRef(env="GITHUB_WEBHOOK_SECRET"), s.SecretRef(file="/run/secrets/old"))
+    assert settings.replay.tokens[0].may == ("replay", "approve", "rollback")
+
+
+def defaults_in(value: Any, path: str = "") -> set[str]:
+    """Every field that still has its default."""
+    found = set()
+    cls: type = type(value)
+    for slot in slots(cls):
+        here = getattr(value, slot.name)
+        if not slot.required and here == slot.default:
+            found.add(f"{path}{slot.name}")
+        elif is_dataclass(here):
+            found |= defaults_in(here, f"{path}{slot.name}.")
+    return found
+
+
+def test_the_full_sample_leaves_no_setting_out() -> None:
+    settings = load(SAMPLES / "full.yaml", renderers=("jsonnet",))
+    alternatives = {"revision.branch", "revision.commit", "cluster.in_cluster", "repository.auth.basic.password.file"}
+    assert defaults_in(settings) == set()
+    assert defaults_in(settings.targets[0]) == alternatives
+
+
+def test_the_example_of_the_documentation_is_read() -> None:
+    settings = load(SAMPLES / "issue.yaml")
+    assert settings.targets[0].prune == s.Prune()
+    assert settings.interval == 300.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5m", 300.0), ("30s", 30.0), ("1h30m", 5400.0), ("90", 90.0), ("1.5", 1.5), ("1h1m1.5s", 3661.5), ("8760h", 31536000.0)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse(LEAST + f"interval: {text}").interval == seconds
+
+
+@pytest.mark.parametrize(("path", "tidy"), [("deploy/prod/", "deploy/prod"), ("./a//b/.", "a/b"), (".", ""), ('""', ""), ("a/", "a")])
+def test_directories_are_normalised(path: str, tidy: str) -> None:
+    assert parse(LEAST.replace("namespaces:", f"path: {path}, namespaces:")).targets[0].path == tidy
+
+
+DEFAULTS = (
+    HEAD
+    + """
+defaults:
+  repository: {url: "https://git.example.com/all.git", auth: {basic: {username: x, password: {file: /run/token}}}}
+  revision: {branch: trunk}
+  cluster: {kubeconfig: {file: kubeconfig}, context: prod}
+  clusterScoped: [Namespace]
+  prune: {enabled: false, holdAbove: {count: 3}}
+  namespaces: [a]
+  namespace: a
+targets:
+"""
+)
+
+
+def test_defaults_are_merged_at_every_depth() -> None:
+    plain, other = parse(DEFAULTS + "  - {name: x}\n  - {name: y, path: deploy, prune: {holdAbove: {fraction: 1}}}").targets
+    assert plain.repository.url == other.repository.url == "https://git.example.com/all.git"
+    assert other.prune == s.Prune(enabled=False, hold_above=s.HoldAbove(3, 1.0))
+    assert other.cluster_scoped == ("Namespace",)
+    assert plain.prune == s.Prune(enabled=False, hold_above=s.HoldAbove(3))
+
+
+def test_lists_replace_those_of_the_defaults() -> None:
+    (target,) = parse(DEFAULTS + "  - {name: x, clusterScoped: [], namespaces: [b], namespace: ''}").targets
+    assert (target.cluster_scoped, target.namespaces, target.namespace) == ((), ("b",), "")
+
+
+def test_an_alternative_drops_the_one_that_defaults_wrote() -> None:
+    text = "  - {name: x, revision: {tag: v1}, cluster: {inCluster: true}, repository: {auth: {basic: {password: {env: T}}}}}"
+    (target,) = parse(DEFAULTS + text).targets
+    assert target.revision == s.Revision(tag="v1")
+    assert target.cluster == s.Cluster(in_cluster=True)
+    assert target.repository.auth.basic == s.BasicAuth("x", s.SecretRef(env="T"))
+
+
+def test_null_takes_back_what_is_optional() -> None:
+    (target,) = parse(DEFAULTS + "  - {name: x, repository: {auth: {basic: null}}}").targets
+    assert target.repository.auth.basic is None
+
+
+def test_anchors_are_read() -> None:
+    text = "targets: [{name: a, repository: &r {url: 'https://h/x'}, namespaces: [n]}, {name: b, repository: *r, namespaces: [n]}]"
+    first, second = parse(HEAD + text).targets
+    assert first.repository == second.repository
+
+
+def test_no_targets_is_a_configuration_if_written() -> None:
+    assert parse(HEAD + "targets: []").targets == ()
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "anneal.yaml"
+    file.write_bytes(b"\xef\xbb\xbf" + LEAST.replace("\n", "\r\n").encode())
+    assert load(file) == parse(LEAST)
+
+
+def test_the_flag_is_found_first_then_the_environment_then_the_directory_then_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flag, named, here, system = (tmp_path / name for name in ("flag.yaml", "named.yaml", "anneal.yaml", "system.yaml"))
+    monkeypatch.setattr(loading, "SYSTEM", system)
+    environ = {"ANNEAL_CONFIG": str(named)}
+    for file in (flag, named, here, system):
+        file.touch()
+    assert find("flag.yaml", environ, tmp_path) == flag
+    assert find(None, environ, tmp_path) == named
+    assert find(None, {"ANNEAL_CONFIG": ""}, tmp_path) == here
+    here.unlink()
+    assert find(None, {}, tmp_path) == system
+    system.unlink()
+    with pytest.raises(ConfigInvalid, match=r"found neither .*anneal\.yaml nor .*system\.yaml; run `anneal init`, pass --config FILE"):
+        find(None, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("flag", "environ", "origin"), [("no.yaml", {}, "--config"), (None, {"ANNEAL_CONFIG": "no.yaml"}, "ANNEAL_CONFIG")]
+)
+def test_what_is_named_must_be_there(flag: str | None, environ: dict[str, str], origin: str, tmp_path: Path) -> None:
+    (tmp_path / "anneal.yaml").touch()
+    with pytest.raises(ConfigInvalid, match=f"{origin}: expected a file, found none at .*no.yaml"):
+        find(flag, environ, tmp_path)
+
+
+def test_the_room_loads_nothing_heavy() -> None:
+    modules = ["load", "secrets", "digest", "settings", "masking"]
+    code = "import sys;" + ";".join(f"import handler.config.{name}" for name in modules)
+    code += ";print([m for m in ('kubernetes', 'dulwich', 'jsonschema', 'urllib3', 'flask') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
+    assert ran.stdout.strip() == "[]"

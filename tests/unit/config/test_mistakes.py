@@ -1,0 +1,393 @@
+"""Broken configurations and the exact words they get: the place, what was expected, what was found, the way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.config.load import parse
+from handler.config.nodes import MAX_DEPTH
+from handler.model.errors import ConfigInvalid
+
+HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
+TARGET = HEAD + "targets:\n  - name: shop\n    repository: {url: 'https://git.example.com/shop.git'}\n    namespaces: [shop]\n"
+DNS = "(a-z, 0-9, -)"
+DURATION = "expected a duration such as 30s, 5m or 1h30m from 1s to 8760h"
+REF = "expected a name by git's rules (git check-ref-format)"
+GLOB = "expected a glob inside the repository"
+SERVER = "expected the https:// or http:// address of an API server"
+INSIDE = "expected a directory inside the repository"
+QUOTE = "quote a value that begins with one of * & ! % @ `"
+AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(ConfigInvalid) as caught:
+        parse(text, "a.yaml")
+    return str(caught.value).splitlines()
+
+
+def test_every_mistake_is_reported_at_once_in_the_order_of_the_file() -> None:
+    text = """apiVersion: anneal.dev/v1
+kind: Config
+intervall: 5m
+leaseDuration: 5 min
+targets:
+  - name: shop
+    repository: {url: "ssh://git.example.com/shop.git"}
+    namespaces: [shop, Jobs]
+    namespace: shop
+    path: ../x
+  - repository: {}
+"""
+    assert mistakes(text) == [
+        'a.yaml:1: apiVersion: expected anneal.dev/v1alpha1, found "anneal.dev/v1"',
+        "a.yaml:3: intervall: unknown key; did you mean `interval`?",
+        f'a.yaml:4: leaseDuration: {DURATION}, found "5 min"',
+        (
+            "a.yaml:7: targets[shop].repository.url: expected an https:// or http:// URL, found a URL, which has another scheme or none; "
+            "write https://<host>/<path>"
+        ),
+        f'a.yaml:8: targets[shop].namespaces[1]: expected a namespace: a DNS label {DNS}, found "Jobs"',
+        (
+            'a.yaml:10: targets[shop].path: expected a directory inside the repository, found "../x", which holds `..`; '
+            "a path never leaves the repository"
+        ),
+        "a.yaml:11: targets[1].name: is required and missing; add `name: shop-prod`",
+        "a.yaml:11: targets[1].namespaces: is required and missing; add `namespaces: [shop]`",
+        "a.yaml:11: targets[1].repository.url: is required and missing; add `url: https://git.example.com/acme/shop.git`",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "a.yaml:1: YAML: expected a mapping, found an empty file"),
+        ("{}", "a.yaml:1: configuration: expected a configuration, found an empty mapping; run `anneal init` to write a first one"),
+        ("- a", "a.yaml:1: configuration: expected a mapping, found a list"),
+        ("a: [", "a.yaml:2: YAML: while parsing a flow node, did not find expected node content"),
+        ("a: {b: *c}", f"a.yaml:1: YAML: found undefined alias; {QUOTE}"),
+        ("a: 1\n---\nb: 2", "a.yaml:2: YAML: expected a single document in the stream, but found another document"),
+        ("a: \x00", "a.yaml:1: YAML: expected UTF-8 text, found a character that YAML doesn't allow"),
+        ("a: \ud800", "a.yaml:1: YAML: expected UTF-8 text, found a character that YAML doesn't allow"),
+        ("a: " + "[" * MAX_DEPTH, f"a.yaml:1: YAML: deeper than a configuration may be ({MAX_DEPTH} levels)"),
+        ("[" * 60_000, f"a.yaml:1: YAML: deeper than a configuration may be ({MAX_DEPTH} levels)"),
+        ("a: &a [*a]", f"a.yaml:1: YAML: deeper than a configuration may be ({MAX_DEPTH} levels)"),
+        (
+            "\n".join([f"x{i}: &x{i} [[[[[*x{i - 1}]]]]]" if i else "x0: &x0 []" for i in range(10)]),
+            f"a.yaml:7: YAML: deeper than a configuration may be ({MAX_DEPTH} levels)",
+        ),
+        (
+            "\n".join(["x0: &x0 [a, a]", *(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]" for i in range(1, 9))]),
+            "a.yaml:6: YAML: larger than a configuration may be (100000 values, aliases expanded)",
+        ),
+        ("a: [" + "x, " * 200_000 + "]", "a.yaml:1: YAML: larger than a configuration may be (100000 values, aliases expanded)"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
+    assert mistakes(text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("kind: Config", "kind: written twice, first in line 2"),
+        (
+            "1: 2",
+            (
+                "1: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, leaseDuration, "
+                "replay, stateNamespace, targets, webhooks"
+            ),
+        ),
+        ("[a]: 2", "configuration: expected a name as key, found a list"),
+        (
+            "<<: {interval: 5m}",
+            (
+                "<<: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, "
+                "leaseDuration, replay, stateNamespace, targets, webhooks"
+            ),
+        ),
+        ("interval: 0", f"interval: {DURATION}, found 0"),
+        ("interval: -5m", f'interval: {DURATION}, found "-5m"'),
+        ("interval: 999ms", f'interval: {DURATION}, found "999ms"'),
+        ('interval: ""', f'interval: {DURATION}, found ""'),
+        ("interval: 1:30", f"interval: {DURATION}, found 1:30"),
+        ("interval: .inf", f"interval: {DURATION}, found .inf"),
+        ("interval: 1e99", f'interval: {DURATION}, found "1e99"'),
+        ("interval: 9000h", f'interval: {DURATION}, found "9000h"'),
+        ("interval: null", f"interval: {DURATION}, found nothing"),
+        ("interval: [5m]", f"interval: {DURATION}, found a list"),
+        ("interval: " + "9" * 5000, f"interval: {DURATION}, found {'9' * 57}..."),
+        (
+            "installation: 12",
+            f'installation: expected a DNS label of at most 56 characters {DNS}, found 12, which YAML reads as a number; write "12"',
+        ),
+        (
+            "installation: yes",
+            f'installation: expected a DNS label of at most 56 characters {DNS}, found yes, which YAML reads as true or false; write "yes"',
+        ),
+        (
+            "installation: 2026-01-01",
+            (
+                f"installation: expected a DNS label of at most 56 characters {DNS}, found 2026-01-01, which YAML "
+                'reads as a date; write "2026-01-01"'
+            ),
+        ),
+        ("installation: !x y", f"installation: expected a DNS label of at most 56 characters {DNS}, found a tag"),
+        ("webhooks: !!python/object:os.system {}", f"webhooks: expected a mapping, found a tag; {QUOTE}"),
+        ("webhooks: {gitea: {}}", "webhooks.gitea: unknown key; did you mean `gitlab`?"),
+        ("webhooks: {github: {secrets: {env: A}}}", "webhooks.github.secrets: expected a list, found a mapping"),
+        ("webhooks: {github: {secrets: [{}]}}", "webhooks.github.secrets[0]: expected exactly one of env, file, found none"),
+        (
+            "webhooks: {github: {secrets: [{env: A, file: b}]}}",
+            "webhooks.github.secrets[0]: expected exactly one of env, file, found env and file",
+        ),
+        ("replay: {tokens: [{name: ci}]}", "replay.tokens[ci].secret: is required and missing; add `secret:`"),
+        (
+            "replay: {tokens: [{name: ci, secret: {env: A}, may: [replya]}]}",
+            'replay.tokens[ci].may[0]: expected one of replay, approve, rollback, found "replya"; did you mean `replay`?',
+        ),
+        (
+            "replay: {tokens: [{name: ci, secret: {env: A}, may: [1]}]}",
+            "replay.tokens[ci].may[0]: expected one of replay, approve, rollback, found a number",
+        ),
+        ("replay: {tokens: [{name: ci, secret: {env: A}, may: []}]}", "replay.tokens[ci].may: expected at least one, found an empty list"),
+        (
+            "replay: {tokens: [{name: ci, secret: {env: A}, targets: []}]}",
+            "replay.tokens[ci].targets: expected at least one, found an empty list",
+        ),
+        (
+            "replay: {tokens: [{name: ci, secret: {env: A}, targets: [shpo]}]}",
+            (
+                "replay.tokens[ci].targets[0]: expected a target's name or a glob of names, found \"shpo\", which isn't known here; "
+                "did you mean `shop`?"
+            ),
+        ),
+        (
+            "replay: {tokens: [{name: ci, secret: {env: A}}, {name: ci, secret: {env: B}}]}",
+            'replay.tokens.name: "ci" is taken, first at a.yaml:7; names are unique',
+        ),
+        ("defaults: {name: x}", "defaults.name: expected settings that targets share, found a name; names belong to the targets"),
+        ("defaults: {prune: {enabled: maybe}}", "defaults.prune.enabled: expected true or false, found text"),
+        ("defaults: {prune: {enabled: yes}}", "defaults.prune.enabled: expected true or false, found yes"),
+        ("defaults: [prune]", "defaults: expected a mapping, found a list"),
+    ],
+    ids=lambda value: value[:60] if isinstance(value, str) else None,
+)
+def test_mistakes_beside_the_targets(line: str, expected: str) -> None:
+    assert mistakes(TARGET + line) == [f"a.yaml:7: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("nmespace: x", ".nmespace: unknown key; did you mean `namespace`?"),
+        ("revision: {}", ".revision: expected exactly one of branch, tag, commit, found none"),
+        ("revision: {branch: a, tag: b}", ".revision: expected exactly one of branch, tag, commit, found branch and tag"),
+        ("revision: {tag: 1.10}", f'.revision.tag: {REF}, found 1.10, which YAML reads as a number; write "1.10"'),
+        ("revision: {branch: -x}", f'.revision.branch: {REF}, found "-x", which begins with `-`'),
+        ("revision: {branch: a..b}", f'.revision.branch: {REF}, found "a..b", which holds `..` or `@{{`'),
+        ("revision: {branch: 'a@{1}'}", f'.revision.branch: {REF}, found "a@{{1}}", which holds `..` or `@{{`'),
+        ("revision: {branch: '@'}", f'.revision.branch: {REF}, found "@", which names no branch or tag of its own'),
+        ("revision: {branch: HEAD}", f'.revision.branch: {REF}, found "HEAD", which names no branch or tag of its own'),
+        ("revision: {branch: a//b}", f'.revision.branch: {REF}, found "a//b", which has an empty part'),
+        ("revision: {branch: a/}", f'.revision.branch: {REF}, found "a/", which has an empty part'),
+        (
+            "revision: {branch: refs/heads/a}",
+            f'.revision.branch: {REF}, found "refs/heads/a", which is a full ref name; leave out `refs/heads/` or `refs/tags/`',
+        ),
+        ('revision: {branch: "a\\nlevel=ERROR"}', f'.revision.branch: {REF}, found "a\\nlevel=ERROR", which holds a control character'),
+        ("revision: {commit: abc}", '.revision.commit: expected a full commit id: 40 (or 64) lower-case hex digits, found "abc"'),
+        ("path: /etc", f'.path: {INSIDE}, found "/etc", which is absolute; paths begin at the root of the repository, without `/`'),
+        ("path: a/../b", f'.path: {INSIDE}, found "a/../b", which holds `..`; a path never leaves the repository'),
+        ("path: 'a\\b'", f'.path: {INSIDE}, found "a\\\\b", which holds a backslash; separate directories by `/`'),
+        ('path: "a\\0"', f'.path: {INSIDE}, found "a\\u0000", which holds a control character'),
+        ("namespace: other", ".namespace: other is not in the whitelist; write `namespaces: [shop, other]`"),
+        (
+            "clusterScoped: [namespaces]",
+            '.clusterScoped[0]: expected Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io, found "namespaces"',
+        ),
+        (
+            "impersonate: {serviceAccount: deployer}",
+            '.impersonate.serviceAccount: expected <namespace>/<name> of a ServiceAccount, found "deployer"',
+        ),
+        ("prune: {holdAbove: {count: -1}}", ".prune.holdAbove.count: expected a whole number from 0 to 1000000000, found -1"),
+        ("prune: {holdAbove: {count: 1.5}}", ".prune.holdAbove.count: expected a whole number from 0 to 1000000000, found 1.5"),
+        ("prune: {holdAbove: {fraction: 30}}", ".prune.holdAbove.fraction: expected a number from 0 to 1, found 30"),
+        ("prune: {holdAbove: {fraction: 30%}}", '.prune.holdAbove.fraction: expected a number from 0 to 1, found "30%"'),
+        (
+            "prune: {kinds: [Deployment]}",
+            (
+                ".prune.kinds[0]: expected one of Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim "
+                '(all others need no opt-in), found "Deployment"'
+            ),
+        ),
+        (
+            "cluster: {inCluster: true, kubeconfig: {file: a}}",
+            ".cluster.inCluster: inCluster and kubeconfig exclude each other; remove `kubeconfig` or `inCluster`",
+        ),
+        (
+            "cluster: {inCluster: true, context: a}",
+            ".cluster.inCluster: inCluster and context exclude each other; remove `context` or `inCluster`",
+        ),
+        ("cluster: {kubeconfig: {}}", ".cluster.kubeconfig.file: is required and missing; add `file: /etc/anneal/ca.pem`"),
+        (
+            "cluster: {server: prod}",
+            (f".cluster.server: {SERVER}, found a URL, which has another scheme or none; write https://<host>/<path>"),
+        ),
+        (
+            "renderer: {type: fiel}",
+            '.renderer.type: expected the name of a renderer, found "fiel", which isn\'t known here; did you mean `file`?',
+        ),
+        (
+            "renderer: {include: [../x]}",
+            f'.renderer.include[0]: {GLOB}, found "../x", which holds `..`; a path never leaves the repository',
+        ),
+        ("ignore: [{select: {kind: Deployment}}]", ".ignore[0].paths: expected at least one, found an empty list"),
+        ("ignore: [{paths: [spec.replicas]}]", '.ignore[0].paths[0]: expected a JSON pointer, e.g. /spec/replicas, found "spec.replicas"'),
+        ("adopt: all", '.adopt: expected one of never, unowned, found "all"; known: never, unowned'),
+        ("drift: {}", ".drift: expected one of correct, report, ignore, found a mapping"),
+    ],
+    ids=lambda value: value[:60] if isinstance(value, str) else None,
+)
+def test_mistakes_inside_a_target(line: str, expected: str) -> None:
+    assert mistakes(TARGET + "    " + line) == [f"a.yaml:7: targets[shop]{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "expected"),
+    [
+        ("[]", "targets[shop].namespaces: expected at least one, found an empty list"),
+        ("shop", 'targets[shop].namespaces: expected a list or "*", found text'),
+        ('["*", shop]', 'targets[shop].namespaces: "*" allows every namespace and stands alone; write `namespaces: "*"` or only names'),
+        ("[-a]", f'targets[shop].namespaces[0]: expected a namespace: a DNS label {DNS}, found "-a"'),
+        (f"[{'a' * 64}]", f'targets[shop].namespaces[0]: expected a namespace: a DNS label {DNS}, found "{"a" * 57}..."'),
+        ("[1]", f'targets[shop].namespaces[0]: expected a namespace: a DNS label {DNS}, found 1, which YAML reads as a number; write "1"'),
+    ],
+)
+def test_the_whitelist_is_written_out(namespaces: str, expected: str) -> None:
+    assert mistakes(TARGET.replace("namespaces: [shop]", f"namespaces: {namespaces}")) == [f"a.yaml:6: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://user:CANARY@git.example.com/shop.git", f", which holds credentials; {AUTH}"),
+        ("https://CANARY@git.example.com/shop.git", f", which holds credentials; {AUTH}"),
+        ("file:///CANARY", ", which has another scheme or none; write https://<host>/<path>"),
+        ("ext::sh -c CANARY", ", which has another scheme or none; write https://<host>/<path>"),
+        ("HTTPS://git.example.com/CANARY", ", which has another scheme or none; write https://<host>/<path>"),
+        ("git@git.example.com:CANARY/shop.git", ", which has another scheme or none; write https://<host>/<path>"),
+        ("https://git.example.com/shop.git?private_token=CANARY", ", which has a query or a fragment"),
+        ("https://git.example.com/shop.git#CANARY", ", which has a query or a fragment"),
+        ("https://git.example.com/CANARY shop.git", ", which holds a space, a backslash or a control character"),
+        ("https://git.example.com:65536/CANARY", ", which has a port above 65535"),
+        ("https://git.example.com/../CANARY", ", which has a `.` or `..` in its path"),
+        ("https://git.example.com", ""),
+        ("https:///CANARY", ""),
+        ("https://-x/CANARY", ""),
+        ("https://user:CAN/ARY@git.example.com/x", ""),
+    ],
+)
+def test_a_url_is_never_shown(url: str, why: str) -> None:
+    found = mistakes(TARGET.replace("https://git.example.com/shop.git", url))
+    assert found == [f"a.yaml:5: targets[shop].repository.url: expected an https:// or http:// URL, found a URL{why}"]
+
+
+@pytest.mark.parametrize("url", ["https://h/x", "http://127.0.0.1:8080/a.git", "https://[::1]:65535/~a/b", "https://git.example.com/a/@b"])
+def test_a_url_as_git_hosts_have_them_is_accepted(url: str) -> None:
+    assert parse(TARGET.replace("https://git.example.com/shop.git", url)).targets[0].repository.url == url
+
+
+@pytest.mark.parametrize(
+    ("alias", "accepted"),
+    [
+        ("git@git.example.com:acme/shop.git", True),
+        ("ssh://git@git.example.com:22/acme/shop.git", True),
+        ("https://git.example.com/acme/shop", True),
+        ("git.example.com:acme/shop", True),
+        ("https://token@git.example.com/acme/shop", False),
+        ("ssh://git:password@git.example.com/acme/shop", False),
+        ("nonsense", False),
+    ],
+)
+def test_aliases(alias: str, accepted: bool) -> None:
+    text = TARGET.replace("shop.git'}", f"shop.git', aliases: ['{alias}']}}")
+    if accepted:
+        assert parse(text).targets[0].repository.aliases == (alias,)
+    else:
+        (found,) = mistakes(text)
+        assert "aliases[0]: expected a URL or host:path without credentials, found a URL" in found
+        assert alias not in found
+
+
+@pytest.mark.parametrize("name", ["main", "feature/a.b", "v1.2", "ünïcode", "a@b", "x-", "1.0-rc", "releases/2026"])
+def test_names_that_git_allows(name: str) -> None:
+    assert parse(TARGET + f"    revision: {{branch: {name}}}").targets[0].revision.branch == name
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a~1", "a^", "a:b", "a?", "a*", "a[b", "a\\b", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "/a", "\x7f"]
+)
+def test_names_that_git_refuses(name: str) -> None:
+    escaped = name.replace("\\", "\\\\").replace("\x7f", "\\x7f")
+    (found,) = mistakes(TARGET + f'    revision: {{tag: "{escaped}"}}')
+    assert found.startswith(f"a.yaml:7: targets[shop].revision.tag: {REF}, found ")
+
+
+def test_mistakes_in_defaults_are_said_once_however_many_targets_there_are() -> None:
+    text = HEAD + "defaults: {drfit: report, namespaces: [A]}\ntargets:\n"
+    text += "".join(f"  - {{name: t{index}, repository: {{url: 'https://h/x'}}}}\n" for index in range(5))
+    assert mistakes(text) == [
+        "a.yaml:3: defaults.drfit: unknown key; did you mean `drift`?",
+        f'a.yaml:3: defaults.namespaces[0]: expected a namespace: a DNS label {DNS}, found "A"',
+    ]
+
+
+def test_a_list_of_targets_is_required() -> None:
+    assert mistakes(HEAD) == ["a.yaml:1: targets: is required and missing; add `targets:`"]
+    assert mistakes(HEAD + "targets: shop") == ["a.yaml:3: targets: expected a list, found text"]
+    assert mistakes(HEAD + "targets: [shop]") == ["a.yaml:3: targets[0]: expected a mapping, found text"]
+
+
+def test_the_header_is_required() -> None:
+    assert mistakes("targets: []") == [
+        "a.yaml:1: apiVersion: is required and missing; add `apiVersion: anneal.dev/v1alpha1`",
+        "a.yaml:1: kind: is required and missing; add `kind: Config`",
+    ]
+
+
+@pytest.mark.parametrize(
+    "secrets",
+    [
+        "CANARY",
+        "[CANARY]",
+        "[{value: CANARY}]",
+        "[{CANARY}]",
+        "[{env: 'CANARY '}]",
+        '[{file: "CANARY\\0"}]',
+        "[!CANARY x]",
+        "*CANARY",
+        "[&CANARY {env: '-'}]",
+        "{CANARY: CANARY",
+        "@CANARY",
+        "%CANARY",
+        "'CANARY",
+        "[{env: [CANARY]}]",
+        "CANARY: CANARY",
+    ],
+)
+def test_a_secret_written_into_the_configuration_is_not_repeated(secrets: str) -> None:
+    for line in (
+        f"webhooks: {{github: {{secrets: {secrets}}}}}",
+        f"defaults: {{repository: {{auth: {{basic: {{password: {secrets}}}}}}}}}",
+    ):
+        assert "CANARY" not in "\n".join(mistakes(TARGET + line))
+
+
+@pytest.mark.parametrize("username", ["CAN:ARY", '"CANARY\\n:"', "[CANARY]", "1234567890"])
+def test_a_token_written_as_user_name_is_not_repeated(username: str) -> None:
+    line = f"defaults: {{repository: {{auth: {{basic: {{password: {{env: A}}, username: {username}}}}}}}}}"
+    (found,) = mistakes(TARGET + line)
+    assert not any(part in found for part in ("CANARY", "CAN:ARY", "1234567890"))
+    assert "expected a user name" in found

@@ -1,0 +1,144 @@
+"""The published schema is current and agrees with the loader."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from handler.config import schema as module
+from handler.config.load import parse
+from handler.config.schema import schema
+from handler.config.settings import IgnoreRule, Settings, Target
+from handler.config.shape import slots, written
+from handler.model.errors import ConfigInvalid
+
+SAMPLES = Path(__file__).with_name("samples")
+VALID = Draft202012Validator(schema())
+HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
+TARGET = HEAD + "targets:\n  - name: shop\n    repository: {url: 'https://git.example.com/shop.git'}\n    namespaces: [shop]\n"
+
+
+def test_the_file_is_what_the_code_says() -> None:
+    assert module.FILE.read_text(encoding="utf-8") == module.text(), "run `python -m handler.config.schema`"
+
+
+def test_it_is_a_schema_of_2020_12() -> None:
+    Draft202012Validator.check_schema(schema())
+
+
+def classes(cls: type) -> set[type]:
+    below = {hint for slot in slots(cls) for hint in (slot.item or slot.type,) if is_dataclass(hint) and isinstance(hint, type)}
+    return {cls}.union(*(classes(each) for each in below))
+
+
+def test_every_field_stands_in_it_with_its_description_and_default() -> None:
+    definitions = schema()["$defs"] | {"Settings": schema()}
+    for cls in classes(Settings):
+        properties = definitions[cls.__name__]["properties"]
+        for slot in slots(cls):
+            assert properties[slot.key]["description"] == slot.doc != ""
+            if not slot.required and (cls, slot.name) != (IgnoreRule, "paths"):  # empty by default, but never accepted empty
+                assert properties[slot.key]["default"] == written(slot.default, slot.kind)
+        assert len(slots(cls)) == len(fields(cls))
+
+
+def test_every_default_is_valid() -> None:
+    whole = schema()
+    for name, definition in whole["$defs"].items():
+        for key, value in definition["properties"].items():
+            if "default" in value:
+                errors = list(Draft202012Validator(value | {"$defs": whole["$defs"]}).iter_errors(value["default"]))
+                assert not errors, (name, key)
+
+
+def test_what_is_required_is_what_the_documentation_says() -> None:
+    target = schema()["$defs"]["Target"]
+    assert target["required"] == ["name", "repository", "namespaces"]
+    assert schema()["$defs"]["Repository"]["required"] == ["url"]
+    assert schema()["properties"]["interval"]["default"] == "5m"
+    assert target["properties"]["revision"]["default"] == {"branch": "main"}
+
+
+@pytest.mark.parametrize("name", ["issue.yaml", "full.yaml"])
+def test_the_samples_are_valid(name: str) -> None:
+    assert [error.message for error in VALID.iter_errors(yaml.safe_load((SAMPLES / name).read_text()))] == []
+
+
+def test_what_is_written_reads_back_as_the_same_value() -> None:
+    settings = parse((SAMPLES / "full.yaml").read_text(), renderers=("jsonnet", "file"))
+    document: dict[str, Any] = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", **written(settings)}
+    assert parse(json.dumps(document), renderers=("jsonnet", "file")) == settings
+    VALID.validate(document)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "interval: 5 min",
+        "interval: 0",
+        "intervall: 5m",
+        "installation: Blue",
+        "installation: 12",
+        "webhooks: {github: {secrets: [{}]}}",
+        "webhooks: {github: {secrets: [{env: A, file: b}]}}",
+        "webhooks: {github: {secrets: [text]}}",
+        "replay: {tokens: [{name: ci}]}",
+        "replay: {tokens: [{name: ci, secret: {env: A}, may: []}]}",
+        "defaults: {name: x}",
+        "defaults: {drfit: report}",
+        "defaults: {repository: {auth: {basic: {username: 'a:b'}}}}",
+        "    path: ../x",
+        "    path: /x",
+        "    revision: {}",
+        "    revision: {branch: a, tag: b}",
+        "    revision: {branch: a..b}",
+        "    revision: {commit: abc}",
+        "    cluster: {inCluster: true, context: a}",
+        "    cluster: {server: prod}",
+        "    clusterScoped: [namespaces]",
+        "    prune: {kinds: [Deployment]}",
+        "    prune: {holdAbove: {fraction: 2}}",
+        "    prune: {enabled: 'true'}",
+        "    impersonate: {serviceAccount: x}",
+        "    ignore: [{}]",
+        "    adopt: all",
+    ],
+)
+def test_loader_and_schema_refuse_alike(line: str) -> None:
+    with pytest.raises(ConfigInvalid):
+        parse(TARGET + line)
+    assert not VALID.is_valid(yaml.safe_load(TARGET + line))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TARGET,
+        TARGET + "    namespace: ''",
+        TARGET + "    cluster: {inCluster: true, server: ''}",
+        TARGET + "    cluster: {inCluster: false, context: a}",
+        TARGET + "    impersonate: null",
+        TARGET.replace("[shop]", '"*"'),
+        TARGET.replace("[shop]", '["*"]'),
+        HEAD + "defaults: {namespaces: [a], repository: {url: 'https://h/x'}}\ntargets: [{name: a}]",
+        HEAD + "targets: []",
+    ],
+)
+def test_loader_and_schema_accept_alike(text: str) -> None:
+    parse(text)
+    assert [error.message for error in VALID.iter_errors(yaml.safe_load(text))] == []
+
+
+def test_the_schema_says_which_target_lacks_what_without_defaults() -> None:
+    document = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "targets": [{"name": "a"}]}
+    assert {error.message for error in VALID.iter_errors(document)} == {
+        "'repository' is a required property",
+        "'namespaces' is a required property",
+    }
+    assert len(slots(Target)) == len(schema()["$defs"]["TargetDefaults"]["properties"])

@@ -1,0 +1,213 @@
+"""Secrets are resolved at the last moment, refused when weak, and shown to nobody."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import pickle
+import traceback
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from handler.config.secrets import LARGEST, Secret, Secrets, resolve, resolve_all
+from handler.config.settings import (
+    BasicAuth,
+    Replay,
+    ReplayToken,
+    Repository,
+    RepositoryAuth,
+    SecretRef,
+    Settings,
+    Target,
+    Webhooks,
+    WebhookSecrets,
+)
+from handler.model.errors import SecretUnavailable
+
+CANARY = "CANARY-6f1e0b-do-not-show"
+OTHER = "CANARY-another-secret-value"
+
+
+def ref(name: str) -> SecretRef:
+    return SecretRef(env=name)
+
+
+def target(name: str, *, password: str = "", webhook: str = "") -> Target:
+    auth = RepositoryAuth(BasicAuth("oauth2", ref(password)) if password else None)
+    own = WebhookSecrets((ref(webhook),) if webhook else ())
+    return Target(name, Repository(f"https://git.example.com/{name}.git", auth=auth, webhook=own), (name,))
+
+
+SETTINGS = Settings(
+    targets=(target("shop", password="PASSWORD"), target("web"), target("infra", webhook="INFRA")),
+    webhooks=Webhooks(WebhookSecrets((ref("NEW"), ref("OLD"))), WebhookSecrets((ref("GITLAB"),))),
+    replay=Replay((ReplayToken("ci", ref("CI"), ("shop",)), ReplayToken("ops", ref("OPS")))),
+)
+ENVIRON = {name: f"{CANARY}-{name}" for name in ("PASSWORD", "INFRA", "NEW", "OLD", "GITLAB", "CI", "OPS")}
+
+
+def test_a_secret_shows_itself_only_when_asked(caplog: pytest.LogCaptureFixture) -> None:
+    secret = Secret(CANARY)
+    logging.getLogger("test").error("%s %r %s", secret, secret, [secret])
+    shown = f"{secret} {secret!r} {secret!s:>5} {[secret]} {caplog.text}"
+    assert CANARY not in shown
+    assert secret.reveal() == CANARY
+    with pytest.raises(AttributeError, match="doesn't change"):
+        secret._value = OTHER
+
+
+@pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_secret_is_never_sent_anywhere(send: object) -> None:
+    assert callable(send)
+    with pytest.raises(TypeError, match="can't be pickled"):
+        send(Secret(CANARY))
+
+
+@pytest.mark.parametrize(("candidate", "same"), [(CANARY, True), (CANARY + " ", False), (CANARY[:-1], False), ("", False), ("é", False)])
+def test_a_secret_is_compared_by_digest(candidate: str, same: bool) -> None:
+    assert Secret(CANARY).matches(candidate.encode()) is same
+    assert not Secret(CANARY).matches(b"\xff\xfe")
+    assert Secret(CANARY) != Secret(CANARY)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_file_loses_one_line_end(tmp_path: Path, end: str) -> None:
+    (tmp_path / "token").write_bytes(f"{CANARY} \n{end}".encode() if end else CANARY.encode())
+    value = resolve(SecretRef(file=str(tmp_path / "token")), {}).reveal()
+    assert value == (f"{CANARY} \n" if end else CANARY)
+
+
+def test_a_rotated_file_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(CANARY)
+    first = resolve(SecretRef(file=str(file)), {})
+    file.write_text(OTHER)
+    assert (first.reveal(), resolve(SecretRef(file=str(file)), {}).reveal()) == (CANARY, OTHER)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "environment variable TOKEN: is not set"),
+        ("", "environment variable TOKEN: is empty"),
+        (" \t\n", "environment variable TOKEN: is empty"),
+        (f"{CANARY}\udcff", "environment variable TOKEN: is not UTF-8 text"),
+    ],
+)
+def test_a_variable_that_holds_no_secret(value: str | None, message: str) -> None:
+    with pytest.raises(SecretUnavailable) as caught:
+        resolve(ref("TOKEN"), {} if value is None else {"TOKEN": value})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "doesn't exist"),
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (CANARY.encode() + b"\xff", "is not UTF-8 text"),
+        (b"x" * (LARGEST + 1), f"is larger than {LARGEST} bytes"),
+    ],
+)
+def test_a_file_that_holds_no_secret(tmp_path: Path, content: bytes | None, message: str) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SecretUnavailable) as caught:
+        resolve(SecretRef(file=str(file)), {})
+    assert str(caught.value) == f"file {file}: {message}"
+    assert caught.value.__context__ is None
+
+
+def test_a_pipe_or_directory_is_no_secret(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(SecretUnavailable, match="is not a file"):
+            resolve(SecretRef(file=str(path)), {})
+
+
+def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(SecretUnavailable, match="loop: "):
+        resolve(SecretRef(file=str(loop)), {})
+    with pytest.raises(SecretUnavailable, match="can't be read: File name too long"):
+        resolve(SecretRef(file="x" * 300), {})
+
+
+def test_everything_is_resolved_for_who_needs_it() -> None:
+    secrets = resolve_all(SETTINGS, ENVIRON)
+    github = {(accepted.secret.reveal(), accepted.targets) for accepted in secrets.webhook("github")}
+    assert github == {
+        (ENVIRON["NEW"], frozenset({"shop", "web"})),
+        (ENVIRON["OLD"], frozenset({"shop", "web"})),
+        (ENVIRON["INFRA"], frozenset({"infra"})),
+    }
+    assert [accepted.secret.reveal() for accepted in secrets.webhook("gitlab")] == [ENVIRON["GITLAB"], ENVIRON["INFRA"]]
+    assert secrets.webhook("gitea") == ()
+    credentials = secrets.credentials("shop")
+    assert credentials is not None
+    assert (credentials.username, credentials.password.reveal()) == ("oauth2", ENVIRON["PASSWORD"])
+    assert secrets.credentials("web") is None
+
+
+def test_a_replay_token_is_found_by_its_value() -> None:
+    secrets = resolve_all(SETTINGS, ENVIRON)
+    assert secrets.token(ENVIRON["CI"].encode()) == SETTINGS.replay.tokens[0]
+    assert secrets.token(ENVIRON["OPS"].encode()) == SETTINGS.replay.tokens[1]
+    assert secrets.token(ENVIRON["NEW"].encode()) is None
+    assert secrets.token(b"") is None
+
+
+def test_without_a_door_only_passwords_are_needed() -> None:
+    secrets = resolve_all(SETTINGS, {"PASSWORD": "short"}, door=False)
+    assert secrets.credentials("shop") is not None
+    assert (secrets.webhook("github"), secrets.token(b"x")) == ((), None)
+
+
+def test_every_weak_or_missing_secret_is_reported_at_once() -> None:
+    environ = {"PASSWORD": " ", "INFRA": "CANARY-short", "NEW": "", "OLD": f"   {CANARY[:10]}      ", "CI": "x" * 15, "OPS": CANARY}
+    with pytest.raises(SecretUnavailable) as caught:
+        resolve_all(SETTINGS, environ)
+    short = "is shorter than 16 characters; make one with `openssl rand -hex 32`"
+    assert str(caught.value).splitlines() == [
+        "targets[shop].repository.auth.basic.password: environment variable PASSWORD is empty",
+        "webhooks.github.secrets: environment variable NEW is empty",
+        f"webhooks.github.secrets: environment variable OLD {short}",
+        f"targets[infra].repository.webhook.secrets: environment variable INFRA {short}",
+        "webhooks.gitlab.secrets: environment variable GITLAB is not set",
+        f"replay.tokens[ci].secret: environment variable CI {short}",
+    ]
+    assert "CANARY" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_two_tokens_of_the_same_value_cannot_be_told_apart() -> None:
+    with pytest.raises(SecretUnavailable) as caught:
+        resolve_all(SETTINGS, ENVIRON | {"OPS": ENVIRON["CI"]})
+    assert str(caught.value) == (
+        "replay.tokens[ops].secret: environment variable OPS has the same value as the token ci; make one with `openssl rand -hex 32`"
+    )
+
+
+def test_the_snapshot_shows_nothing() -> None:
+    secrets = resolve_all(SETTINGS, ENVIRON)
+    shown = f"{secrets} {secrets!r} {secrets.masking!r} {secrets.webhook('github')} {secrets.tokens} {secrets.credentials('shop')}"
+    assert CANARY not in shown
+    with pytest.raises(TypeError):
+        asdict(secrets)
+
+
+def test_the_snapshot_masks_all_it_knows_and_nothing_else() -> None:
+    secrets = resolve_all(SETTINGS, ENVIRON)
+    text = " ".join(["start", *ENVIRON.values(), "end"])
+    assert secrets.mask(text) == " ".join(["start", *["***"] * len(ENVIRON), "end"])
+    assert Secrets().mask(text) == text
+
+
+def test_settings_hold_no_values() -> None:
+    assert CANARY not in repr(replace(SETTINGS)) + str(SETTINGS)
+    assert str(SecretRef(file="/run/token")) == "file /run/token"
