@@ -58,6 +58,12 @@ def control_plane() -> Path:
 
 
 @pytest.fixture
+def spare_directory() -> Path:
+    """A directory for a control plane of the test's own; it is stopped with the session, however that ends."""
+    return Path(tempfile.mkdtemp(prefix="spare-", dir=os.environ[DIRECTORY]))
+
+
+@pytest.fixture
 def kubeconfig(control_plane: Path) -> Path:
     """The kubeconfig of the session's cluster, under the name that commands use."""
     return control_plane
@@ -88,5 +94,6 @@ def shared_data() -> Path:
 
 
 def _remove(directory: Path) -> None:
-    controlplanes.down(directory / "run")
+    for instance in directory.iterdir():
+        controlplanes.down(instance)
     shutil.rmtree(directory, ignore_errors=True)

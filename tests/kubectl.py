@@ -29,7 +29,9 @@ class Kubectl:
 
     def tried(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command that may fail."""
-        command = [str(self.program), f"--kubeconfig={self.kubeconfig}", *arguments]
+        # kubectl caches discovery by address, and another cluster may have had this port before.
+        cache = self.kubeconfig.parent / "kubectl-cache"
+        command = [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *arguments]
         return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120)
 
     def apply(self, *documents: Mapping[str, Any], options: Sequence[str] = ()) -> str:

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -41,8 +42,13 @@ def sleeper(tmp_path: Path) -> processes.Process:
     return processes.start("sleeper", ["/bin/sleep", "300"], tmp_path / "sleeper.log")
 
 
-def test_two_run_side_by_side_and_each_is_stopped_alone(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
+@pytest.fixture
+def another_directory(spare_directory: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix="spare-", dir=spare_directory.parent))
+
+
+def test_two_run_side_by_side_and_each_is_stopped_alone(spare_directory: Path, another_directory: Path) -> None:
+    one, two = spare_directory, another_directory
     try:
         for directory in (one, two):
             done = run("up", "--dir", str(directory))
@@ -67,8 +73,8 @@ def test_two_run_side_by_side_and_each_is_stopped_alone(tmp_path: Path) -> None:
             controlplane.down(directory)
 
 
-def test_a_half_dead_one_is_replaced(tmp_path: Path) -> None:
-    directory = tmp_path / "run"
+def test_a_half_dead_one_is_replaced(spare_directory: Path) -> None:
+    directory = spare_directory
     try:
         kubeconfig = controlplane.up(directory, log=silent)
         before = {process.name: process for process in started(directory)}
@@ -115,7 +121,8 @@ def test_pods_run_jobs_complete_and_versions_are_told(kubectl: Kubectl, namespac
 def test_the_token_is_needed_and_rbac_decides(kubectl: Kubectl, tmp_path: Path) -> None:
     stranger = tmp_path / "kubeconfig"
     stranger.write_text(kubectl.kubeconfig.read_text().replace("token: ", "token: wrong"))
-    assert "Unauthorized" in Kubectl(kubectl.program, stranger).tried("get", "configmaps").stderr
+    refused = Kubectl(kubectl.program, stranger).tried("get", "--raw", "/api/v1/namespaces/default/configmaps")
+    assert "Unauthorized" in refused.stderr or "provide credentials" in refused.stderr
     assert "Forbidden" in kubectl.tried("get", "configmaps", "--as=somebody").stderr
 
 
@@ -158,14 +165,14 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "precious").read_text() == "mine"
 
 
-def test_a_server_that_ends_shows_the_last_lines_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_ends_shows_the_last_lines_of_its_log(spare_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "etcd", lambda _layout, _ports: ["--data-dir=/dev/null/nowhere"])
     with pytest.raises(build.ControlPlaneError, match=r"(?s)etcd ended while starting.*/dev/null/nowhere"):
-        controlplane.up(tmp_path / "run", log=silent)
-    assert started(tmp_path / "run") == []
+        controlplane.up(spare_directory, log=silent)
+    assert started(spare_directory) == []
 
 
-def test_a_port_that_was_taken_meanwhile_is_another_one_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_was_taken_meanwhile_is_another_one_next_time(spare_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free, chosen = servers.free_ports, []
 
     def taken_first() -> dict[str, int]:
@@ -175,10 +182,10 @@ def test_a_port_that_was_taken_meanwhile_is_another_one_next_time(tmp_path: Path
 
     monkeypatch.setattr(servers, "free_ports", taken_first)
     try:
-        controlplane.up(tmp_path / "run", log=silent)
+        controlplane.up(spare_directory, log=silent)
         assert len(chosen) == 2
     finally:
-        controlplane.down(tmp_path / "run")
+        controlplane.down(spare_directory)
 
 
 def test_a_recycled_pid_is_not_killed(tmp_path: Path, sleeper: processes.Process) -> None:
