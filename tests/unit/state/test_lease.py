@@ -301,9 +301,9 @@ def test_failed_renewals_are_tried_again_and_told_when_the_lease_is_lost(objects
 
 def test_the_thread_renews(objects: FakeObjects) -> None:
     renewals = threading.Semaphore(0)
-    held = LeaseLock(objects, "anneal-system", NAME, "one", 0.6).acquire()
+    held = LeaseLock(objects, "anneal-system", NAME, "one", 0.4).acquire()
     objects.before = lambda verb, sent: renewals.release() if verb == "replace" else None
-    for _ in range(5):
+    for _ in range(3):
         assert renewals.acquire(timeout=10)
     objects.before = None
     held.hand_over()

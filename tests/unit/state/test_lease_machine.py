@@ -1,4 +1,4 @@
-"""Three workers, one Lease, and clocks that sleep and jump: at most one of them ever believes that it holds it."""
+"""Two workers, one Lease, and clocks that sleep and jump: at most one of them ever believes that it holds it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from handler.state.lease import LeaseLock
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
 
-workers = st.integers(0, 2)
+workers = st.integers(0, 1)
+spans = st.sampled_from([1.0, 4.0, 10.0, 14.0, 16.0, 22.0])
 
 
 class Client:
@@ -53,25 +54,25 @@ class Lockers(RuleBasedStateMachine):
         self.world = World()
         self.skew = 0.0
         self.server = FakeObjects(lambda: self.world.now + self.skew)
-        self.clocks = [FakeClock(self.world) for _ in range(3)]
+        self.clocks = [FakeClock(self.world) for _ in range(2)]
         self.locks = [LeaseLock(Client(self.server, clock), "anneal-system", "anneal-shop", "w", 15.0, clock) for clock in self.clocks]
         self.held: dict[int, HeldLease] = {}
         self.tenures: list[int] = []
 
-    @rule(seconds=st.floats(0.1, 25))
+    @rule(seconds=spans)
     def time_passes(self, seconds: float) -> None:
         self.world.advance(seconds)
 
-    @rule(worker=workers, seconds=st.floats(0.1, 25))
+    @rule(worker=workers, seconds=spans)
     def a_machine_sleeps(self, worker: int, seconds: float) -> None:
         self.world.advance(seconds)
         self.clocks[worker].slept += seconds
 
-    @rule(worker=workers, seconds=st.floats(-100, 100))
+    @rule(worker=workers, seconds=st.sampled_from([-100.0, 5.0, 100.0]))
     def a_wall_clock_is_set(self, worker: int, seconds: float) -> None:
         self.clocks[worker].jumped += seconds
 
-    @rule(seconds=st.floats(-1.5, 1.5))
+    @rule(seconds=st.sampled_from([-1.5, 0.0, 1.5]))
     def the_servers_clock_is_a_little_off(self, seconds: float) -> None:
         self.skew = seconds
 
@@ -146,4 +147,4 @@ class Lockers(RuleBasedStateMachine):
 
 
 TestLockers = Lockers.TestCase
-TestLockers.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestLockers.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

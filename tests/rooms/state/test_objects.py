@@ -1,0 +1,110 @@
+"""What the room relies on, kept by the fake and the real API server alike."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from handler.model.errors import ApiRefused, Moved
+from handler.state.objects import Kind, Objects, create_in_namespace, replace_same
+
+KINDS: list[Kind] = ["ConfigMap", "Lease"]
+
+
+def blank(kind: str, namespace: str, name: str = "x") -> dict[str, Any]:
+    version = {"ConfigMap": "v1", "Lease": "coordination.k8s.io/v1"}[kind]
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}}
+
+
+def delete(objects: Any, kind: str, body: dict[str, Any]) -> None:
+    metadata = body["metadata"]
+    objects.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_there_is_none(objects: Objects, place: str, kind: Kind) -> None:
+    assert objects.get(kind, place, "x") is None
+    assert objects.get(kind, "no-such-namespace", "x") is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_is_created_once(objects: Objects, place: str, kind: Kind) -> None:
+    stored = objects.create(blank(kind, place))
+    assert stored["metadata"]["uid"]
+    assert stored["metadata"]["resourceVersion"]
+    found = objects.get(kind, place, "x")
+    assert found
+    assert found["metadata"]["uid"] == stored["metadata"]["uid"]
+    with pytest.raises(Moved):
+        objects.create(blank(kind, place))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_its_namespace_nothing_is_created(objects: Objects, kind: Kind) -> None:
+    with pytest.raises(ApiRefused) as caught:
+        objects.create(blank(kind, "no-such-namespace"))
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_swap_needs_the_version_that_was_read(objects: Objects, place: str, kind: Kind) -> None:
+    first = objects.create(blank(kind, place))
+    changed = {**first, "metadata": {**first["metadata"], "annotations": {"a": "1"}}}
+    second = objects.replace(changed)
+    assert second["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
+    with pytest.raises(Moved):
+        objects.replace({**first, "metadata": {**first["metadata"], "annotations": {"a": "2"}}})
+    found = objects.get(kind, place, "x")
+    assert found
+    assert found["metadata"]["annotations"] == {"a": "1"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_swap_of_a_deleted_object_never_makes_it_again(objects: Objects, place: str, kind: Kind) -> None:
+    first = objects.create(blank(kind, place))
+    delete(objects, kind, first)
+    with pytest.raises(Moved):
+        replace_same(objects, first)
+    assert objects.get(kind, place, "x") is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_swap_of_an_object_that_was_made_again_is_refused(objects: Objects, place: str, kind: Kind) -> None:
+    first = objects.create(blank(kind, place))
+    delete(objects, kind, first)
+    second = objects.create(blank(kind, place))
+    aimed = {**first, "metadata": {**first["metadata"], "resourceVersion": second["metadata"]["resourceVersion"]}}
+    with pytest.raises(Moved):
+        replace_same(objects, aimed)
+
+
+def test_of_many_swaps_at_once_one_wins(objects: Objects, place: str) -> None:
+    stored = objects.create(blank("ConfigMap", place))
+    outcomes: list[str] = []
+
+    def swap(number: int) -> None:
+        try:
+            objects.replace({**stored, "data": {"winner": str(number)}})
+            outcomes.append("won")
+        except Moved:
+            outcomes.append("moved")
+
+    threads = [threading.Thread(target=swap, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["moved"] * 7 + ["won"]
+
+
+def test_the_servers_time_is_near_and_never_ahead(objects: Objects, place: str) -> None:
+    objects.get("ConfigMap", place, "x")
+    assert -5 < objects.server_time() - time.time() <= 0.1
+
+
+def test_a_missing_namespace_is_made_for_the_first_object(objects: Objects, place: str) -> None:
+    assert create_in_namespace(objects, blank("Lease", f"{place}-new"))["metadata"]["uid"]
+    assert create_in_namespace(objects, blank("ConfigMap", f"{place}-new"))["metadata"]["uid"]
