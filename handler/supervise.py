@@ -29,6 +29,8 @@ from handler.worker import Engine, work
 _LOG = logging.getLogger("anneal.supervisor")
 STOP_SECONDS = 20.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+NICENESS = 5
+"""Of the worker and its renders: on busy cores the door goes first, so that git hosts get their answer in time."""
 STEADY = 30.0
 """Seconds after which a process that dies again starts without a longer pause."""
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -150,13 +152,14 @@ def listen(bind: str) -> socket.socket:
 
 def _be_worker(listener: socket.socket, worker: Callable[[Path], int], path: Path) -> int:
     listener.close()  # it is the door's: a worker that outlives the supervisor may not hold the port
+    os.nice(NICENESS)
     return worker(path)
 
 
 def _exec_web(listener: socket.socket, environment: dict[str, str]) -> int:
     """Become a fresh interpreter, so that nothing the command line has loaded is in the web process."""
     listener.set_inheritable(True)
-    os.execve(sys.executable, [sys.executable, "-m", "handler.wsgi"], environment)  # noqa: S606 - our own module, no shell
+    os.execve(sys.executable, [sys.executable, "-m", "handler.web"], environment)  # noqa: S606 - our own module, no shell
 
 
 def _reaped() -> tuple[int, int] | None:

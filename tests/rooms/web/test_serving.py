@@ -184,9 +184,7 @@ def test_a_supervisor_that_is_killed_takes_its_children_along(serving: Serving) 
     pids = [serving.pid(), serving.web(), *children(serving.process.pid)]
     serving.process.kill()
     serving.process.wait(PATIENCE)
-    serving.wait(
-        lambda: not any(Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split() for pid in pids)
-    )
+    serving.wait(lambda: not any(alive(pid) for pid in pids))
 
 
 def test_sigterm_lets_runs_finish_and_ends_with_0(serving: Serving) -> None:

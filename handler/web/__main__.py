@@ -1,0 +1,59 @@
+"""The web process: `python -m handler.web` is gunicorn with our settings, on a socket that the supervisor has opened."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gunicorn.app.base import BaseApplication
+
+from handler import log
+from handler.config.load import load
+from handler.config.secrets import resolve_all
+from handler.model.errors import AnnealError
+from handler.queues.outbox import Outbox
+from handler.web.server import SETTINGS
+from handler.wsgi import application
+
+
+class Door(BaseApplication):
+    """Gunicorn serving the door. `environ`: ANNEAL_LISTEN is the socket's file descriptor; the rest is `handler.wsgi`'s."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._outbox: Outbox | None = None
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Take our settings; no file and no command line changes them."""
+        for key, value in SETTINGS.items():
+            self.cfg.set(key, value)
+        self.cfg.set("bind", f"fd://{self._environ['ANNEAL_LISTEN']}")
+        self.cfg.set("worker_exit", self._exit)
+
+    def load(self) -> Any:  # Flask's and gunicorn's types spell start_response differently
+        """Make the application; called once in gunicorn's worker, after its fork."""
+        app, self._outbox = application(self._environ)
+        return app
+
+    def _exit(self, _arbiter: Any, _worker: Any) -> None:
+        if self._outbox is not None:
+            self._outbox.close()
+
+
+def main() -> int:
+    """Serve until SIGTERM; return the exit status."""
+    try:
+        log.configure(resolve_all(load(Path(os.environ["ANNEAL_CONFIG"])), os.environ).mask)
+    except AnnealError as error:
+        sys.stderr.write(f"{error}\n")
+        return 64
+    Door(os.environ).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
