@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from handler.state.lease import LeaseLock
+from tests.fakes.clock import FakeClock, World
+from tests.fakes.objects import FakeObjects
+from tests.unit.state.lease_look import NAME, Make
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def objects(world: World) -> FakeObjects:
+    return FakeObjects(lambda: world.now)
+
+
+@pytest.fixture
+def lock(world: World, objects: FakeObjects) -> Make:
+    def make(holder: str = "one", clock: FakeClock | None = None) -> LeaseLock:
+        return LeaseLock(objects, "anneal-system", NAME, holder, 15.0, clock or FakeClock(world))
+
+    return make

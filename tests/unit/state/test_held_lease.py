@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from handler.model.errors import ClusterUnavailable, LeaseLost
+from handler.state.lease import LeaseLock
+from tests.fakes.clock import FakeClock, World
+from tests.fakes.objects import FakeObjects
+from tests.unit.state.lease_look import NAME, Make, body, lost
+
+
+def test_every_tenure_has_a_token_of_its_own(lock: Make) -> None:
+    tokens = []
+    for _ in range(3):
+        with lock().acquire() as held:
+            tokens.append(held.token)
+    assert [token.rpartition(".")[2] for token in tokens] == ["1", "2", "3"]
+
+
+def test_a_requested_lease_is_not_released_but_run_again(lock: Make) -> None:
+    held = lock().acquire()
+    assert lock("two").request()
+    assert not held.release()
+    held.check()
+    assert held.take_request()
+    assert not held.take_request()
+    assert held.release()
+
+
+def test_a_request_after_the_release_finds_the_lease_free(lock: Make) -> None:
+    assert not lock("two").request()
+    lock().acquire().release()
+    assert not lock("two").request()
+
+
+def test_a_request_that_comes_between_the_look_and_the_release_is_seen(lock: Make, objects: FakeObjects) -> None:
+    held = lock().acquire()
+
+    def interfere(verb: str, sent: dict[str, Any]) -> None:
+        if verb == "replace" and "holderIdentity" not in sent["spec"]:
+            objects.before = None
+            assert lock("two").request()
+
+    objects.before = interfere
+    assert not held.release()
+    held.check()
+
+
+@pytest.mark.parametrize(("slept", "jumped"), [(0.0, 0.0), (16.0, 0.0), (16.0, -100.0), (0.0, 3600.0)])
+def test_a_holder_notices_its_own_pause_on_any_clock(lock: Make, world: World, slept: float, jumped: float) -> None:
+    clock = FakeClock(world)
+    held = lock(clock=clock).acquire()
+    held.check()
+    world.advance(0 if jumped > 0 else 16)
+    clock.slept += slept
+    clock.jumped += jumped
+    assert lost(held)
+    with pytest.raises(LeaseLost):
+        held.renew()
+
+
+def test_once_lost_stays_lost(lock: Make, world: World) -> None:
+    clock = FakeClock(world, jumped=100)
+    held = lock(clock=clock).acquire()
+    clock.jumped = 200
+    assert lost(held)
+    clock.jumped = 100
+    assert lost(held)
+
+
+def test_expiry_counts_from_when_the_renewal_was_sent(lock: Make, world: World, objects: FakeObjects) -> None:
+    held = lock().acquire()
+
+    def slow(verb: str, sent: dict[str, Any]) -> None:
+        world.advance(10)
+
+    objects.before = slow
+    held.renew()
+    objects.before = None
+    world.advance(6)
+    assert lost(held)
+
+
+def test_the_written_renewal_time_does_not_lag_after_sleep(lock: Make, world: World, objects: FakeObjects) -> None:
+    held = lock().acquire()
+    before = body(objects)["spec"]["renewTime"]
+    world.advance(10)
+    objects.clock = lambda: world.now - 10  # what a server's Date plus a sleeping monotonic clock makes
+    held.renew()
+    assert body(objects)["spec"]["renewTime"] > before
+    objects.clock = lambda: world.now
+    peek = lock("two").peek()
+    assert peek
+    assert peek.age < 1
+
+
+def test_another_holder_is_noticed_by_the_renewal(lock: Make, world: World) -> None:
+    clock = FakeClock(world)
+    held = lock(clock=clock).acquire()
+    world.advance(25)
+    lock("two").acquire()
+    world.now -= 25
+    with pytest.raises(LeaseLost, match="is held by two_"):
+        held.renew()
+    assert lost(held)
+    assert held.release()
+
+
+@pytest.mark.parametrize("remade", [False, True])
+def test_a_deleted_lease_is_lost(lock: Make, objects: FakeObjects, remade: bool) -> None:
+    held = lock().acquire()
+    objects.delete("Lease", "anneal-system", NAME, uid=body(objects)["metadata"]["uid"])
+    if remade:
+        lock("two").acquire()
+    with pytest.raises(LeaseLost):
+        held.renew()
+
+
+def test_a_lost_holder_does_not_free_its_successors_lease(lock: Make, world: World) -> None:
+    held = lock().acquire()
+    world.advance(25)
+    second = lock("two").acquire()
+    assert held.release()
+    held.hand_over()
+    second.renew()
+
+
+def test_an_expired_holder_with_a_request_hands_over(lock: Make, world: World, objects: FakeObjects) -> None:
+    held = lock().acquire()
+    lock("two").request()
+    world.advance(16)
+    with pytest.raises(LeaseLost):
+        held.take_request()
+    assert held.release()
+    assert "holderIdentity" not in body(objects)["spec"]
+    assert "anneal.dev/requested" in body(objects)["metadata"]["annotations"]
+
+
+def test_failed_renewals_are_tried_again_and_told_when_the_lease_is_lost(objects: FakeObjects) -> None:
+    failures = threading.Semaphore(0)
+
+    def away(verb: str, sent: dict[str, Any]) -> None:
+        failures.release()
+        raise ClusterUnavailable.of("https://api", "connection refused")
+
+    held = LeaseLock(objects, "anneal-system", NAME, "one", 0.3).acquire()
+    objects.before = away
+    for _ in range(3):
+        assert failures.acquire(timeout=10)
+    while not lost(held):
+        time.sleep(0.01)
+    with pytest.raises(LeaseLost, match="connection refused"):
+        held.check()
+
+
+def test_the_thread_renews(objects: FakeObjects) -> None:
+    renewals = threading.Semaphore(0)
+    held = LeaseLock(objects, "anneal-system", NAME, "one", 0.4).acquire()
+    objects.before = lambda verb, sent: renewals.release() if verb == "replace" else None
+    for _ in range(3):
+        assert renewals.acquire(timeout=10)
+    objects.before = None
+    held.hand_over()
+
+
+def test_hand_over_never_fails(lock: Make, objects: FakeObjects) -> None:
+    held = lock().acquire()
+
+    def away(verb: str, sent: dict[str, Any]) -> None:
+        raise ClusterUnavailable.of("https://api", "connection refused")
+
+    objects.before = away
+    held.hand_over()
+    assert lost(held)
