@@ -41,7 +41,8 @@ def is_same(desired: dict[str, Any], live: dict[str, Any]) -> bool:
     if entry is None or not live.get("apiVersion") == entry.get("apiVersion") == desired.get("apiVersion"):
         return False
     declared = {key: value for key, value in desired.items() if key not in _UNOWNED_ROOT}
-    declared["metadata"] = {key: value for key, value in desired["metadata"].items() if key not in _UNOWNED_METADATA}
+    metadata = {key: value for key, value in desired["metadata"].items() if key not in _UNOWNED_METADATA}
+    declared = {**declared, "metadata": metadata} if metadata else {key: declared[key] for key in declared if key != "metadata"}
     return _same(entry.get("fieldsV1") or {}, declared, live)
 
 

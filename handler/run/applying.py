@@ -91,7 +91,7 @@ class Applier:
 
     def _dry_run(self, change: Change) -> None:
         desired = self._desired(change)
-        DryRunner(self._api).apply(desired.resource, desired.manifest.body())
+        DryRunner(self._api).check(desired.resource, desired.manifest.body())
 
     def _desired(self, change: Change) -> Desired:
         return self.planned.desired[change.identity]

@@ -22,7 +22,7 @@ from handler.run import recording
 from handler.run.planning import Ask, Planned, Planner
 from handler.run.preparing import Preparer
 from handler.run.recording import Inputs
-from handler.run.recovering import scan
+from handler.run.recovering import Found, scan
 from handler.state.held_lease import HeldLease
 from handler.state.lease import LeaseLock
 from handler.state.record import Pin, State, Suspend
@@ -63,6 +63,7 @@ class Context:
     lease: HeldLease | None = None
     recovery: bool = False
     started: float = 0.0
+    found: Found | None = None
 
     @property
     def state(self) -> State:
@@ -87,7 +88,7 @@ class Context:
         self.stored = rooms.store.read()
         cluster = rooms.cluster_uid(self.job.drift or self.stored.state is None)
         if self.stored.state is None:
-            found = scan(rooms.planner)
+            found = self.found = self.found or scan(rooms.planner)
             blank = rooms.store.blank(repository, cluster)
             self.stored = replace(self.stored, state=replace(blank, kinds=found.kinds, namespaces=found.namespaces))
         rooms.store.check_home(self.state, repository, cluster)

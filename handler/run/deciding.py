@@ -79,7 +79,7 @@ class Decision:
         if self.target.validate == "none":
             return [self._judge.absent(item)]
         try:
-            answer = DryRunner(self.api).apply(item.resource, item.manifest.body())
+            answer = DryRunner(self.api).check(item.resource, item.manifest.body())
         except (ApiRefused, AccessDenied) as error:
             return self._absent_refused(item, error)
         if not answer["metadata"].get("resourceVersion"):
@@ -110,7 +110,7 @@ class Decision:
         body = item.manifest.body()
         body["metadata"]["namespace"] = stand_in
         try:
-            DryRunner(self.api).apply(item.resource, body)
+            DryRunner(self.api).check(item.resource, body)
         except (ApiRefused, AccessDenied) as error:
             if isinstance(error, ApiRefused) and error.status == 422:
                 return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]

@@ -16,7 +16,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, metadata
 from handler.cluster.parallel import together
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, Problem
+from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, PlanRefused, Problem
 from handler.model.names import PART_OF, GroupKind, Identity, identity_of
 from handler.model.plan import Action, Change, Plan
 from handler.model.resource import Resource
@@ -202,7 +202,16 @@ class Planner:
         return [name for names in lists for name in names]
 
     def _names(self, kind: Resource, namespace: str, leaving: frozenset[str]) -> list[str]:
-        return [str(identity_of(live)) for live in metadata(self.api, kind, namespace) if self._is_foreign(live, leaving)]
+        return [str(identity_of(live)) for live in self._metadata(kind, namespace) if self._is_foreign(live, leaving)]
+
+    def _metadata(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
+        """LIST a kind; one that has vanished with its CRD since discovery was read holds nothing."""
+        try:
+            return list(metadata(self.api, kind, namespace))
+        except ApiRefused as error:
+            if error.status != 404:
+                raise
+            return []
 
     def _is_foreign(self, live: dict[str, Any], leaving: frozenset[str]) -> bool:
         identity, meta = identity_of(live), live["metadata"]
@@ -213,7 +222,7 @@ class Planner:
     def _instances(self, crd: Identity, leaving: frozenset[str]) -> int:
         """Count the instances of a CRD that would be deleted with it."""
         served = custom_kinds(self.discovery.listable(), crd)
-        found = [live for kind in served for live in metadata(self.api, kind, "")]
+        found = [live for kind in served for live in self._metadata(kind, "")]
         return sum(live["metadata"]["uid"] not in leaving for live in found)
 
     def _ordered(self, found: Sequence[Change], bodies: dict[Identity, dict[str, Any]]) -> tuple[Change, ...]:

@@ -1,0 +1,127 @@
+"""What git declares is admitted, or every reason is told at once with the line that would allow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.errors import PlanRefused
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF, Identity
+from tests.unit.plan.samples import SET, admission, desired, document
+
+CRD = document(
+    "CustomResourceDefinition",
+    "widgets.acme.io",
+    "apiextensions.k8s.io/v1",
+    spec={
+        "group": "acme.io",
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [{"name": "v1", "served": True}, {"name": "v0", "served": False}],
+    },
+)
+
+
+def refusals(*bodies: dict[str, Any], **settings: Any) -> list[str]:
+    with pytest.raises(PlanRefused) as caught:
+        desired(*bodies, **settings)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_marks_and_the_default_namespace_are_put_on() -> None:
+    (item,) = desired(document(metadata={"labels": {"app": "web"}}))
+    metadata = item.manifest.body()["metadata"]
+    assert item.identity == Identity("", "ConfigMap", "shop", "web")
+    assert metadata["labels"] == {"app": "web", PART_OF: SET}
+    assert metadata["annotations"] == {IDENTITY: "shop:/ConfigMap:shop/web"}
+
+
+def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
+    (item,) = desired(document("Namespace", "shop", metadata={"namespace": "shop"}), cluster_scoped=("Namespace",))
+    assert item.identity == Identity("", "Namespace", "", "shop")
+
+
+@pytest.mark.parametrize(
+    ("body", "settings", "told"),
+    [
+        (
+            document(metadata={"namespace": "bank"}),
+            {},
+            "0.yaml:1: ConfigMap/bank/web: namespace bank is not in the target's whitelist; add to target shop: namespaces: [shop, bank]",
+        ),
+        (
+            document(),
+            {"namespace": ""},
+            "0.yaml:1: ConfigMap/web: names no namespace, and the target has no default; "
+            "write metadata.namespace, or set namespace: shop on target shop",
+        ),
+        (
+            document(),
+            {"namespace": "", "namespaces": ("*",)},
+            "0.yaml:1: ConfigMap/web: names no namespace, and the target has no default; "
+            "write metadata.namespace, or set namespace: default on target shop",
+        ),
+        (
+            document("Namespace", "shop"),
+            {"cluster_scoped": ("ClusterRole",)},
+            "0.yaml:1: Namespace/shop: Namespace is cluster-scoped and not allowed here; "
+            "add to target shop: clusterScoped: [ClusterRole, Namespace]",
+        ),
+        (
+            document("Namespace", "bank"),
+            {"cluster_scoped": ("Namespace",)},
+            "0.yaml:1: Namespace/bank: namespace bank is not in the target's whitelist; add to target shop: namespaces: [shop, bank]",
+        ),
+        (
+            document("Deploymnt", api="apps/v1"),
+            {},
+            "0.yaml:1: Deploymnt/web: the API server doesn't serve apps/v1 Deploymnt; did you mean apps/v1 Deployment?",
+        ),
+        (
+            document("Qqq", api="zzz.example/v9"),
+            {},
+            "0.yaml:1: Qqq/web: the API server doesn't serve zzz.example/v9 Qqq; "
+            "declare its CustomResourceDefinition in the same path, or install it first",
+        ),
+        (
+            document("ConfigMap", "anneal-shop", metadata={"namespace": "anneal-system"}),
+            {"namespaces": ("*",)},
+            "0.yaml:1: ConfigMap/anneal-system/anneal-shop: is where Anneal keeps its own state; give it another name or namespace",
+        ),
+    ],
+)
+def test_a_refusal_names_the_place_and_the_way_out(body: dict[str, Any], settings: dict[str, Any], told: str) -> None:
+    assert refusals(body, **settings) == [told]
+
+
+def test_an_object_beside_the_state_is_allowed() -> None:
+    (item,) = desired(document(metadata={"namespace": "anneal-system"}), namespaces=("*",))
+    assert item.identity.namespace == "anneal-system"
+
+
+def test_two_documents_for_one_object_name_both_places() -> None:
+    (told,) = refusals(document(), document(metadata={"namespace": "shop"}))
+    assert told == "1.yaml:1: ConfigMap/shop/web: is declared twice, also at 0.yaml:1; keep one of them"
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    assert len(refusals(document("Nope"), document(metadata={"namespace": "bank"}), document("Namespace", "x"))) == 4
+
+
+def test_a_kind_that_this_commit_brings_is_known_and_waits_for_its_crd_and_namespace() -> None:
+    namespace, widget = document("Namespace", "shop"), document("Widget", "w", "acme.io/v1")
+    items = desired(CRD, namespace, widget, cluster_scoped=("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"))
+    found = {item.identity.kind: item for item in items}
+    assert found["Widget"].resource.plural == "widgets"
+    assert [str(need) for need in found["Widget"].needs] == ["CustomResourceDefinition/widgets.acme.io", "Namespace/shop"]
+
+
+def test_a_version_that_isnt_served_is_unknown() -> None:
+    assert "doesn't serve acme.io/v0 Widget" in refusals(CRD, document("Widget", "w", "acme.io/v0"), cluster_scoped=(CRD["kind"],))[0]
+
+
+def test_nothing_declared_is_admitted_as_nothing() -> None:
+    assert admission().admit([Manifest.of(document(), "a.yaml:1")])
+    assert admission().admit([]) == ()

@@ -1,0 +1,60 @@
+"""Fields that differ, as people read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handler.model.names import GroupKind
+from handler.plan.diff import differs, field_changes
+from tests.unit.plan.samples import document, entry
+
+DEPLOYMENT, SECRET = GroupKind("apps", "Deployment"), GroupKind("", "Secret")
+
+
+def containers(*items: dict[str, Any]) -> dict[str, Any]:
+    return document("Deployment", spec={"containers": list(items)})
+
+
+def test_an_image_is_named_by_its_container_and_its_owner() -> None:
+    before, after = containers({"name": "web", "image": "a"}), containers({"name": "web", "image": "b"})
+    fields = {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}
+    before["metadata"]["managedFields"] = [entry(fields), entry(fields, "kubectl-edit", "Update")]
+    (change,) = field_changes(DEPLOYMENT, before, after)
+    assert (change.path, change.declared, change.live, change.manager) == ("spec.containers[name=web].image", "b", "a", "kubectl-edit")
+
+
+def test_an_inserted_element_is_one_line() -> None:
+    before, after = containers({"name": "b"}), containers({"name": "a"}, {"name": "b"})
+    assert [(c.path, c.declared, c.live) for c in field_changes(DEPLOYMENT, before, after)] == [("spec.containers[name=a]", '{"name": "a"}', "")]
+
+
+def test_another_order_alone_is_shown_whole() -> None:
+    before, after = containers({"name": "a"}, {"name": "b"}), containers({"name": "b"}, {"name": "a"})
+    assert [c.path for c in field_changes(DEPLOYMENT, before, after)] == ["spec.containers"]
+
+
+def test_elements_without_a_name_are_counted() -> None:
+    before, after = document(args=["a", "b"]), document(args=["a", "c"])
+    assert [(c.path, c.declared) for c in field_changes(DEPLOYMENT, before, after)] == [("args[1]", "c")]
+
+
+def test_elements_are_counted_when_names_repeat() -> None:
+    before, after = containers({"name": "a", "x": 1}, {"name": "a", "x": 2}), containers({"name": "a", "x": 1}, {"name": "a", "x": 3})
+    assert [c.path for c in field_changes(DEPLOYMENT, before, after)] == ["spec.containers[1].x"]
+
+
+def test_what_the_server_keeps_for_itself_is_no_difference() -> None:
+    assert not differs(document(status={"a": 1}, metadata={"generation": 1}), document(status={"a": 2}, metadata={"generation": 2}))
+    assert differs(document(data={"a": "1"}), document(data={"a": "2"}))
+
+
+def test_a_secret_shows_only_that_it_differs() -> None:
+    before = document("Secret", data={"key": "Q0FOQVJZ"}, metadata={"annotations": {"note": "CANARY"}, "labels": {"a": "1"}})
+    after = document("Secret", data={"key": "Q0FOQVJZMg=="}, metadata={"annotations": {"note": "CANARY2"}, "labels": {"a": "2"}})
+    shown = {c.path: (c.live, c.declared) for c in field_changes(SECRET, before, after)}
+    assert shown == {"data.key": ("***", "***"), "metadata.annotations.note": ("***", "***"), "metadata.labels.a": ("1", "2")}
+
+
+def test_no_more_than_the_limit_is_listed() -> None:
+    assert len(field_changes(DEPLOYMENT, document(data={str(i): 1 for i in range(99)}), document(), limit=3)) == 1
+    assert len(field_changes(DEPLOYMENT, document(data={str(i): 1 for i in range(9)}), document(data={}), limit=3)) == 3

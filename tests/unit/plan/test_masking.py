@@ -1,0 +1,37 @@
+"""No secret value is ever shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.masking import shown
+from handler.model.names import GroupKind
+
+SECRET, OTHER = GroupKind("", "Secret"), GroupKind("apps", "Deployment")
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "text"),
+    [
+        (SECRET, "data.password", "c2VjcmV0", "***"),
+        (SECRET, "data", {"a": "c2VjcmV0"}, "***"),
+        (SECRET, "type", "Opaque", "Opaque"),
+        (SECRET, "metadata.labels.app", "shop", "shop"),
+        (SECRET, "metadata.labels", {"app": "shop"}, '{"app": "shop"}'),
+        (OTHER, "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration", "{}", "***"),
+        (OTHER, "spec.password", "hunter2", "***"),
+        (OTHER, "spec.apiKey", "hunter2", "***"),
+        (OTHER, "spec.image", "shop:1", "shop:1"),
+        (OTHER, "spec.replicas", 3, "3"),
+        (OTHER, "spec.gone", None, ""),
+        (OTHER, "spec.secretName", "tls", "tls"),
+        (OTHER, "spec.env[name=DB_PASSWORD].value", "hunter2", "***"),
+        (OTHER, "spec.env", [{"name": "DB_PASSWORD", "value": "hunter2"}], '[{"name": "DB_PASSWORD", "value": "***"}]'),
+        (OTHER, "spec", {"token": "hunter2", "secret": {"name": "x"}}, '{"token": "***", "secret": {"name": "x"}}'),
+        (OTHER, "spec.long", "x" * 300, "x" * 200 + "…"),
+    ],
+)
+def test_a_value_is_shown_only_if_anyone_may_read_it(kind: GroupKind, path: str, value: Any, text: str) -> None:
+    assert shown(kind, path, value) == text
