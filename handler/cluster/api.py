@@ -119,12 +119,11 @@ class Api:
         return self.send(Request("DELETE", path, None, encode(body or {}), repeatable=safe))
 
     def expect(self, request: Request) -> dict[str, Any]:
-        """Send and return the answer; a 404 is refused like any other 4xx."""
-        answer = self.send(request)
-        if answer is None:
-            text = "the server knows no such object, kind or namespace"
-            raise refused(404, {"kind": "Status", "reason": "NotFound", "message": text}, request.method, request.path, request.name)
-        return answer
+        """Send and return the answer; a 404 is refused like any other 4xx (`ApiRefused`, with what the server says is missing)."""
+        response = self._answered(request, preload=True)
+        if response.status == 404:
+            raise refused(404, _status_of(response), request.method, request.path, request.name)
+        return self._parsed(response, request)
 
     def send(self, request: Request) -> dict[str, Any] | None:
         """Send until it is answered, refused or the deadline passed; None for 404.
@@ -134,8 +133,9 @@ class Api:
             ClusterUnavailable: no useful answer in time; KubeconfigInvalid: the server isn't trusted.
         """
         response = self._answered(request, preload=True)
-        if response.status == 404:
-            return None
+        return None if response.status == 404 else self._parsed(response, request)
+
+    def _parsed(self, response: urllib3.BaseHTTPResponse, request: Request) -> dict[str, Any]:
         try:
             answer = json.loads(response.data)
         except ValueError:
@@ -148,8 +148,7 @@ class Api:
         """Open a WATCH and return its unread response; the caller closes it. The same errors as `send`, and ApiRefused for 404."""
         response = self._answered(request, preload=False)
         if response.status == 404:
-            response.close()
-            raise refused(404, None, request.method, request.path, request.name)
+            raise refused(404, _status_of(response), request.method, request.path, request.name)
         return response
 
     def _answered(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse:
@@ -162,7 +161,7 @@ class Api:
             outcome = self._attempt(request, preload=preload)
             if isinstance(outcome, urllib3.BaseHTTPResponse) and (outcome.status < 300 or outcome.status == 404):
                 return outcome
-            if isinstance(outcome, urllib3.BaseHTTPResponse) and outcome.status == 401 and not renewed:
+            if not renewed and _credentials_rotated(outcome):
                 renewed = True
                 self.connection.refresh()
                 continue
@@ -187,11 +186,13 @@ class Api:
             self._requests += 1
         try:
             response = self.connection.pool(self._size).request(
-                request.method, url, body=request.body, headers=headers, timeout=_TIMEOUT, retries=False, preload_content=preload
+                request.method, url, body=request.body, headers=headers, timeout=_TIMEOUT, retries=False, preload_content=False
             )
+            self._date = (response.headers.get("Date") or self._date[0], time.monotonic())
+            if preload:
+                response.read(cache_content=True)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             return error
-        self._date = (response.headers.get("Date") or self._date[0], time.monotonic())
         return response
 
     def _failure(self, outcome: urllib3.BaseHTTPResponse | Exception, request: Request) -> tuple[AnnealError, bool]:
@@ -209,6 +210,13 @@ def encode(body: Any) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
+def _credentials_rotated(outcome: urllib3.BaseHTTPResponse | Exception) -> bool:
+    """Tell whether loading the kubeconfig anew may help: 401, or an API server with a new authority."""
+    if isinstance(outcome, Exception):
+        return "CERTIFICATE_VERIFY_FAILED" in str(outcome)
+    return outcome.status == 401
+
+
 def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
     """Return the parsed body of a refusal, None when it can't be read; the connection is free again afterwards."""
     try:
@@ -220,10 +228,8 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
 
 
 def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:
-    """Return the seconds until the next attempt: Retry-After (up to a quarter more), else 0.1 s doubling, half of it random."""
+    """Return the seconds until the next attempt: 0.1 s doubling, half of it random, but at least Retry-After and up to a quarter more."""
     spread = random.random()  # noqa: S311 - spreads callers, protects nothing
+    ours = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(attempt, 10)) * (0.5 + spread / 2)
     after = "" if isinstance(outcome, Exception) else outcome.headers.get("Retry-After", "")
-    if after.isdigit():
-        return float(after) * (1 + spread / 4)
-    longest = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(attempt, 10))
-    return longest * (0.5 + spread / 2)
+    return max(ours, float(after) * (1 + spread / 4)) if after.isdigit() else ours

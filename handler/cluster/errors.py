@@ -154,7 +154,7 @@ def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
 def _said(body: Any, place: Place, status: int) -> str:
     """Return the server's message, or for a Secret only field names and constant words."""
     if not isinstance(body, dict) or body.get("kind") != "Status":
-        return f"{status}, and the body is no Status"
+        return "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"
     text = str(body.get("message") or body.get("reason") or status)
     fields = [str(cause["field"]) for cause in _causes(body) if cause.get("field")]
     if not place.secret:

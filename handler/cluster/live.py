@@ -187,7 +187,7 @@ def named(item: Object, resource: Resource) -> Object:
 
 def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None) -> Iterator[Object]:
     """Run LISTs on a few threads that wait for the reader: at most a few pages are in memory."""
-    lines: queue.Queue[list[Object] | BaseException | None] = queue.Queue(maxsize=_WORKERS)
+    lines: queue.Queue[list[Object] | BaseException | None] = queue.Queue(maxsize=2)
     closing = threading.Event()
 
     def run(listing: Listing) -> None:

@@ -29,6 +29,9 @@ _STOP_EVERY = 0.2
 _WATCH_SECONDS = 50
 """How long the server keeps one WATCH open: below the read time-out, so that silence is told from a dead connection."""
 _PAUSE = 0.3
+"""Seconds before a WATCH that ended early is resumed."""
+_LOOK_AGAIN = 1.0
+"""Seconds between LISTs of a kind that can't be watched, or isn't served yet."""
 
 Seen = tuple[Identity, Object | None]
 
@@ -187,22 +190,25 @@ def _run(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | BaseE
         while not scope.closed.is_set():
             version = _list(api, scope, lines)
             while version and not scope.closed.is_set():
+                began = time.monotonic()
                 version = _watch(api, scope, version, lines)
+                if time.monotonic() - began < 1.0:
+                    scope.closed.wait(_PAUSE)  # whatever ends each WATCH at once mustn't make us hammer the server
     except BaseException as error:  # noqa: BLE001 - it is raised again on the caller's thread
         if not scope.closed.is_set():
             lines.put(error)
 
 
 def _list(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> str:
-    """Tell the state of every object waited for, and return the resourceVersion to watch from; empty when the kind isn't served."""
+    """Tell the state of every object waited for, and return the resourceVersion to watch from; empty when it can't be watched."""
     path = scope.resource.path(scope.namespace)
     accept = PARTIAL_LIST if scope.partial else JSON
     answer = api.get(path, scope.query(), accept=accept, subject=Listing(scope.resource, scope.namespace).request().subject)
     found = {item["metadata"]["name"]: named(item, scope.resource) for item in (answer or {}).get("items") or ()}
     for name in scope.names:
         lines.put((scope, (scope.identity(name), found.get(name))))
-    if answer is None:
-        scope.closed.wait(_PAUSE)
+    if answer is None or (scope.resource.verbs and "watch" not in scope.resource.verbs):
+        scope.closed.wait(_LOOK_AGAIN)
         return ""
     return str(answer["metadata"].get("resourceVersion") or "")
 
@@ -228,8 +234,8 @@ def _watch(api: Api, scope: _Scope, version: str, lines: queue.Queue[tuple[_Scop
             if event.get("type") == "ERROR":
                 return _after_error(event)
             version = _tell(scope, event, lines) or version
-    except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError):
-        scope.closed.wait(_PAUSE)  # cut in the middle (AttributeError: by our own shutdown): resume where it was
+    except (urllib3.exceptions.HTTPError, OSError, ValueError):
+        return version  # cut in the middle: resume where it was
     finally:
         response.close()
     return version

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from handler.cluster.api import JSON, Api, Request, encode
+from handler.cluster.live import named
 from handler.model.names import FIELD_MANAGER, Identity, identity_of
 from handler.model.resource import Resource
 
@@ -42,7 +43,7 @@ class DryRunner:
 
         For new objects, whose content nobody compares: a CRD's answer would cost the server as much again as its check.
         """
-        return self._api.expect(_applying(resource, body, _DRY, accept=_METADATA))
+        return named(self._api.expect(_applying(resource, body, _DRY, accept=_METADATA)), resource)
 
 
 class Writer:
@@ -59,7 +60,7 @@ class Writer:
         create an absent one). Without, it creates or merges.
         """
         conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-        return self._api.expect(_applying(resource, body, _QUERY, conditions, self._fence, _METADATA))
+        return named(self._api.expect(_applying(resource, body, _QUERY, conditions, self._fence, _METADATA)), resource)
 
     def delete(
         self, resource: Resource, identity: Identity, uid: str, resource_version: str = "", propagation: Propagation = "Background"

@@ -65,7 +65,7 @@ def test_listable_kinds_can_be_listed_and_deleted_and_come_once(discovery: Disco
 
 
 def test_a_new_crd_is_seen_after_refresh(api: Api, discovery: Discovery, crd: dict[str, Any], kind: Kind) -> None:
-    group = crd["spec"]["group"]
+    group = crd["metadata"]["name"].removeprefix("widgets.")
     discovery.refresh()
     resource = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     assert until(api, [(resource, identity_of(crd))], established, 20) == []

@@ -41,7 +41,7 @@ def test_an_apply_survives_and_is_applied_once(trick: Trick, wire: Wire, through
         fenced[0] += 1
 
     live = Writer(through(), fence).apply(kind("v1", "ConfigMap"), config_map(namespace, "a"))
-    assert live["data"] == {"a": "1"}
+    assert live["metadata"]["name"] == "a"
     assert fenced[0] == len(wire.seen) == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,11 +12,19 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AccessDenied, ApiRefused, LeaseLost, Moved, NotReady
 from handler.model.names import Identity, identity_of
+from handler.model.resource import Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
+from tests.rooms.cluster.wire import Wire
+
+
+def content(api: Api, path: str) -> Any:
+    found = api.get(path)
+    return found and found["data"]
 
 
 def test_an_apply_is_owned_by_our_manager_and_the_second_changes_nothing(apply: Apply, namespace: str) -> None:
     first = apply(config_map(namespace, "a"))
+    assert (first["apiVersion"], first["kind"]) == ("v1", "ConfigMap")
     second = apply(config_map(namespace, "a"))
     assert [(entry["manager"], entry["operation"]) for entry in first["metadata"]["managedFields"]] == [("anneal", "Apply")]
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
@@ -25,7 +34,8 @@ def test_an_apply_overrides_what_another_manager_set(api: Api, apply: Apply, kin
     apply(config_map(namespace, "a"))
     path = kind("v1", "ConfigMap").path(namespace, "a")
     api.patch(path, {"data": {"a": "by hand"}}, "application/merge-patch+json", {"fieldManager": "kubectl-edit"})
-    assert apply(config_map(namespace, "a"))["data"] == {"a": "1"}
+    apply(config_map(namespace, "a"))
+    assert content(api, path) == {"a": "1"}
 
 
 def test_an_update_against_a_stale_resource_version_has_moved(apply: Apply, namespace: str) -> None:
@@ -74,13 +84,27 @@ def test_a_delete_of_what_is_gone_says_so(apply: Apply, writer: Writer, kind: Ki
 def test_a_dry_run_writes_nothing_and_shows_what_would_be(api: Api, kind: Kind, namespace: str) -> None:
     runner, resource = DryRunner(api), kind("v1", "ConfigMap")
     assert runner.apply(resource, config_map(namespace, "a"))["data"] == {"a": "1"}
+    checked = runner.check(resource, config_map(namespace, "a"))
+    assert (checked["kind"], checked["metadata"]["name"], "data" in checked) == ("ConfigMap", "a", False)
     assert api.get(resource.path(namespace, "a")) is None
-    assert [name for name in vars(DryRunner) if not name.startswith("_")] == ["apply"]
 
 
-def test_a_dry_run_in_a_missing_namespace_is_a_404(api: Api, kind: Kind) -> None:
-    with pytest.raises(ApiRefused) as caught:
+def test_a_dry_runner_has_no_way_to_write(wire: Wire, through: Callable[..., Api], kind: Kind, namespace: str) -> None:
+    runner, resource = DryRunner(through()), kind("v1", "ConfigMap")
+    methods = [getattr(runner, name) for name in vars(DryRunner) if not name.startswith("_")]
+    for method in methods:
+        method(resource, config_map(namespace, "a"))
+    assert len(wire.seen) == len(methods) == 2
+    assert all("dryRun=All" in path for _, path in wire.seen)
+
+
+def test_a_dry_run_of_a_missing_namespace_or_kind_is_a_404_that_says_which(api: Api, kind: Kind, namespace: str) -> None:
+    with pytest.raises(ApiRefused, match='namespaces "no-such-namespace" not found') as caught:
         DryRunner(api).apply(kind("v1", "ConfigMap"), config_map("no-such-namespace", "a"))
+    assert caught.value.status == 404
+    ghost = Resource("gone.example.com", "v1", "Ghost", "ghosts", namespaced=True)
+    with pytest.raises(ApiRefused, match="no such kind") as caught:
+        DryRunner(api).apply(ghost, config_map(namespace, "a") | {"kind": "Ghost"})
     assert caught.value.status == 404
 
 

@@ -64,6 +64,7 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
         (403, status("x", "Forbidden", [{"reason": "NamespaceTerminating"}]), NotReady, "is being deleted"),
         (403, None, AccessDenied, 'verbs: ["patch"]'),
         (404, status("not found", "NotFound"), ApiRefused, "not found"),
+        (404, None, ApiRefused, "no such kind"),
         (409, status("the object has been modified", "Conflict"), Moved, "modified"),
         (410, status("too old", "Expired"), ApiRefused, "too old"),
         (413, None, ApiRefused, "413"),
