@@ -86,13 +86,14 @@ class _Server:
             return False
         conversation, status = (socket.socket(fileno=descriptor) for descriptor in descriptors)
         with conversation:
+            server = os.getpid()
             try:
                 pid = os.fork()
             except OSError:
                 _tell(status, NO_FORK)
                 return True
             if pid == 0:
-                _child(self.functions, conversation.detach())
+                _child(self.functions, conversation.detach(), server)
         self.children[pid] = status
         self.selector.register(status, selectors.EVENT_READ, pid)
         return True
@@ -137,23 +138,23 @@ def _kill(group: int) -> None:
 
 
 # --- in the child
-def _child(functions: Functions, conversation: int) -> NoReturn:
+def _child(functions: Functions, conversation: int, server: int) -> NoReturn:
     """Do one render and end; nothing returns to the server's code."""
     code = FAILED
     try:
-        code = _perform(functions, conversation)
+        code = _perform(functions, conversation, server)
     except MemoryError:
         code = MEMORY
     finally:
         os._exit(code)
 
 
-def _perform(functions: Functions, conversation: int) -> int:
+def _perform(functions: Functions, conversation: int, server: int) -> int:
     gc.disable()
     pipe = _alone(conversation)
     request = json.loads(_read(pipe, struct.unpack("!I", _read(pipe, 4))[0]))
     try:
-        _limit(request["limits"])
+        _limit(request["limits"], server)
     except (OSError, ValueError):
         return UNLIMITED
     try:
@@ -179,9 +180,8 @@ def _alone(conversation: int) -> socket.socket:
     return socket.socket(fileno=_CONVERSATION)
 
 
-def _limit(limits: Mapping[str, int]) -> None:
+def _limit(limits: Mapping[str, int], server: int) -> None:
     """Give up every right a render doesn't need. `limits`: memory in bytes, cpu in seconds, open files, processes."""
-    server = os.getppid()
     if os.geteuid() == 0:
         _become_nobody()
     _set(resource.RLIMIT_NPROC, limits["processes"])
@@ -195,7 +195,7 @@ def _limit(limits: Mapping[str, int]) -> None:
         if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
             raise OSError(ctypes.get_errno(), "prctl")
     if os.getppid() != server:
-        os._exit(FAILED)
+        os._exit(FAILED)  # it died before we could ask to be told
 
 
 def _set(limit: int, value: int) -> None:

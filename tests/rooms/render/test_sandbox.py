@@ -1,0 +1,212 @@
+"""A child may crash, loop, flood or eat memory: the worker hears of it and goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handler.model.errors import OperatorError, RenderFailed
+from handler.render.sandbox import Limits, Sandbox
+
+TABLE = "tests.rooms.render.hostile:FUNCTIONS"
+TIGHT = Limits(memory=256 << 20, cpu=5, seconds=20, output=1 << 20)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Sandbox]:
+    with Sandbox(TABLE, TIGHT) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(shared: Sandbox) -> Iterator[Sandbox]:
+    """A sandbox that is as well after the test as before."""
+    yield shared
+    assert _call(shared, "echo") == [b"still here"]
+
+
+def _call(sandbox: Sandbox, function: str, *parts: bytes, **options: str) -> list[bytes]:
+    return sandbox.run(function, {"word": "still here", **options}, parts, bytes, subject="deploy")
+
+
+def _same(sandbox: Sandbox, limits: Limits) -> Sandbox:
+    """The same server with other limits for the next children."""
+    other = Sandbox(TABLE, limits)
+    other._server, other._control = sandbox._server, sandbox._control
+    return other
+
+
+def test_parts_and_options_arrive_and_pieces_come_back(sandbox: Sandbox) -> None:
+    parts = [b"", b"a\0b", os.urandom(300_000)]
+    assert _call(sandbox, "echo", *parts, word="é") == ["é".encode(), *parts]
+
+
+@pytest.mark.parametrize(
+    ("function", "reason", "message"),
+    [
+        ("abort", "crash", "deploy: the render child died of SIGABRT"),
+        ("segfault", "crash", "deploy: the render child died of SIGSEGV"),
+        ("leave", "crash", "deploy: the render child failed (SystemExit)"),
+        ("fail", "crash", "deploy: the render child failed (LookupError)"),
+        ("unheard-of", "crash", "deploy: the render child failed (KeyError)"),
+        ("garble", "crash", "deploy: the render child said what is no frame"),
+        ("eat", "memory", "deploy: the render child needed more memory than it may have"),
+        ("flood", "output", "deploy: the render child made more than 1,048,576 bytes of output"),
+    ],
+)
+def test_every_death_has_a_name(sandbox: Sandbox, function: str, reason: str, message: str) -> None:
+    with pytest.raises(RenderFailed) as caught:
+        _call(sandbox, function, b"canary")
+    assert (caught.value.reason, str(caught.value)) == (reason, message)
+
+
+def test_a_child_that_dies_before_it_has_heard_everything_is_no_riddle(sandbox: Sandbox) -> None:
+    with pytest.raises(RenderFailed) as caught:
+        _call(sandbox, "abort", bytes(220 << 20))
+    assert caught.value.reason in ("crash", "memory")
+
+
+def test_an_endless_loop_ends_with_its_processor_time(sandbox: Sandbox) -> None:
+    with pytest.raises(RenderFailed, match="processor time") as caught:
+        _call(_same(sandbox, Limits(cpu=1)), "spin")
+    assert caught.value.reason == "timeout"
+
+
+def test_a_child_that_waits_for_ever_is_killed(sandbox: Sandbox) -> None:
+    before = _children(sandbox)
+    with pytest.raises(RenderFailed, match=r"took longer than 0\.3 s") as caught:
+        _call(_same(sandbox, Limits(seconds=0.3)), "sleep")
+    assert caught.value.reason == "timeout"
+    assert _call(sandbox, "echo") == [b"still here"]
+    _until_gone(sandbox, before)
+
+
+def test_a_fork_bomb_doesnt_get_its_first_fork(sandbox: Sandbox) -> None:
+    assert _call(sandbox, "bomb") == [b"BlockingIOError"]
+
+
+def test_limits_cannot_be_undone(sandbox: Sandbox) -> None:
+    refused = _call(sandbox, "regain")
+    assert all(answer in (b"PermissionError", b"ValueError") for answer in refused), refused
+
+
+def test_a_child_can_touch_no_file_and_no_network(sandbox: Sandbox, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    assert _call(sandbox, "touch", path=str(tmp_path / "new")) == [b"OSError"] * 3
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_written_even_where_files_may_be_opened(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "new").touch(0o666)
+    tmp_path.chmod(0o777)
+    (tmp_path / "new").chmod(0o666)
+    for above in tmp_path.parents:
+        if above.owner() == tmp_path.owner() and not above.samefile(above.anchor) and str(above) != "/tmp":
+            above.chmod(above.stat().st_mode | 0o011)
+    assert _call(_same(sandbox, Limits(files=64)), "touch", path=str(tmp_path / "new"))[0] == b"OSError"
+    assert (tmp_path / "new").read_bytes() == b""
+
+
+def test_a_child_sees_no_variable_no_descriptor_and_no_group(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", "canary")
+    with Path(__file__).open() as held:
+        os.set_inheritable(held.fileno(), True)
+        with Sandbox(TABLE, TIGHT) as fresh:
+            seen, uid = _call(fresh, "look")
+    groups = [] if os.getuid() == 0 else os.getgroups()
+    assert seen.decode() == repr(({}, [0, 1, 2, 3], groups, True))
+    assert os.getuid() or int(uid) >= 65_534
+
+
+def test_many_renders_at_once_dont_mix(sandbox: Sandbox) -> None:
+    answers: dict[int, list[bytes]] = {}
+
+    def one(number: int) -> None:
+        for turn in range(4):
+            answers[number * 4 + turn] = _call(sandbox, "echo", bytes(100_000), word=f"{number}-{turn}")
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {number * 4 + turn: [f"{number}-{turn}".encode(), bytes(100_000)] for number in range(6) for turn in range(4)}
+
+
+def test_a_server_that_died_is_started_again_unseen() -> None:
+    with Sandbox(TABLE, TIGHT) as own:
+        first = own._server
+        assert first
+        os.kill(first.pid, signal.SIGKILL)
+        assert _call(own, "echo") == [b"still here"]
+        assert own._server is not first
+
+
+def test_a_server_that_dies_during_a_render_takes_its_children_along_and_the_render_is_repeated() -> None:
+    with Sandbox(TABLE, Limits(seconds=3)) as own:
+        _call(own, "echo")
+        first = own._server
+        assert first
+        failures: list[RenderFailed] = []
+
+        def wait_for_ever() -> None:
+            try:
+                _call(own, "sleep")
+            except RenderFailed as failed:
+                failures.append(failed)
+
+        thread = threading.Thread(target=wait_for_ever)
+        thread.start()
+        while not (children := _children(own)):
+            pass
+        os.kill(first.pid, signal.SIGKILL)
+        thread.join()
+        assert [failure.reason for failure in failures] == ["timeout"]
+        assert own._server is not first
+        assert not any(_alive(child) for child in children)
+
+
+def test_a_server_that_cannot_start_is_the_operators_matter(capfd: pytest.CaptureFixture[str]) -> None:
+    with Sandbox("tests.rooms.render.hostile:ABSENT") as own, pytest.raises(OperatorError, match="doesn't stay alive"):
+        _call(own, "echo")
+    assert "ABSENT" in capfd.readouterr().err
+
+
+def test_closing_ends_the_server_and_its_children() -> None:
+    own = Sandbox(TABLE, TIGHT)
+    child = int(_call(own, "pid")[0])
+    server = own._server
+    assert server
+    own.close()
+    own.close()
+    assert server.returncode == 0
+    assert not _alive(child)
+    assert _call(own, "echo") == [b"still here"]
+    own.close()
+
+
+def _children(sandbox: Sandbox) -> set[int]:
+    assert sandbox._server
+    pid = sandbox._server.pid
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def _until_gone(sandbox: Sandbox, before: set[int]) -> None:
+    for _ in range(200):
+        if _children(sandbox) <= before:
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError("a child is left")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

@@ -1,0 +1,187 @@
+"""Documents -> objects: what is refused, what is dropped, how Lists open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.errors import Problem
+from handler.model.manifest import Manifest, canonical
+from handler.model.names import Identity
+from handler.render.documents import documents
+from handler.render.frames import decode, encode
+from handler.render.objects import objects
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+
+
+def _rows(text: str, path: str = "a.yaml") -> list[Manifest | Problem]:
+    return list(objects(documents(text.encode(), path)))
+
+
+def _mistakes(text: str) -> list[str]:
+    return [str(row) for row in _rows(text) if isinstance(row, Problem)]
+
+
+def _body(text: str) -> dict[str, Any]:
+    (row,) = _rows(text)
+    assert isinstance(row, Manifest), row
+    return row.body()
+
+
+def test_an_object_is_its_identity_its_canonical_form_and_its_place() -> None:
+    (row,) = _rows("# Überschrift\n\nkind: Deployment\napiVersion: apps/v1\nmetadata: {name: api, namespace: shop}\nspec: {b: é, a: 1}\n")
+    assert row == Manifest(
+        Identity("apps", "Deployment", "shop", "api"),
+        "apps/v1",
+        canonical(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api", "namespace": "shop"}, "spec": {"a": 1, "b": "é"}}
+        ),
+        "a.yaml:3",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("just text", "document: is text, not a Kubernetes object"),
+        ("- a", "document: is a list, not a Kubernetes object"),
+        ("kind: ConfigMap\nmetadata: {name: a}", "ConfigMap/a: apiVersion is missing"),
+        ("apiVersion: v1\nmetadata: {name: a}", "a: kind is missing"),
+        ("apiVersion: 1\nkind: ConfigMap\nmetadata: {name: a}", "ConfigMap/a: apiVersion is a number, not text; quote it"),
+        ("apiVersion: a/b/c\nkind: ConfigMap\nmetadata: {name: a}", "ConfigMap/a: apiVersion can't be 'a/b/c'"),
+        ("apiVersion: v1\nkind: Config/Map\nmetadata: {name: a}", "kind can't be 'Config/Map'"),
+        ("apiVersion: v1\nkind: ConfigMap", "ConfigMap: metadata is missing"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: [a]", "ConfigMap: metadata is a list, not a mapping"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {}", "ConfigMap: metadata.name is missing"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 8080}", "ConfigMap: metadata.name is a number, not text; quote it"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: on}", "metadata.name is true or false, not text"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../nodes/a}", "metadata.name can't be '../../nodes/a'"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ..}", "metadata.name can't be '..'"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%2fb}", "metadata.name can't be 'a%2fb'"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: 1}", "ConfigMap/a: metadata.namespace is a number, not text"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}", "ConfigMap/a-: generateName makes another object each time"),
+        (CONFIG + "  labels: {applyset.kubernetes.io/part-of: x}", "ConfigMap/a: metadata.labels holds applyset.kubernetes.io/part-of"),
+        (CONFIG + "  annotations: {anneal.dev/identity: x}", "ConfigMap/a: metadata.annotations holds anneal.dev/identity"),
+        (CONFIG + "  labels: {v: 1.10}", "ConfigMap/a: metadata.labels.v is a number, not text; quote it"),
+        (CONFIG + "  annotations: [a]", "ConfigMap/a: metadata.annotations is a list, not a mapping"),
+        ("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization", "this is kustomize's own file"),
+        ("replicas: 3\nimage: x", "add the file to .annealignore if it isn't for the cluster"),
+    ],
+)
+def test_what_may_not_be_in_git_is_refused_by_name(text: str, message: str) -> None:
+    mistakes = _mistakes(text)
+    assert any(mistake.startswith("a.yaml:1: ") and message in mistake for mistake in mistakes), mistakes
+
+
+def test_a_secret_that_sops_still_encrypts_is_refused_and_nothing_of_it_is_shown() -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {x: canary}\nsops: {mac: canary}\n"
+    (mistake,) = _mistakes(text)
+    assert "Secret/a: is still encrypted by SOPS" in mistake
+    assert "canary" not in mistake
+    operator = "apiVersion: isindir.github.com/v1alpha3\nkind: SopsSecret\nmetadata: {name: a}\nsops: {mac: x}\n"
+    assert not _mistakes(operator)
+
+
+def test_string_data_becomes_data_and_wins() -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {x: b2xk, k: a2VwdA==}\nstringData: {x: new, z: é, e: ''}\n"
+    body = _body(text)
+    assert body["data"] == {"x": "bmV3", "k": "a2VwdA==", "z": "w6k=", "e": ""}
+    assert "stringData" not in body
+    (mistake,) = _mistakes("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {port: 5432}\n")
+    assert "stringData.port is a number, not text; quote it" in mistake
+    assert "5432" not in mistake
+
+
+def test_what_only_the_server_sets_is_dropped() -> None:
+    body = _body(
+        "apiVersion: apps/v1\nkind: StatefulSet\nstatus: {replicas: 1}\n"
+        "metadata: {name: a, namespace: '', uid: u, resourceVersion: '1', generation: 2, "
+        "selfLink: /x, creationTimestamp: null, managedFields: []}\n"
+        "spec:\n  template: {metadata: {creationTimestamp: null, labels: {a: b}}, spec: {}}\n"
+        "  volumeClaimTemplates: [{metadata: {name: d, creationTimestamp: null}}]\n"
+    )
+    assert body == {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "a"},
+        "spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {}}, "volumeClaimTemplates": [{"metadata": {"name": "d"}}]},
+    }
+    job = _body(
+        "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n"
+        "spec: {jobTemplate: {spec: {template: {metadata: {creationTimestamp: null}}}}}"
+    )
+    assert job["spec"] == {"jobTemplate": {"spec": {"template": {"metadata": {}}}}}
+
+
+def test_aliases_that_share_parts_are_cleaned_apart() -> None:
+    rows = _rows(
+        "apiVersion: v1\nkind: List\nitems:\n"
+        "- &a {apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}}\n- {<<: *a, metadata: {name: b}}\n"
+    )
+    assert [row.body()["data"] for row in rows if isinstance(row, Manifest)] == [{"k": "dg=="}, {"k": "dg=="}]
+
+
+def test_lists_are_flattened_and_every_item_has_its_line() -> None:
+    text = (
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleList\nitems:\n- metadata: {name: a}\n"
+        "- apiVersion: v1\n  kind: List\n  items:\n  - {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n- metadata: {}\n"
+    )
+    rows = _rows(text)
+    assert [(str(row.identity), row.api_version, row.place) for row in rows if isinstance(row, Manifest)] == [
+        ("Role/a", "rbac.authorization.k8s.io/v1", "a.yaml:4"),
+        ("ConfigMap/b", "v1", "a.yaml:1"),
+    ]
+    assert [(row.place, row.message) for row in rows if isinstance(row, Problem)] == [("a.yaml:9", "metadata.name is missing")]
+    assert not _rows("apiVersion: v1\nkind: ConfigMapList\nitems: []\n---\napiVersion: v1\nkind: List\nitems:\n")
+
+
+def test_a_kind_that_only_ends_in_list_stays_one_object() -> None:
+    assert _body("apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: a}\nspec: {items: [1]}")["kind"] == "AllowList"
+
+
+def test_empty_documents_are_no_objects() -> None:
+    assert not _rows("---\n# nothing\n---\n~\n---\n")
+
+
+def test_two_documents_for_one_object_name_both_places() -> None:
+    other_version = "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a, namespace: x}\n"
+    rows = list(
+        objects(
+            [
+                *documents(f"{CONFIG}---\n{CONFIG}".encode(), "b.yaml"),
+                *documents(other_version.encode(), "c.yaml"),
+                *documents(other_version.replace("v1beta1", "v1").encode(), "d.yaml"),
+            ]
+        )
+    )
+    assert [str(row) for row in rows if isinstance(row, Problem)] == [
+        "b.yaml:6: ConfigMap/a: declared twice, first at b.yaml:1",
+        "d.yaml:1: Deployment/x/a: declared twice, first at c.yaml:1",
+    ]
+
+
+def test_all_mistakes_of_all_documents_are_in_one_list() -> None:
+    assert len(_mistakes("kind: A\n---\n- 1\n---\n a: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: 1, labels: {a: 2}}\n")) == 6
+
+
+@pytest.mark.parametrize("row", [*_rows(CONFIG), Problem("a", "b", "c", "d\n")])
+def test_a_frame_says_what_went_in(row: Manifest | Problem) -> None:
+    assert decode(encode(row)) == row
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"", b"Z", b"P", b"P[1]", b'P["a","b","c",1]', b"M", b'M"a"\n[]', b'M1\n{"metadata":{}}', b'M"a"\n{"metadata":1}', b"M\xff\n{}"],
+)
+def test_a_frame_that_is_none_is_not_believed(frame: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever kind of ValueError, the conversation takes it as nonsense
+        decode(frame)
+
+
+def test_an_identity_comes_from_the_body_never_from_the_child() -> None:
+    row = decode(b'M"a.yaml:1"\n{"kind":"Secret", "apiVersion":"v1","metadata":{"namespace":"kube-system","name":"a"}}')
+    assert isinstance(row, Manifest)
+    assert str(row.identity) == "Secret/kube-system/a"
+    assert row.raw == canonical(row.body())
