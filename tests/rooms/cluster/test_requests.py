@@ -17,7 +17,7 @@ from handler.cluster.live import members
 from handler.cluster.store import Objects
 from handler.cluster.write import Writer
 from handler.config.settings import Cluster
-from handler.model.errors import AccessDenied, ClusterUnavailable, LeaseLost, Moved, StateInvalid
+from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid, LeaseLost, Moved, StateInvalid
 from handler.model.names import Identity, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.wire import Trick, Wire, half, refuse, reset_after, reset_before
@@ -110,6 +110,18 @@ def test_401_loads_the_credentials_once_more(wire: Wire, through: Callable[..., 
     with pytest.raises(AccessDenied, match="renew"):
         through().get("/api/v1/namespaces/kube-system")
     assert len(wire.tricks) == 3
+
+
+def test_a_server_of_another_authority_is_refused_at_once(kubeconfig: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    for row in config["clusters"]:
+        row["cluster"] = {"server": row["cluster"]["server"]}
+    untrusting = tmp_path / "untrusting"
+    untrusting.write_text(yaml.safe_dump(config))
+    api = Api(connect(Cluster(), kubeconfig=str(untrusting), environ={}))
+    with pytest.raises(KubeconfigInvalid, match="isn't trusted; put its authority into the kubeconfig"):
+        api.get("/version")
+    assert api.requests == 2
 
 
 def test_an_address_where_nobody_listens_is_unavailable(through: Callable[..., Api], wire: Wire) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,6 +119,24 @@ def test_an_expired_watch_lists_again(wire: Wire, through: Callable[..., Api], a
     assert until(through(), [(kind("v1", "ConfigMap"), identity_of(live))], done, 10) == []
     changing.join()
     assert len([path for _, path in wire.seen if "watch=true" not in path]) == 2
+
+
+def test_a_kind_that_cant_be_watched_is_listed_again(
+    wire: Wire, through: Callable[..., Api], apply: Apply, kind: Kind, namespace: str
+) -> None:
+    live = apply(config_map(namespace, "a"))
+    resource = replace(kind("v1", "ConfigMap"), verbs=frozenset({"list", "delete"}))
+    changing = later(0.3, lambda: apply(config_map(namespace, "a", {"a": "done"})))
+    assert until(through(), [(resource, identity_of(live))], done, 10) == []
+    changing.join()
+    assert not any("watch=true" in path for _, path in wire.seen)
+
+
+def test_a_kind_that_isnt_served_is_gone_and_never_ready(api: Api, namespace: str) -> None:
+    ghost = Resource("gone.example.com", "v1", "Ghost", "ghosts", namespaced=True)
+    identity = Identity("gone.example.com", "Ghost", namespace, "g")
+    assert until_gone(api, [(ghost, identity, "some-uid")], 5) == []
+    assert until(api, [(ghost, identity)], done, 0.3) == [(identity, None)]
 
 
 def test_stop_ends_the_wait_at_once(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
