@@ -1,0 +1,108 @@
+"""What to do next about a target: the one sentence, and the exact command where there is one, that `status` leads with. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handler.cli.times import ago, until
+from handler.config.settings import Target
+from handler.state.lease import Peek
+from handler.state.record import State, Status
+from handler.state.rules import seconds_of
+
+MOVED = "target-moved"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that is known of a target: its record (None: it never ran), its Lease, what is wrong with the record, the time."""
+
+    target: Target
+    state: State | None
+    lease: Peek | None
+    now: float
+    code: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One next step. `command` is empty where nothing can be typed; `urgent`: a person must act."""
+
+    text: str
+    command: str = ""
+    urgent: bool = True
+
+
+def is_suspended(state: State, now: float) -> bool:
+    """Whether a pause holds now."""
+    return state.suspend is not None and not (state.suspend.until and seconds_of(state.suspend.until) <= now)
+
+
+def next_step(view: View) -> Advice:
+    """Return what to do next, the most urgent thing first."""
+    name = view.target.name
+    if view.code == MOVED:
+        return Advice("it belongs to another repository, installation or cluster; if that is meant:", f"anneal retarget {name}")
+    if view.trouble:
+        return Advice(view.trouble)
+    if view.state is None:
+        return Advice("it never ran", f"anneal apply {name}")
+    return (
+        _from_people(name, view.state, view.now)
+        or _from_lease(name, view)
+        or _from_status(name, view.state.status, view.now)
+        or _from_leftovers(view.target, view.state)
+        or Advice("nothing to do", urgent=False)
+    )
+
+
+def _from_people(name: str, state: State, now: float) -> Advice | None:
+    """What waits for somebody's word."""
+    if is_suspended(state, now):
+        return Advice("it is suspended; to go on:", f"anneal resume {name}")
+    if state.held and state.approval and state.approval.id == state.held.id:
+        return Advice("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
+    if state.held:
+        return Advice(f"{len(state.held.changes)} deletions wait for approval; to allow exactly them:", f"anneal approve {name} {state.held.id}")
+    return None
+
+
+def _from_lease(name: str, view: View) -> Advice | None:
+    """What a worker is doing, or died doing."""
+    assert view.state is not None  # noqa: S101 - asked by the caller
+    if view.lease and view.lease.renewing:
+        return Advice(f"{view.lease.holder} works on it now", urgent=False)
+    if view.lease:
+        return Advice(f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:", f"anneal unlock {name}")
+    if view.state.attempt and not view.state.status.next_try:
+        return Advice("a run didn't finish; the next one goes on from there, or now:", f"anneal apply {name}")
+    return None
+
+
+def _from_status(name: str, status: Status, now: float) -> Advice | None:
+    """What the last run left."""
+    if status.phase not in ("failed", "pruning"):
+        return None
+    if status.who == "author":
+        return Advice("fix the commit as said below, and push")
+    if status.who == "nobody" and status.next_try:
+        return Advice(f"it is tried again {until(status.next_try, now)}; to try now:", f"anneal apply {name}", urgent=False)
+    return Advice("do what is said below, then:", f"anneal apply {name}")
+
+
+def _from_leftovers(target: Target, state: State) -> Advice | None:
+    """What stands, but isn't quite what git says."""
+    if state.drift:
+        return Advice(f"{len(state.drift)} fields differ from git; to bring them back:", f"anneal apply {target.name}")
+    if state.pin:
+        return Advice("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
+    if state.orphans:
+        return Advice(f"{len(state.orphans)} objects are no longer declared; to see whether they may go:", f"anneal prune {target.name} --dry-run", urgent=False)
+    return None
+
+
+def pinned_text(state: State, now: float) -> str:
+    """Say to what a target is pinned, by whom and since when."""
+    pin = state.pin
+    return f"{pin.commit[:12]} by {pin.by or 'somebody'} {ago(pin.at, now)}: {pin.reason}" if pin else ""

@@ -1,0 +1,60 @@
+"""A plan for people: each object that would change, with its fields live -> declared and who owns them live."""
+
+from __future__ import annotations
+
+from handler.cli.printing import Output
+from handler.cli.reports import counted, hold
+from handler.model.plan import Action, Change, FieldChange, Plan
+
+_SIGNS = {
+    Action.CREATE: ("+", "good"),
+    Action.UPDATE: ("~", "warn"),
+    Action.RECREATE: ("!", "bad"),
+    Action.PRUNE: ("-", "bad"),
+    Action.SKIP: (".", "dim"),
+    Action.UNCHANGED: ("=", "dim"),
+}
+_WORDS = {
+    Action.CREATE: "create",
+    Action.UPDATE: "update",
+    Action.RECREATE: "recreate",
+    Action.PRUNE: "prune",
+    Action.SKIP: "keep",
+    Action.UNCHANGED: "unchanged",
+}
+
+
+def show(output: Output, plan: Plan, way_out: str = "") -> None:
+    """Print a plan. What it leaves alone is shown on -v, what it would delete always."""
+    for change in plan.changes:
+        if change.writes or output.verbose:
+            _change(output, change)
+    counts: dict[str, int] = {}
+    for change in plan.changes:
+        counts[_WORDS[change.action]] = counts.get(_WORDS[change.action], 0) + 1
+    output.line(f"{plan.target} at {plan.commit[:12]}: {counted(counts)}", "head")
+    for note in plan.notes:
+        output.line(f"note: {note}", "dim")
+    if plan.hold:
+        hold(output, plan.target, plan.hold, way_out)
+
+
+def _change(output: Output, change: Change) -> None:
+    sign, style = _SIGNS[change.action]
+    marks = [text for text, is_so in (("adopted", change.adopted), ("checked in its stage", change.deferred)) if is_so]
+    tail = f"  ({'; '.join([*([change.reason] if change.reason else []), *marks])})" if change.reason or marks else ""
+    place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
+    output.line(f"{sign} {_WORDS[change.action]} {change.identity}{tail}{place}", style)
+    for field in change.fields if change.action is not Action.CREATE else ():
+        output.line(f"    {_field(field)}")
+
+
+def _field(field: FieldChange) -> str:
+    live, declared = _quoted(field.live), _quoted(field.declared)
+    owner = f"  (live by {field.manager})" if field.manager else ""
+    return f"{field.path}: {live} → {declared}{owner}"
+
+
+def _quoted(text: str) -> str:
+    """Show that a value isn't there, and keep a long one on its line."""
+    return text.replace("\n", "⏎") if text else "(none)"

@@ -1,0 +1,65 @@
+"""`apply -f DIR`: a directory as a source of commits, and the settings of a target that no file configures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from handler.config.load import parse
+from handler.config.settings import Repository, Settings
+from handler.model.errors import RefNotFound
+from handler.model.tree import CommitInfo, Tree
+from handler.source import open_local
+
+
+class Directory:
+    """A directory on disk, as the one commit it is at. `differs`: whether it holds changes that aren't committed."""
+
+    def __init__(self, path: Path) -> None:
+        self._tree, self.differs = open_local(path)
+        self.committed = self._tree.commit
+        if self.differs or not self.committed.sha:
+            self._tree.commit = _unrecorded(self.committed, self._tree)
+
+    @property
+    def commit(self) -> CommitInfo:
+        """The commit; the tree's own id where there is none, so that the same content always has the same name."""
+        return self._tree.commit
+
+    def resolve(self, ref: str) -> str:  # noqa: ARG002 - the port's signature; there is one commit only
+        """Return its id, whatever the ref."""
+        return self.commit.sha
+
+    def fetch(self, sha: str, path: str = "") -> Tree:  # noqa: ARG002 - the port's signature; all of it is read already
+        """Return its tree. Raises RefNotFound for any other commit."""
+        if sha != self.commit.sha:
+            raise RefNotFound.of(f"commit {sha}", "isn't what the directory holds now")
+        return self._tree
+
+
+def _unrecorded(base: CommitInfo, tree: Tree) -> CommitInfo:
+    root = tree.lookup("")
+    assert root is not None  # noqa: S101 - every tree has a root
+    subject = f"uncommitted changes on {base.sha[:12]}" if base.sha else "a directory outside of any repository"
+    return CommitInfo(root.oid, subject, "", 0)
+
+
+def settings_for(name: str, namespaces: Sequence[str], cluster_scoped: Sequence[str], state_namespace: str) -> Settings:
+    """Return the settings of one target made from flags: only these namespaces, and the first for objects that name none.
+
+    Raises ConfigInvalid for what isn't a name.
+    """
+    lone = "*" in namespaces
+    target = {
+        "name": name,
+        "repository": {"url": "https://local.invalid/directory"},
+        "namespaces": "*" if lone else list(namespaces),
+        "clusterScoped": list(cluster_scoped),
+        **({} if lone else {"namespace": namespaces[0]}),
+    }
+    header = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": state_namespace}
+    settings = parse(json.dumps({**header, "targets": [target]}), "command line")
+    local = Repository(url=f"directory:{name}")  # a git target of the same name is refused, until `retarget`
+    return replace(settings, targets=tuple(replace(made, repository=local) for made in settings.targets))

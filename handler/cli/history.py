@@ -1,0 +1,47 @@
+"""`anneal history`: the ring of runs that a target's record keeps."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from handler.cli import reports
+from handler.cli.options import command, target_argument
+from handler.cli.session import Session
+from handler.cli.times import ago
+from handler.state.record import Run
+
+_HEADS = ("WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS")
+_SUBJECT = 48
+
+
+@command()
+@target_argument
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs, newest first.")
+def history(session: Session, target: str | None, limit: int) -> int:
+    """Show the last runs of TARGET, newest first; -v also what each changed and said."""
+    chosen = session.target(target)
+    state = session.handler.store(chosen).read().state
+    runs = state.history[:limit] if state else ()
+    output = session.output
+    if output.as_json:
+        output.document({"target": chosen.name, "runs": runs})
+    elif not runs:
+        output.line(f"{chosen.name} never ran")
+    elif output.verbose:
+        for run in runs:
+            output.line("  ".join(_row(run)))
+            for line in (*run.message.splitlines(), *run.changed):
+                output.line(f"    {line}", "dim")
+    else:
+        output.table(_HEADS, [_row(run) for run in runs])
+    return reports.DONE_CODE
+
+
+def _row(run: Run) -> tuple[str, ...]:
+    times = f" ×{run.times}" if run.times > 1 else ""
+    subject = run.subject if len(run.subject) <= _SUBJECT else run.subject[: _SUBJECT - 1] + "…"
+    by = f"{run.trigger} {run.actor}".strip()
+    when = ago(run.last or run.started, time.time())
+    return when, f"{run.outcome}{times}", run.commit[:12], subject, by, reports.counted(run.counts), f"{run.duration:.1f}"

@@ -1,0 +1,173 @@
+"""A Result, an error, a hold: as lines for people and as JSON, and the exit code that each becomes."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from handler.cli.printing import Output
+from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
+from handler.model.plan import DONE, Action, Change, Hold, Plan
+from handler.model.result import Outcome, Result
+
+DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
+EXIT: Mapping[Outcome, int] = {
+    Outcome.APPLIED: DONE_CODE,
+    Outcome.UNCHANGED: DONE_CODE,
+    Outcome.PLANNED: DONE_CODE,
+    Outcome.DRIFTED: DONE_CODE,
+    Outcome.HELD: HELD,
+    Outcome.PRUNING: FAILED,
+    Outcome.FAILED: FAILED,
+    Outcome.BUSY: BUSY,
+    Outcome.SUPERSEDED: BUSY,
+    Outcome.SUSPENDED: BUSY,
+}
+_STYLES = {
+    Action.CREATE: "good",
+    Action.UPDATE: "warn",
+    Action.RECREATE: "warn",
+    Action.PRUNE: "bad",
+    Action.UNCHANGED: "dim",
+    Action.SKIP: "dim",
+}
+_GOOD = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.PLANNED)
+
+
+def error(output: Output, failure: AnnealError) -> int:
+    """Print an error's problems and return the exit code."""
+    if output.as_json:
+        found = {"outcome": "failed", "code": failure.code, "who": failure.who, "problems": failure.problems}
+        output.document(found)
+    problems(output, failure.problems)
+    return BUSY if isinstance(failure, LeaseError | Suspended) else FAILED
+
+
+def unexpected(output: Output, failure: Exception) -> int:
+    """Print a mistake of ours."""
+    seen = f"{type(failure).__name__}: {failure}"
+    if output.as_json:
+        output.document({"outcome": "failed", "code": "internal", "who": "operator", "problems": [Problem("anneal", seen)]})
+    output.line(f"anneal: internal error: {seen}", "bad", err=True)
+    if output.verbose:
+        output.note("".join(traceback.format_exception(failure)))
+    return FAILED
+
+
+def problems(output: Output, found: Iterable[Problem]) -> None:
+    """Print problems to standard error: place, subject, message; the way out on its own line."""
+    for problem in found:
+        where = f"{problem.place}: " if problem.place else ""
+        output.line(f"{where}{problem.subject}: {problem.message}", "bad", err=True)
+        if problem.fix:
+            output.line(f"    {problem.fix}", err=True)
+
+
+def result(output: Output, ended: Result, way_out: str = "") -> int:
+    """Print how a run ended and return the exit code. `way_out`: the command that approves, where it isn't `anneal approve`."""
+    code = EXIT[ended.outcome]
+    if output.as_json:
+        output.document(facts(ended))
+        return code
+    if ended.plan and (ended.outcome is Outcome.APPLIED or (output.verbose and ended.outcome is Outcome.UNCHANGED)):
+        changes(output, ended.plan)
+    if ended.plan and ended.plan.hold and ended.outcome is Outcome.HELD:
+        hold(output, ended.target, ended.plan.hold, way_out)
+    problems(output, ended.problems)
+    output.line(summary(ended), "good" if ended.outcome in _GOOD else "warn" if code != FAILED else "bad")
+    for note in ended.plan.notes if ended.plan else ():
+        output.line(f"note: {note}", "dim")
+    return code
+
+
+def summary(ended: Result) -> str:
+    """Return a run's end in one line."""
+    commit = f" {ended.commit[:12]}" if ended.commit else ""
+    text = f"{ended.target}: {ended.outcome}{commit} in {ended.duration:.1f} s"
+    if ended.counts:
+        text += f": {counted(ended.counts)}"
+    elif ended.message and not ended.problems:
+        text += f": {ended.message}"
+    if ended.next_try > time.time():
+        text += f"; next try in {ended.next_try - time.time():.0f} s"
+    return text
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as `3 configured, 1 pruned`."""
+    return ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
+
+
+def changes(output: Output, plan: Plan) -> None:
+    """Print what was done to each object; what was left alone only on -v, but for what git no longer declares and stays."""
+    for change in plan.changes:
+        kept = change.action is Action.SKIP
+        if change.writes or output.verbose:
+            why = f"  ({change.reason})" if change.reason and (kept or change.removes) else ""
+            output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
+
+
+def hold(output: Output, target: str, held: Hold, way_out: str = "") -> None:
+    """Print what waits for a person and the command that allows it."""
+    output.line(f"{target} waits for approval:", "warn")
+    for reason in held.reasons:
+        output.line(f"  {reason}")
+    for action, name, _ in held.changes:
+        output.line(f"  {action:8} {name}", "bad")
+    output.line(f"allow exactly that: {way_out or f'anneal approve {target} {held.id}'}")
+
+
+def facts(ended: Result) -> dict[str, Any]:
+    """Return a run's end as JSON, without the objects themselves."""
+    plan = ended.plan
+    return {
+        "target": ended.target,
+        "outcome": ended.outcome,
+        "commit": ended.commit,
+        "trigger": ended.trigger,
+        "message": ended.message,
+        "counts": ended.counts,
+        "changes": [change_facts(change) for change in plan.writes] if plan else [],
+        "held": plan.hold if plan and ended.outcome is Outcome.HELD else None,
+        "problems": ended.problems,
+        "who": ended.who,
+        "code": ended.code,
+        "duration": ended.duration,
+        "run": ended.run,
+        "nextTry": ended.next_try or None,
+    }
+
+
+def change_facts(change: Change) -> dict[str, Any]:
+    """Return one object's part of a plan as JSON."""
+    return {
+        "action": change.action,
+        "object": str(change.identity),
+        "group": change.identity.group,
+        "uid": change.uid,
+        "resourceVersion": change.resource_version,
+        "reason": change.reason,
+        "fields": change.fields,
+        "place": change.manifest.place if change.manifest else "",
+        "deferred": change.deferred,
+        "adopted": change.adopted,
+        "finalizers": change.finalizers,
+    }
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    """Return a whole plan as JSON."""
+    return {
+        "target": plan.target,
+        "commit": plan.commit,
+        "digest": plan.digest(),
+        "counts": plan.counts(),
+        "stages": [[change_facts(change) for change in stage] for stage in plan.stages],
+        "prunes": [change_facts(change) for change in plan.prunes],
+        "notes": plan.notes,
+        "hold": plan.hold,
+        "liveMembers": plan.live_members,
+        "outside": plan.outside,
+    }

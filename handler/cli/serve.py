@@ -1,0 +1,29 @@
+"""`anneal serve`: hands the configuration to the supervisor, and composes what its worker runs."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from handler.build import Handler, Options
+from handler.cli.options import command
+from handler.cli.session import Session
+from handler.config.secrets import resolve_all
+from handler.config.settings import Settings
+from handler.render import Sandbox
+from handler.supervise import serve as supervised
+from handler.worker import Engine, Run
+
+
+@command()
+@click.option("--bind", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True, help="Where to listen.")
+def serve(session: Session, bind: str) -> int:
+    """Serve webhooks and run targets until SIGTERM: one web process, one worker process, one supervisor."""
+    sandbox = Sandbox()
+
+    def build(settings: Settings) -> Run:
+        options = Options(session.kubeconfig, session.context)
+        return Handler(settings, resolve_all(settings, os.environ), sandbox, os.environ, options).run
+
+    return supervised(session.path, bind, Engine(sandbox.start, build))

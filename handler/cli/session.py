@@ -1,0 +1,133 @@
+"""What one command works with: settings, secrets and the handler, each made when it is first asked for.
+
+Only the credentials of the targets that the command names are resolved: another target's missing token is not its problem.
+"""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from handler.cli.printing import Output
+from handler.config.load import find, load
+from handler.config.secrets import Secrets, resolve_all
+from handler.config.settings import Settings, Target
+
+if TYPE_CHECKING:
+    from handler.build import Handler
+    from handler.render import Sandbox
+    from handler.run.preparing import Source
+
+
+class Session:
+    """One command's composition. As a context it ends what it started."""
+
+    def __init__(self, output: Output, environ: Mapping[str, str], config: str | None = None, kubeconfig: str = "", context: str = "") -> None:
+        self.output = output
+        self.environ = environ
+        self.kubeconfig = kubeconfig
+        self.context = context
+        self.sources: dict[str, Source] = {}
+        self._config = config
+        self._chosen: tuple[Target, ...] = ()
+        self._given: Settings | None = None
+        self._sandbox: Sandbox | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """End the render child's server."""
+        if self._sandbox:
+            self._sandbox.close()
+
+    @cached_property
+    def path(self) -> Path:
+        """Where the configuration is. Raises ConfigInvalid."""
+        return find(self._config, self.environ, Path.cwd())
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The configuration. Raises ConfigInvalid with every mistake."""
+        return self._given or load(self.path)
+
+    def use(self, settings: Settings, source: Source) -> Target:
+        """Work without a configuration file: with these settings of one target, whose commits come from `source`."""
+        self._given = settings
+        (target,) = settings.targets
+        self.sources[target.name] = source
+        return self.target(target.name)
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one target is configured."""
+        return len(self.settings.targets) > 1
+
+    def target(self, name: str | None) -> Target:
+        """Return the target that a command is for; the only one when it names none.
+
+        Raises click.UsageError when there is no such target, or several and none is named.
+        """
+        names = [target.name for target in self.settings.targets]
+        if name is None and len(names) == 1:
+            name = names[0]
+        found = self.settings.target(name) if name else None
+        if found is None:
+            raise click.UsageError(_which(name, names))
+        self._chosen = (found,)
+        return found
+
+    def all_or(self, name: str | None) -> tuple[Target, ...]:
+        """Return the named target, or all of them."""
+        self._chosen = (self.target(name),) if name else self.settings.targets
+        return self._chosen
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
+        secrets = resolve_all(replace(self.settings, targets=self._chosen), self.environ, door=False)
+        self.output.mask = secrets.mask
+        return secrets
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Where renders run; its server starts with it, beside whatever comes next."""
+        from handler.render import Sandbox  # noqa: PLC0415 - not every command renders
+
+        self._sandbox = Sandbox()
+        self._sandbox.start()
+        return self._sandbox
+
+    @cached_property
+    def handler(self) -> Handler:
+        """What runs jobs."""
+        from handler.build import Handler, Options  # noqa: PLC0415 - the cluster's client takes half a second to load
+
+        secrets, options = self.secrets, Options(self.kubeconfig, self.context, self.sources)
+        return Handler(self.settings, secrets, self.sandbox, self.environ, options)
+
+
+def _which(name: str | None, names: list[str]) -> str:
+    """Say which targets there are, and the nearest one."""
+    known = ", ".join(sorted(names)) or "none"
+    if name is None:
+        return f"which target? configured are: {known}"
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"no target {name!r}; " + (f"did you mean {near[0]}?" if near else f"configured are: {known}")
+
+
+def local_user() -> str:
+    """Return who runs this command, for the record."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a uid without a name, as in many containers
+        return f"uid {os.getuid()}"

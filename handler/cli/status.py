@@ -1,0 +1,147 @@
+"""`anneal status`: what to do next, then how each target stands. It reads the record and the Lease, nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from handler.cli import reports
+from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_text
+from handler.cli.options import command, target_argument
+from handler.cli.printing import Output
+from handler.cli.session import Session
+from handler.cli.times import ago, until
+from handler.config.settings import Target
+from handler.model.errors import AnnealError
+from handler.state.record import Run, State
+
+_SHOWN = 10
+
+
+@command()
+@target_argument
+def status(session: Session, target: str | None) -> int:
+    """Say how TARGET stands (all targets when none is named), beginning with what to do next."""
+    views = [_view(session, each) for each in session.all_or(target)]
+    output = session.output
+    if output.as_json:
+        found = [_facts(view) for view in views]
+        output.document(found[0] if target else {"targets": found})
+    for number, view in enumerate(views if not output.as_json else ()):
+        if number:
+            output.line()
+        _show(output, view)
+    return reports.FAILED if any(view.trouble and not view.state for view in views) else reports.DONE_CODE
+
+
+def _view(session: Session, target: Target) -> View:
+    """Read all that is known of a target; what can't be read is its trouble."""
+    now = time.time()
+    try:
+        handler = session.handler
+        store, lock = handler.store(target), handler.lock(target)
+        state, lease = store.read().state, lock.peek()
+    except AnnealError as error:
+        return View(target, None, None, now, error.code, str(error))
+    try:
+        if state:
+            store.check_home(state, target.repository.url, handler.objects(target).cluster_uid())
+    except AnnealError as error:
+        return View(target, state, lease, now, error.code, str(error))
+    return View(target, state, lease, now)
+
+
+def _facts(view: View) -> dict[str, Any]:
+    step = next_step(view)
+    return {"target": view.target.name, "next": step, "trouble": view.trouble, "lease": view.lease, "state": view.state}
+
+
+def _show(output: Output, view: View) -> None:
+    """Print one target: the next step, then the facts that led to it."""
+    step = next_step(view)
+    output.line(f"{view.target.name}: {_phase(view)}", _style(view, step))
+    output.line(f"  next: {step.text}")
+    if step.command:
+        output.line(f"    {step.command}", "head")
+    for label, text in _rows(view):
+        output.line(f"  {label + ':':10} {text}")
+
+
+def _phase(view: View) -> str:
+    if view.state is None:
+        return "unknown" if view.trouble else "never ran"
+    if is_suspended(view.state, view.now):
+        return "suspended"
+    state = view.state.status
+    return f"{state.phase or 'new'}" + (f" since {ago(state.since, view.now).removesuffix(' ago')}" if state.since else "")
+
+
+def _style(view: View, step: Advice) -> str:
+    bad = view.trouble or (view.state is not None and view.state.status.phase == "failed")
+    return "bad" if bad else "warn" if step.urgent else "good"
+
+
+def _rows(view: View) -> Iterator[tuple[str, str]]:
+    """Yield label and text of every fact worth a line."""
+    if view.trouble and view.state:
+        yield from (("trouble", line) for line in view.trouble.splitlines())
+    if view.lease:
+        yield "lease", f"{view.lease.holder}, renewed {view.lease.age:.0f} s ago" + (", a run is asked for" if view.lease.requested else "")
+    if view.state:
+        yield from _commit_rows(view.state, view.now)
+        yield from _people_rows(view.state, view.now)
+        yield from _status_rows(view.state, view.now)
+        yield from _leftover_rows(view.state, view.now)
+
+
+def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    if state.commit:
+        run = next((run for run in state.history if run.commit == state.commit and run.subject), None)
+        yield "commit", f"{state.commit[:12]}" + (f"  {run.subject} ({run.author}), {ago(run.started, now)}" if run else "")
+    if state.history:
+        yield "last run", run_text(state.history[0], now)
+    if state.attempt:
+        yield "attempt", f"{state.attempt.commit[:12]}, open since {ago(state.attempt.since, now).removesuffix(' ago')}"
+
+
+def run_text(run: Run, now: float) -> str:
+    """Return one run in a line."""
+    times = f" ({run.times} times, last {ago(run.last, now)})" if run.times > 1 else ""
+    by = f" by {run.actor}" if run.actor else ""
+    return f"{run.outcome}, {run.trigger}{by} {ago(run.started, now)}, {run.duration:.1f} s: {reports.counted(run.counts)}{times}"
+
+
+def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    if state.suspend and is_suspended(state, now):
+        end = f", ends {until(state.suspend.until, now)}" if state.suspend.until else ""
+        yield "suspended", f"by {state.suspend.by} {ago(state.suspend.at, now)}{end}: {state.suspend.reason or 'no reason given'}"
+    if state.held:
+        yield "held", f"{state.held.id} at {state.held.commit[:12]}, {ago(state.held.since, now)}"
+        yield from (("", reason) for reason in state.held.reasons)
+        yield from (("", f"{action} {name}") for action, name, _ in state.held.changes[:_SHOWN])
+        yield from _more(len(state.held.changes))
+    if state.pin:
+        yield "pinned", pinned_text(state, now)
+
+
+def _status_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    status = state.status
+    if status.phase in ("failed", "pruning"):
+        yield from ((("failing" if not number else ""), line) for number, line in enumerate(status.message.splitlines()))
+    if status.next_try:
+        yield "next try", f"{until(status.next_try, now)}, after {status.failures} failures"
+
+
+def _leftover_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    for drift in state.drift[:_SHOWN]:
+        yield "drift", f"{drift.identity} {drift.path}: {drift.live or '(none)'} → {drift.declared or '(none)'} (live by {drift.manager or '?'})"
+    yield from _more(len(state.drift))
+    for orphan in state.orphans[:_SHOWN]:
+        yield "orphan", f"{orphan.identity}, seen first {ago(orphan.since, now)}"
+    yield from _more(len(state.orphans))
+
+
+def _more(number: int) -> Iterator[tuple[str, str]]:
+    if number > _SHOWN:
+        yield "", f"and {number - _SHOWN} more; -o json has all"

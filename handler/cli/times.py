@@ -1,0 +1,46 @@
+"""Times for people: `5 min ago`, `in 15 s`; and what `--until` may say. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from handler.config import forms
+from handler.state.rules import seconds_of
+
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def span(seconds: float) -> str:
+    """Write a duration in its largest whole unit."""
+    return next((f"{seconds // size:.0f} {name}" for size, name in _UNITS if seconds >= size), f"{max(seconds, 0):.0f} s")
+
+
+def ago(stamp: str, now: float) -> str:
+    """Say how long ago a recorded time was; nothing where there is none."""
+    return f"{span(now - seconds_of(stamp))} ago" if stamp else ""
+
+
+def until(stamp: str, now: float) -> str:
+    """Say how far ahead a recorded time is."""
+    left = seconds_of(stamp) - now if stamp else 0.0
+    return f"in {span(left)}" if left > 0 else "at once"
+
+
+def moment(text: str, now: float) -> float:
+    """Read `2h`, `30m` or an RFC 3339 time as seconds since the epoch.
+
+    Raises:
+        ValueError: it is neither, or lies in the past.
+
+    """
+    length = forms.seconds(text)
+    if length is not None:
+        end = now + length
+    else:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            raise ValueError("a time needs its zone, e.g. 2026-01-31T12:00:00Z")
+        end = found.timestamp()
+    if end <= now:
+        raise ValueError("lies in the past")
+    return end
