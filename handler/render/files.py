@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.render import Rendered, RenderRequest
-from handler.model.tree import DIRECTORY, Entry, ReadSet, Tree, is_lfs_pointer, printable, resolve_links
+from handler.model.tree import DIRECTORY, MAX_PATH, Entry, ReadSet, Tree, is_lfs_pointer, printable, resolve_links
 from handler.render.frames import decode
 from handler.render.globs import Selection
 from handler.render.sandbox import Sandbox
@@ -40,7 +40,8 @@ class FileRenderer:
         if len(files) > MAX_FILES:
             raise SourceRefused.of(path or "repository", f"has {len(files):,} files to render; at most {MAX_FILES:,} are read")
         contents = _contents(tree, files)
-        rows = sandbox.run("file", {"places": list(contents)}, list(contents.values()), decode, subject=path or "repository")
+        places = [printable(place, MAX_PATH) for place in contents]
+        rows = sandbox.run("file", {"places": places}, list(contents.values()), decode, subject=printable(path) or "repository")
         _refuse([row for row in rows if isinstance(row, Problem)])
         manifests = tuple(row for row in rows if isinstance(row, Manifest))
         return Rendered(manifests, ReadSet.of({**selecting.reads, **reads}))
