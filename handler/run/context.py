@@ -78,7 +78,7 @@ class Context:
         return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, run=self.run, plan=plan)
 
     def read(self) -> None:
-        """Read the state; where there is none, look for members that outlived it.
+        """Read the state; where no run has recorded anything, look for members that outlived an earlier one.
 
         Raises:
             TargetMoved: it belongs to another repository, installation or cluster.
@@ -87,10 +87,11 @@ class Context:
         rooms, repository = self.rooms, self.rooms.target.repository.url
         self.stored = rooms.store.read()
         cluster = rooms.cluster_uid(self.job.drift or self.stored.state is None)
-        if self.stored.state is None:
+        known = self.stored.state or rooms.store.blank(repository, cluster)
+        if known.fresh:
             found = self.found = self.found or scan(rooms.planner)
-            blank = rooms.store.blank(repository, cluster)
-            self.stored = replace(self.stored, state=replace(blank, kinds=found.kinds, namespaces=found.namespaces))
+            known = replace(known, kinds=found.kinds, namespaces=found.namespaces)
+        self.stored = replace(self.stored, state=known)
         rooms.store.check_home(self.state, repository, cluster)
         self.recovery = bool(self.state.kinds) and not self.state.commit and not self.state.attempt
 

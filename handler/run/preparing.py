@@ -85,14 +85,15 @@ class Preparer:
         if self.last and self.last.reads.on(tree) == self.last.reads:
             reads, digest = self.last.reads, self.last.digest
         else:
-            rendered = self.render(tree, self._request())
+            rendered = self.render(tree, self.request())
             reads, digest = rendered.reads, digest_of(rendered.manifests)
             self._rendered = rendered.manifests
         prepared = Prepared(tree.commit, reads, digest, stages(self._admit()))
         self.last = prepared
         return prepared
 
-    def _request(self) -> RenderRequest:
+    def request(self) -> RenderRequest:
+        """Return what the renderer is asked for."""
         options = self.target.renderer
         return RenderRequest(self.target.path, options.include, options.exclude)
 

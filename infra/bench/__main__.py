@@ -1,0 +1,62 @@
+"""`scripts/bench`: measures every row of DESIGN.md section 10 that applies, prints it, writes JSON, says what is missed.
+
+One control plane, one run, ratios against kubectl of the server's own version; quote ratios, not seconds. Nothing else should run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from infra.bench import cluster_rows, door_rows, process_rows
+from infra.bench.bed import Bed, bed
+from infra.bench.rows import Row
+
+_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+Measure = Callable[[Bed], Iterator[Row]]
+
+
+def measures(*, quick: bool) -> dict[str, Measure]:
+    """Every measurement by name. `quick`: kubectl's throttled prune is measured on 60 objects and scaled."""
+    return {
+        "import": lambda _: process_rows.door_import(),
+        "fetch": process_rows.fetch,
+        "render": process_rows.render,
+        "first": cluster_rows.first_apply,
+        "unchanged": cluster_rows.unchanged,
+        "prune": lambda bench: cluster_rows.prune(bench, quick=quick),
+        "kube-prometheus": lambda bench: cluster_rows.kube_prometheus(bench, _DATA),
+        "memory": process_rows.memory,
+        "door": door_rows.door,
+    }
+
+
+def main() -> int:
+    """Measure; 0 when every budget is met, 1 when one is missed."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("only", nargs="*", help=f"measure only these: {', '.join(measures(quick=True))}")
+    parser.add_argument("--quick", action="store_true", help="scale kubectl's prune from 60 objects instead of waiting for 490")
+    parser.add_argument("--output", type=Path, default=Path("bench.json"))
+    asked = parser.parse_args()
+    rows: list[Row] = []
+    with bed() as bench:
+        for name, measure in measures(quick=asked.quick).items():
+            if asked.only and name not in asked.only:
+                continue
+            for row in measure(bench):
+                rows.append(row)
+                print(row.line(), flush=True)
+    missed = [row.name for row in rows if not row.met]
+    facts = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "cores": os.cpu_count(), "rows": [row.plain() for row in rows]}
+    asked.output.write_text(json.dumps(facts, indent=1) + "\n")
+    print(f"{len(rows) - len(missed)} of {len(rows)} budgets met" + (f"; missed: {', '.join(missed)}" if missed else ""))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

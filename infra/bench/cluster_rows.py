@@ -1,0 +1,136 @@
+"""The rows measured against kubectl on the same API server: first apply, no change, one change, prune; and kube-prometheus."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from handler.config.settings import HoldAbove, Prune
+from infra.bench.bed import Bed, Shop
+from infra.bench.objects import Body, as_file, mixed
+from infra.bench.rows import Row, median, timed
+
+COUNT = 500
+_ROUNDS = 3
+_APPLYSET = {"KUBECTL_APPLYSET": "true"}
+
+
+def first_apply(bed: Bed) -> Iterator[Row]:
+    """All 500 objects are new: with and without validation, in turn with kubectl."""
+    times: dict[str, list[float]] = {"kubectl": [], "server": [], "none": []}
+    for _ in range(_ROUNDS):
+        times["kubectl"].append(_kubectl_apply(bed, bed.namespace()))
+        for validate in ("server", "none"):
+            shop = bed.shop(mixed(COUNT, bed.namespace()), validate=validate)
+            shop.handler()
+            times[validate].append(timed(shop.run)[0])
+    kubectl, server, none = (statistics.median(times[key]) for key in ("kubectl", "server", "none"))
+    yield Row("first apply, everything validated first", kubectl / server, 0.85, "x kubectl", "higher", {"s": server, "kubectl s": kubectl})
+    yield Row("first apply, validate: none", kubectl / none, 1.5, "x kubectl", "higher", {"s": none, "kubectl s": kubectl})
+
+
+def _kubectl_apply(bed: Bed, namespace: str) -> float:
+    """Time `kubectl apply --server-side --prune --applyset` of a file."""
+    file = bed.directory / f"{namespace}.yaml"
+    file.write_text(as_file(mixed(COUNT, namespace)))
+    return timed(lambda: _apply(bed, file, namespace))[0]
+
+
+def _apply(bed: Bed, file: Path, namespace: str) -> None:
+    bed.kubectl("apply", "--server-side", "--prune", "--applyset", "set", "-n", namespace, "-f", str(file), **_APPLYSET)
+
+
+def unchanged(bed: Bed) -> Iterator[Row]:
+    """Nothing changed: a drift run with and without its render, a push, their requests; then one object changes."""
+    namespace = bed.namespace()
+    bodies = mixed(COUNT, namespace)
+    shop = bed.shop(bodies)
+    shop.run()
+    shop.run("drift")
+    file = bed.directory / f"{namespace}-kubectl.yaml"
+    other = bed.namespace()
+    file.write_text(as_file(mixed(COUNT, other)))
+    _apply(bed, file, other)
+    kubectl = median(lambda: _apply(bed, file, other))
+    cached = median(lambda: shop.run("drift"))
+    cold = median(lambda: _without_render(shop))
+    yield Row("drift run, nothing changed, render cached", kubectl / cached, 12, "x kubectl", "higher", {"s": cached, "kubectl s": kubectl})
+    yield Row("drift run, nothing changed, rendered anew", kubectl / cold, 5, "x kubectl", "higher", {"s": cold, "kubectl s": kubectl})
+    yield from _requests(shop, bodies)
+    yield from _one_changed(shop, bodies, kubectl)
+
+
+def _without_render(shop: Shop) -> None:
+    """Forget what was rendered; the tree is still here."""
+    shop.handler().rooms(shop.target.name).preparer.last = None
+    shop.run("drift")
+
+
+def _requests(shop: Shop, bodies: list[Body]) -> Iterator[Row]:
+    before = shop.requests()
+    shop.run("drift")
+    kinds = len({body["kind"] for body in bodies})
+    yield Row("drift run, requests", shop.requests() - before, kinds + 4, "requests")
+    before = shop.requests()
+    shop.run()
+    yield Row("push without change, requests", shop.requests() - before, 1, "requests")
+
+
+def _one_changed(shop: Shop, bodies: list[Body], kubectl: float) -> Iterator[Row]:
+    """One object changes in git: from the pushed tree to the record, ls-refs and fetch included."""
+    taken = []
+    for number in range(5):
+        changed = copy.deepcopy(bodies)
+        changed[0]["data"]["key-0"] = f"changed {number}"
+        shop.write(changed)
+        taken.append(timed(shop.run)[0])
+    pushed = statistics.median(taken)
+    yield Row("one object changed, push to recorded", pushed, 0.6, "s")
+    yield Row("one object changed", kubectl / pushed, 10, "x kubectl", "higher", {"s": pushed, "kubectl s": kubectl})
+
+
+def prune(bed: Bed, *, quick: bool) -> Iterator[Row]:
+    """490 of 500 go, approved, gone confirmed; kubectl's own time is throttled by its client."""
+    namespace = bed.namespace()
+    bodies = mixed(COUNT, namespace)
+    shop = bed.shop(bodies, prune=Prune(hold_above=HoldAbove(10, 0.3)))
+    shop.run()
+    shop.write(bodies[:10])
+    held = shop.run().plan
+    assert held is not None  # noqa: S101 - a held run has a plan
+    assert held.hold is not None  # noqa: S101 - 490 of 500 are held
+    ours, _ = timed(lambda: shop.run("replay", approve=held.hold.id if held.hold else "", actor="bench"))
+    gone = COUNT - 10 if not quick else 60
+    kubectl = _kubectl_prune(bed, gone) * (COUNT - 10) / gone
+    yield Row("490 of 500 pruned, approved", kubectl / ours, 50, "x kubectl", "higher", {"s": ours, "kubectl s": kubectl})
+
+
+def _kubectl_prune(bed: Bed, gone: int) -> float:
+    """Time kubectl's prune of so many objects."""
+    namespace = bed.namespace()
+    file = bed.directory / f"{namespace}-prune.yaml"
+    bodies = mixed(gone + 10, namespace)
+    file.write_text(as_file(bodies))
+    _apply(bed, file, namespace)
+    file.write_text(as_file(bodies[:10]))
+    return timed(lambda: _apply(bed, file, namespace))[0]
+
+
+def kube_prometheus(bed: Bed, data: Path) -> Iterator[Row]:
+    """131 objects with ten CRDs: with validation and CRD waits. Absent data, no row."""
+    manifests = data / "kube-prometheus" / "manifests"
+    if not manifests.is_dir():
+        return
+    shop = bed.shop([])
+    for file in sorted(manifests.rglob("*.yaml")):
+        shop.work.write(f"deploy/{file.relative_to(manifests)}", file.read_bytes())
+    shop.work.remove("deploy/all.yaml")
+    shop.work.commit("kube-prometheus")
+    shop.work.push()
+    shop.handler()
+    time.sleep(1)
+    taken, result = timed(shop.run)
+    yield Row("kube-prometheus, first apply", taken, 3.5, "s", details={"objects": result.counts.get("created", 0)})

@@ -1,0 +1,179 @@
+"""The door's rows: 200 signed webhooks a second against the real server, idle and while the worker reconciles on the same cores."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from infra.bench.bed import Bed, Shop
+from infra.bench.objects import mixed
+from infra.bench.rows import Row
+
+_SECRET = "a secret for one bench run"  # noqa: S105 - made for this run and gone with it
+_RATE, _SECONDS, _SENDERS = 200, 10, 8
+
+
+@dataclass(slots=True)
+class Load:
+    """What the senders saw."""
+
+    taken: list[float] = field(default_factory=list)
+    lost: int = 0
+
+    def p99(self) -> float:
+        """Return the 99th percentile, in milliseconds."""
+        ordered = sorted(self.taken)
+        return 1000 * ordered[int(len(ordered) * 0.99)]
+
+
+def door(bed: Bed) -> Iterator[Row]:
+    """Measure the door of `anneal serve`."""
+    shop = bed.shop(mixed(200, bed.namespace()))
+    shop.run()
+    with _Server(bed, shop) as server:
+        body = _push(shop, shop.work.head())
+        idle = _load(server.port, body)
+        busy = _busy_load(server.port, body, shop)
+    for name, load, budget in (("idle", idle, 25), ("while reconciles run", busy, 100)):
+        row = f"webhooks at {_RATE}/s acknowledged, {name}, p99"
+        yield Row(row, load.p99(), budget, "ms", details={"sent": len(load.taken) + load.lost, "lost": load.lost})
+
+
+def _busy_load(port: int, body: bytes, shop: Shop) -> Load:
+    """Keep the worker reconciling real changes while the webhooks come."""
+    ended = threading.Event()
+
+    def change() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            bodies = mixed(200, str(shop.target.name))
+            for item in bodies:
+                item["metadata"]["namespace"] = f"bench-{shop.bed.count}"
+                item["metadata"]["labels"]["round"] = str(number)
+            shop.write(bodies)
+            ended.wait(1)
+
+    pusher = threading.Thread(target=change)
+    pusher.start()
+    try:
+        return _load(port, body)
+    finally:
+        ended.set()
+        pusher.join()
+
+
+def _push(shop: Shop, sha: str) -> bytes:
+    repository = {"full_name": "bench/shop", "clone_url": shop.target.repository.url}
+    return json.dumps({"ref": "refs/heads/main", "before": sha, "after": sha, "repository": repository, "commits": []}).encode()
+
+
+def _load(port: int, body: bytes) -> Load:
+    """Send at a fixed rate from a few connections; a late sender doesn't slow the others."""
+    load, start = Load(), time.perf_counter() + 0.2
+    senders = [threading.Thread(target=_send, args=(port, body, load, start, number)) for number in range(_SENDERS)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    return load
+
+
+def _send(port: int, body: bytes, load: Load, start: float, number: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    signature = "sha256=" + hmac.new(_SECRET.encode(), body, hashlib.sha256).hexdigest()
+    for turn in range(_RATE * _SECONDS // _SENDERS):
+        due = start + (turn * _SENDERS + number) / _RATE
+        time.sleep(max(due - time.perf_counter(), 0))
+        headers = {"Content-Type": "application/json", "X-GitHub-Event": "push", "X-Hub-Signature-256": signature}
+        headers["X-GitHub-Delivery"] = f"{number}-{turn}"
+        since = time.perf_counter()
+        try:
+            connection.request("POST", "/webhooks/github", body, headers)
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            load.lost += 1
+            continue
+        load.taken.append(time.perf_counter() - since)
+        load.lost += answer.status != 202
+
+
+class _Server:
+    """`anneal serve` as a process of its own, on a free port."""
+
+    def __init__(self, bed: Bed, shop: Shop) -> None:
+        self.port = 0
+        self._config = bed.directory / "anneal.yaml"
+        self._log = bed.directory / "serve.log"
+        self._config.write_text(_configuration(bed, shop))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> _Server:
+        command = [sys.executable, "-m", "handler", "--config", str(self._config), "serve", "--bind", "127.0.0.1:0"]
+        with self._log.open("wb") as log:
+            environment = {**os.environ, "BENCH_SECRET": _SECRET}
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=Path(__file__).resolve().parents[2])
+        self._wait_ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None  # noqa: S101 - entered
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(30)
+
+    def _wait_ready(self) -> None:
+        """Find the port in the log, then ask until the server is ready."""
+        for _ in range(300):
+            time.sleep(0.1)
+            with self._log.open() as log:
+                self.port = self.port or _port(log)
+            if self.port and _status(self.port) == 200:
+                return
+        raise RuntimeError(f"anneal serve did not start:\n{self._log.read_text()}")
+
+
+def _port(log: IO[str]) -> int:
+    found = [json.loads(line) for line in log if '"listening"' in line]
+    return int(found[0]["port"]) if found else 0
+
+
+def _status(port: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def _configuration(bed: Bed, shop: Shop) -> str:
+    target = {
+        "name": shop.target.name,
+        "repository": {"url": shop.target.repository.url},
+        "namespaces": ["*"],
+        "path": "deploy",
+        "cluster": {"kubeconfig": {"file": str(bed.kubeconfig)}},
+    }
+    document = {
+        "apiVersion": "anneal.dev/v1alpha1",
+        "kind": "Config",
+        "webhooks": {"github": {"secrets": [{"env": "BENCH_SECRET"}]}},
+        "targets": [target],
+    }
+    return json.dumps(document)

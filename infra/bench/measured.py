@@ -1,0 +1,31 @@
+"""The process whose memory is measured: two drift runs that find nothing changed, then its peak resident memory in MB."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+
+from handler.build import Handler
+from handler.config.secrets import Secrets
+from handler.config.settings import Settings
+from handler.model.event import Job
+from handler.render.sandbox import Sandbox
+from infra.bench.bed import target
+
+
+def main() -> None:
+    """Run, and print the peak."""
+    facts = json.loads(sys.argv[1])
+    with Sandbox() as sandbox:
+        settings = Settings(targets=(target(facts["name"], facts["url"], {}),))
+        handler = Handler(settings, Secrets(), sandbox, {"KUBECONFIG": facts["kubeconfig"]})
+        for _ in range(2):
+            result = handler.run(Job(facts["name"], "drift"))
+            if result.problems or set(result.counts) != {"unchanged"}:
+                raise RuntimeError(f"{result.counts} {result.problems}")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+if __name__ == "__main__":
+    main()
