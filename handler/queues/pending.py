@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from handler.model.event import Job
 
-MAX_RUNS = 20
+MAX_RUNS = 100
 """Ids remembered of requests that were merged into one run."""
 
 

@@ -18,8 +18,11 @@ from gunicorn.glogging import Logger
 from gunicorn.http import errors
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-HEADER_SECONDS = 10.0
-REQUEST_SECONDS = 30.0
+HEADER_SECONDS = 5.0
+REQUEST_SECONDS = 10.0
+"""Body and answer together: git hosts give up after ten seconds themselves, so who needs longer isn't one."""
+LINGER_SECONDS = 1.0
+LINGER_BYTES = 64 * 1024
 _LOG = logging.getLogger("anneal.web")
 _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.LimitRequestLine, 414, "URI Too Long"),
@@ -57,7 +60,7 @@ class DoorLogger(Logger):
 
 
 class DoorWorker(ThreadWorker):
-    """Cuts off who takes too long: 10 s for the headers, then 30 s for body and answer together."""
+    """Cuts off who takes too long: 5 s for the headers, then 10 s for body and answer together."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,14 +70,20 @@ class DoorWorker(ThreadWorker):
         """Serve a connection, from its first byte, on a pool thread."""
         self._deadlines[conn] = time.monotonic() + HEADER_SECONDS
         try:
-            return super().handle(conn)
+            outcome = super().handle(conn)
+            if outcome is False:
+                _linger(conn.sock)
+            return outcome
         finally:
             self._deadlines.pop(conn, None)
 
     def handle_request(self, req: Any, conn: TConn) -> Any:
         """Serve a request whose headers are read."""
         self._deadlines[conn] = time.monotonic() + REQUEST_SECONDS
-        return super().handle_request(req, conn)
+        try:
+            return super().handle_request(req, conn)
+        finally:
+            _release(req)
 
     def murder_pending(self) -> None:
         """Run once a second by the main loop: wake the threads whose client is too slow, by closing its socket under them."""
@@ -96,3 +105,26 @@ class DoorWorker(ThreadWorker):
         head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         with contextlib.suppress(OSError):
             util.write_nonblock(client, (head + body).encode("latin-1"))
+
+
+def _linger(connection: socket.socket) -> None:
+    """Wait on the pool thread until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6).
+
+    Gunicorn would do that for two seconds a connection on its main thread, which accepts nobody meanwhile.
+    """
+    deadline, unread = time.monotonic() + LINGER_SECONDS, LINGER_BYTES
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
+        while unread > 0 and (left := deadline - time.monotonic()) > 0:
+            connection.settimeout(left)
+            received = len(connection.recv(4096))
+            unread = unread - received if received else 0
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)  # now gunicorn's own wait ends at once
+
+
+def _release(req: Any) -> None:
+    """Break the circles of request, body, chunked reader and its generator: unread, they hold megabytes until a full collection."""
+    if (unread := getattr(req.body.reader, "parser", None)) is not None:
+        unread.close()
+    req.body = None
