@@ -21,7 +21,9 @@ from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet
 from handler.render import RENDERERS, Sandbox, files
 from handler.render.globs import ignore_rules, ignored
+from handler.source import open_local
 from infra.controlplane import controlplane
+from infra.githost import Work
 from tests.fakes.tree import FakeTree
 
 
@@ -253,3 +255,18 @@ def test_ignore_files_mean_what_they_mean_to_git(
 
 def _ignored(parts: list[str], rules: dict[str, Any]) -> bool:
     return any(ignored("/".join(parts[:count]), rules, directory=count < len(parts)) for count in range(1, len(parts) + 1))
+
+
+def test_a_fetched_commit_renders_as_the_fake_one_does(sandbox: Sandbox, tmp_path: Path) -> None:
+    work = Work(tmp_path / "shop", "nowhere").init()
+    contents = {"deploy/a.yaml": _config("a"), "deploy/old/x.yaml": "", "deploy/.annealignore": "old/\n", "base/b.yaml": _config("b")}
+    for path, text in contents.items():
+        work.write(path, text)
+    work.link("deploy/base", "../base").commit("A shop")
+    tree, _ = open_local(work.directory)
+    fake = FakeTree(contents, {"deploy/base": "../base"})
+    for path in ("deploy", ""):
+        real, faked = (RENDERERS["file"].render(each, RenderRequest(path), sandbox) for each in (tree, fake))
+        assert real.manifests == faked.manifests
+        assert [name for name, _ in real.reads.paths] == [name for name, _ in faked.reads.paths]
+        assert real.reads.on(tree) == real.reads
