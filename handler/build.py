@@ -26,7 +26,9 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.names import applyset_id
+from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome, Result
+from handler.model.tree import Tree
 from handler.reconcile import reconcile
 from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
@@ -140,6 +142,16 @@ class Handler:
         credentials = self.secrets.credentials(target.name)
         password = credentials.password if credentials else None
         return self._once(("git", target.repository), lambda: GitHost(target.repository, password))
+
+    def render(self, target: Target, tree: Tree) -> Rendered:
+        """Render a target's path of a tree; asks no cluster.
+
+        Raises:
+            AuthorError: every mistake in git, all at once.
+
+        """
+        options = target.renderer
+        return self._renderers[options.type].render(tree, RenderRequest(target.path, options.include, options.exclude), self._sandbox)
 
     def _rooms(self, target: Target) -> Rooms:
         """Put a target's rooms together."""

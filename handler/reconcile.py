@@ -80,7 +80,8 @@ def _walk(run: Context) -> Result:
     run.read()
     if run.job.approve or run.job.unpin:
         run.ask()
-    run.raise_if_suspended()
+    if not run.job.dry_run:
+        run.raise_if_suspended()
     if run.state.attempt and not run.job.dry_run:
         return _locked(run, None)
     run.choose_goal()

@@ -64,7 +64,9 @@ def _from_people(name: str, state: State, now: float) -> Advice | None:
     if state.held and state.approval and state.approval.id == state.held.id:
         return Advice("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:
-        return Advice(f"{len(state.held.changes)} deletions wait for approval; to allow exactly them:", f"anneal approve {name} {state.held.id}")
+        return Advice(
+            f"{len(state.held.changes)} deletions wait for approval; to allow exactly them:", f"anneal approve {name} {state.held.id}"
+        )
     return None
 
 
@@ -74,7 +76,10 @@ def _from_lease(name: str, view: View) -> Advice | None:
     if view.lease and view.lease.renewing:
         return Advice(f"{view.lease.holder} works on it now", urgent=False)
     if view.lease:
-        return Advice(f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:", f"anneal unlock {name}")
+        return Advice(
+            f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:",
+            f"anneal unlock {name}",
+        )
     if view.state.attempt and not view.state.status.next_try:
         return Advice("a run didn't finish; the next one goes on from there, or now:", f"anneal apply {name}")
     return None
@@ -98,7 +103,11 @@ def _from_leftovers(target: Target, state: State) -> Advice | None:
     if state.pin:
         return Advice("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
     if state.orphans:
-        return Advice(f"{len(state.orphans)} objects are no longer declared; to see whether they may go:", f"anneal prune {target.name} --dry-run", urgent=False)
+        return Advice(
+            f"{len(state.orphans)} objects are no longer declared; to see whether they may go:",
+            f"anneal prune {target.name} --dry-run",
+            urgent=False,
+        )
     return None
 
 

@@ -40,7 +40,7 @@ def history(session: Session, target: str | None, limit: int) -> int:
 
 
 def _row(run: Run) -> tuple[str, ...]:
-    times = f" ×{run.times}" if run.times > 1 else ""
+    times = f", {run.times} times" if run.times > 1 else ""
     subject = run.subject if len(run.subject) <= _SUBJECT else run.subject[: _SUBJECT - 1] + "…"
     by = f"{run.trigger} {run.actor}".strip()
     when = ago(run.last or run.started, time.time())

@@ -8,14 +8,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, ConfigInvalid
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _COMMON: tuple[Callable[[Any], Any], ...] = (
     click.option("-c", "--config", metavar="FILE", help="Configuration [ANNEAL_CONFIG, ./anneal.yaml, /etc/anneal/anneal.yaml]."),
@@ -26,36 +24,32 @@ _COMMON: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def in_both_places(function: F) -> F:
+def in_both_places(function: Callable[[], None]) -> Callable[..., None]:
     """Give the group the common options and keep what was written there for its command."""
 
-    @click.pass_context
-    @functools.wraps(function)
-    def keep(ctx: click.Context, **given: Any) -> None:
-        ctx.obj = given
+    def keep(**given: Any) -> None:
+        click.get_current_context().obj = given
 
-    return _with_common(keep)
+    return _with_common(functools.update_wrapper(keep, function))
 
 
-def _with_common(function: Any) -> Any:
+def _with_common(function: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_COMMON):
         function = option(function)
     return function
 
 
-def command(*, name: str | None = None, **settings: Any) -> Callable[[Callable[..., int]], click.Command]:
+def command() -> Callable[[Callable[..., int]], click.Command]:
     """Make a command of a function `(session, **arguments) -> exit code`; whatever it raises is printed and becomes one."""
 
     def decorate(function: Callable[..., int]) -> click.Command:
-        @click.pass_context
-        @functools.wraps(function)
-        def run(ctx: click.Context, **given: Any) -> None:
+        def run(**given: Any) -> None:
+            ctx = click.get_current_context()
             common = {key: given.pop(key) or (ctx.obj or {}).get(key) for key in ("config", "kubeconfig", "context", "output", "verbose")}
             output = Output(as_json=common["output"] == "json", verbose=bool(common["verbose"]))
             ctx.exit(_guarded(function, output, common, given))
 
-        shown = name or function.__name__.rstrip("_")
-        made: click.Command = click.command(shown, **settings)(_with_common(run))
+        made: click.Command = click.command(function.__name__)(_with_common(functools.update_wrapper(run, function)))
         return made
 
     return decorate

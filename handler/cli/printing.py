@@ -116,6 +116,8 @@ def _rich_progress(what: str) -> contextlib.AbstractContextManager[Any]:
     from rich.markup import escape  # noqa: PLC0415 - the same
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - the same
 
-    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    progress = Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    )
     progress.add_task(escape(what), total=None)
     return progress

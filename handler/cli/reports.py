@@ -78,7 +78,7 @@ def result(output: Output, ended: Result, way_out: str = "") -> int:
     problems(output, ended.problems)
     output.line(summary(ended), "good" if ended.outcome in _GOOD else "warn" if code != FAILED else "bad")
     for note in ended.plan.notes if ended.plan else ():
-        output.line(f"note: {note}", "dim")
+        output.detail(f"note: {note}")
     return code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from handler.cli import reports
 from handler.cli.options import command, target_argument, yes_option
@@ -25,7 +26,7 @@ def retarget(session: Session, target: str | None, yes: bool) -> int:
     state = store.read().state
     if state is None:
         raise StateInvalid.of(f"target {chosen.name}", "has no record here: it never ran", fix=f"anneal apply {chosen.name}")
-    wanted = {
+    wanted: dict[str, Any] = {
         "repository": chosen.repository.url,
         "installation": handler.settings.installation,
         "cluster_uid": handler.objects(chosen).cluster_uid(),

@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One command's composition. As a context it ends what it started."""
+    """One command's composition. `named`: the --config flag. As a context it ends what it started."""
 
-    def __init__(self, output: Output, environ: Mapping[str, str], config: str | None = None, kubeconfig: str = "", context: str = "") -> None:
+    def __init__(
+        self, output: Output, environ: Mapping[str, str], config: str | None = None, kubeconfig: str = "", context: str = ""
+    ) -> None:
         self.output = output
         self.environ = environ
         self.kubeconfig = kubeconfig
         self.context = context
         self.sources: dict[str, Source] = {}
-        self._config = config
+        self.named = config
         self._chosen: tuple[Target, ...] = ()
         self._given: Settings | None = None
         self._sandbox: Sandbox | None = None
@@ -53,7 +55,7 @@ class Session:
     @cached_property
     def path(self) -> Path:
         """Where the configuration is. Raises ConfigInvalid."""
-        return find(self._config, self.environ, Path.cwd())
+        return find(self.named, self.environ, Path.cwd())
 
     @cached_property
     def settings(self) -> Settings:

@@ -135,7 +135,10 @@ def _status_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 
 def _leftover_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     for drift in state.drift[:_SHOWN]:
-        yield "drift", f"{drift.identity} {drift.path}: {drift.live or '(none)'} → {drift.declared or '(none)'} (live by {drift.manager or '?'})"
+        yield (
+            "drift",
+            f"{drift.identity} {drift.path}: {drift.live or '(none)'} → {drift.declared or '(none)'} (live by {drift.manager or '?'})",
+        )
     yield from _more(len(state.drift))
     for orphan in state.orphans[:_SHOWN]:
         yield "orphan", f"{orphan.identity}, seen first {ago(orphan.since, now)}"

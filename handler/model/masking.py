@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from handler.model.names import GroupKind
+from handler.model.names import GroupKind, identity_of
 
 MASKED = "***"
 _SHOWN = 200
@@ -36,6 +36,12 @@ def is_sensitive(kind: GroupKind, path: str) -> bool:
     if kind == GroupKind("", "Secret"):
         return not any(path == allowed or path.startswith(f"{allowed}.") for allowed in _SECRET_OPEN)
     return path.endswith(_LAST_APPLIED) or bool(_TELLING.search(path.removesuffix(".value")))
+
+
+def masked(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a whole object fit to be shown: the same shape, what is sensitive in it masked."""
+    kind = identity_of(body).group_kind
+    return {key: value if key in ("apiVersion", "kind") else _member(kind, key, value, body) for key, value in body.items()}
 
 
 def _cleaned(kind: GroupKind, path: str, value: Any) -> Any:

@@ -75,7 +75,8 @@ class Context:
         """Return the end of this run."""
         plan = planned.plan if planned else None
         counts = plan.counts() if plan else {}
-        return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, run=self.run, plan=plan)
+        seconds = round(max(self.rooms.clock() - self.started, 0.0), 3)
+        return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, duration=seconds, run=self.run, plan=plan)
 
     def read(self) -> None:
         """Read the state; where no run has recorded anything, look for members that outlived an earlier one.

@@ -6,10 +6,13 @@ Nothing found: a first run. Found: recovery; that run prunes nothing and the nex
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from handler.cluster.live import members
-from handler.model.errors import AccessDenied
+from handler.cluster.parallel import parallel
+from handler.model.errors import AccessDenied, AnnealError
 from handler.model.names import PART_OF, GroupKind, identity_of
+from handler.model.resource import Resource
 from handler.plan.adopt import is_member
 from handler.run.planning import Planner
 
@@ -45,14 +48,22 @@ def _scan(planner: Planner, scopes: tuple[str, ...] | None) -> Found:
 
 
 def _scan_readable(planner: Planner) -> Found:
-    """LIST kind by kind in the allowed namespaces, and say which kinds may not be read."""
+    """LIST kind by kind, namespaced ones in the allowed namespaces, and say which kinds may not be read."""
     kinds, namespaces, unreadable = set(), set(), []
-    for kind in (kind for kind in planner.discovery.listable() if kind.namespaced):
-        try:
-            selector = f"{PART_OF}={planner.applyset}"
-            for live in members(planner.api, [kind], selector, planner.target.namespaces, partial=True, vanished=set()):
-                kinds.add(kind.group_kind)
-                namespaces.add(live["metadata"]["namespace"])
-        except AccessDenied:
+    listable = planner.discovery.listable()
+    for kind, answer in zip(listable, parallel([partial(_members_of, planner, kind) for kind in listable]), strict=True):
+        if isinstance(answer, AccessDenied):
             unreadable.append(str(kind.group_kind))
-    return Found(frozenset(kinds), frozenset(namespaces), tuple(unreadable))
+        elif isinstance(answer, AnnealError):
+            raise answer
+        elif answer:
+            kinds.add(kind.group_kind)
+            namespaces |= answer
+    return Found(frozenset(kinds), frozenset(namespaces - {""}), tuple(unreadable))
+
+
+def _members_of(planner: Planner, kind: Resource) -> set[str]:
+    """Return the namespaces that hold members of a kind, the empty one for a cluster-scoped kind."""
+    selector = f"{PART_OF}={planner.applyset}"
+    found = members(planner.api, [kind], selector, planner.target.namespaces, partial=True, vanished=set())
+    return {identity_of(live).namespace for live in found if is_member(live, identity_of(live), planner.target.name, planner.applyset)}

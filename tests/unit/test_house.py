@@ -29,7 +29,7 @@ VENDORS = {
     "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
     "queues": {"boto3", "botocore"},
     "web": {"flask", "gunicorn", "werkzeug"},
-    "cli": {"click", "rich"},
+    "cli": {"click", "rich", "yaml"},  # yaml: what render and rbac print
     "wsgi": {"flask", "gunicorn"},
 }
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}

@@ -1,0 +1,65 @@
+"""`anneal rbac`: the least rights that a target needs, as YAML for an administrator to read and apply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from handler.cli import reports, rights
+from handler.cli.kinds import needed
+from handler.cli.options import command, target_argument
+from handler.cli.render import rendered_at
+from handler.cli.session import Session
+from handler.cli.values import as_yaml
+from handler.config.settings import Target
+
+_ESCALATION = """\
+# This target declares roles or bindings. The API server lets only those write them who hold every right in them, or, as here,
+# `escalate` on exactly these roles and `bind` on exactly those that are bound: whoever can push to git can then give these rights.
+"""
+
+
+@command()
+@target_argument
+@click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')
+@click.option("--service-account", metavar="NS/NAME", help="Who the handler is [anneal in the state namespace].")
+def rbac(session: Session, target: str | None, namespaced: bool, service_account: str | None) -> int:
+    """Print the least Roles and ClusterRoles that TARGET needs, with their bindings.
+
+    They are for exactly the kinds that its git declares now and its record knows: print them again when git brings a new kind.
+    """
+    chosen = session.target(target)
+    account = service_account or f"{session.settings.state_namespace}/anneal"
+    if account.count("/") != 1:
+        raise click.UsageError(f"--service-account {account}: expected NAMESPACE/NAME")
+    with session.output.working(f"rendering {chosen.name}"):
+        _, rendered = rendered_at(session, chosen)
+        found = needed(session, chosen, rendered, used_only=namespaced)
+    own, theirs = rights.own_grants(session.settings, chosen), rights.target_grants(chosen, found)
+    documents = _documents(chosen, account, own, theirs)
+    if session.output.as_json:
+        session.output.document({"apiVersion": "v1", "kind": "List", "items": documents})
+        return reports.DONE_CODE
+    spaces = sorted({grant.namespace for grant in (*own, *theirs)} - {""})
+    session.output.text(f"# The least that target {chosen.name} needs. These namespaces must exist: {', '.join(spaces)}\n")
+    if any({"escalate", "bind"} & set(grant.verbs) for grant in theirs):
+        session.output.text(_ESCALATION)
+    for document in documents:
+        session.output.text(f"---\n{as_yaml(document)}")
+    return reports.DONE_CODE
+
+
+def _documents(target: Target, account: str, own: tuple[rights.Grant, ...], theirs: tuple[rights.Grant, ...]) -> list[dict[str, Any]]:
+    """Return the objects: together for one identity, apart where the target's is impersonated."""
+    name, handler = f"anneal-{target.name}", _subject(account)
+    if target.impersonate is None:
+        return rights.documents(name, (*own, *theirs), handler)
+    deployer = _subject(target.impersonate.service_account)
+    return [*rights.documents(name, own, handler), *rights.documents(f"{name}-deployer", theirs, deployer)]
+
+
+def _subject(account: str) -> Mapping[str, str]:
+    namespace, _, name = account.partition("/")
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}

@@ -1,0 +1,44 @@
+"""`anneal render`: what a commit declares, before anything is asked of the cluster."""
+
+from __future__ import annotations
+
+import click
+
+from handler.cli import reports
+from handler.cli.options import command, target_argument
+from handler.cli.session import Session
+from handler.cli.values import as_yaml
+from handler.config.settings import Target
+from handler.model.manifest import digest_of
+from handler.model.masking import masked
+from handler.model.render import Rendered
+from handler.model.tree import CommitInfo
+
+
+@command()
+@target_argument
+@click.option("--commit", metavar="SHA", default="", help="Render this commit instead of the head.")
+@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets, and of fields named like one.")
+def render(session: Session, target: str | None, commit: str, show_secrets: bool) -> int:
+    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster."""
+    chosen = session.target(target)
+    with session.output.working(f"rendering {chosen.name}"):
+        info, rendered = rendered_at(session, chosen, commit)
+    bodies = [(manifest.body(), manifest.place) for manifest in rendered.manifests]
+    shown = [(body if show_secrets else masked(body), place) for body, place in bodies]
+    if session.output.as_json:
+        items = [{"place": place, "object": body} for body, place in shown]
+        session.output.document({"target": chosen.name, "commit": info, "digest": digest_of(rendered.manifests), "items": items})
+    else:
+        for body, place in shown:
+            session.output.text(f"---\n# {place}\n{as_yaml(body)}")
+    return reports.DONE_CODE
+
+
+def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[CommitInfo, Rendered]:
+    """Fetch and render a commit, or the head. Raises AnnealError."""
+    handler = session.handler
+    source = handler.source(target)
+    sha = commit or target.revision.commit or source.resolve(target.revision.ref)
+    tree = source.fetch(sha, target.path)
+    return tree.commit, handler.render(target, tree)

@@ -1,0 +1,124 @@
+"""The least rights that a target needs, as values: what `rbac` prints and `check` asks the API server for. Pure.
+
+Two identities: the handler's own keeps state and Lease; the target's (the impersonated one, or the same) lists and writes objects.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handler.config.settings import Settings, Target
+from handler.model.resource import Resource
+from handler.plan.admit import CRD, NAMESPACE
+from handler.state.configmap import state_name
+
+RBAC = "rbac.authorization.k8s.io"
+WRITES = ("create", "delete", "get", "list", "patch", "watch")
+"""patch and create: server-side apply; delete: prune; list and watch: the plan and the wait; get: adoption and second looks."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Grant:
+    """Some verbs on one resource. `namespace` empty: cluster-wide; `names` empty: all objects of it."""
+
+    namespace: str
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What a target is made of. `kinds`: desired and recorded; `namespaces`: where (`*`: everywhere); `bodies`: what git declares."""
+
+    kinds: tuple[Resource, ...]
+    namespaces: tuple[str, ...]
+    bodies: tuple[dict[str, Any], ...] = ()
+
+
+def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
+    """Return what the handler itself must be able to do for a target."""
+    where, name = settings.state_namespace, state_name(target.name)
+    grants = [
+        Grant("", "", "namespaces", ("get",), ("kube-system",)),
+        Grant(where, "", "configmaps", ("create",)),
+        Grant(where, "", "configmaps", ("get", "update"), (name,)),
+        Grant(where, "coordination.k8s.io", "leases", ("create",)),
+        Grant(where, "coordination.k8s.io", "leases", ("get", "update"), (name,)),
+    ]
+    if target.impersonate:
+        namespace, _, account = target.impersonate.service_account.partition("/")
+        grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))
+    return tuple(grants)
+
+
+def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
+    """Return what the target's identity must be able to do: exactly the kinds that it has or wants, where it may have them."""
+    scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
+    found = {Grant(scope, kind.group, kind.plural, WRITES) for kind in needed.kinds for scope in (scopes if kind.namespaced else ("",))}
+    found |= set(_looks_before_pruning(target, needed, scopes))
+    found |= set(_escalations(needed.bodies))
+    return tuple(sorted(found))
+
+
+def _looks_before_pruning(target: Target, needed: Needed, scopes: Sequence[str]) -> Iterator[Grant]:
+    """Yield what must be listed before a Namespace or a CRD may go: all that is in it."""
+    kinds = {kind.group_kind for kind in needed.kinds}
+    if NAMESPACE in kinds and {"Namespace"} & set(target.prune.kinds):
+        yield from (Grant(scope, "*", "*", ("list",)) for scope in scopes)
+    if CRD in kinds and {CRD.kind, str(CRD)} & set(target.prune.kinds):
+        yield from (Grant("", kind.group, kind.plural, ("list",)) for kind in needed.kinds if _is_custom(kind, needed.bodies))
+
+
+def _is_custom(kind: Resource, bodies: Iterable[dict[str, Any]]) -> bool:
+    return any(body.get("kind") == CRD.kind and body["metadata"].get("name") == f"{kind.plural}.{kind.group}" for body in bodies)
+
+
+def _escalations(bodies: Iterable[dict[str, Any]]) -> Iterator[Grant]:
+    """Yield what the API server asks of who writes RBAC: `escalate` on the very roles, `bind` on the very roles that are bound.
+
+    Who holds every right in them needs neither (RBAC's privilege escalation prevention).
+    """
+    roles: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for body in bodies:
+        namespace = str(body["metadata"].get("namespace") or "")
+        kind, reference = body.get("kind"), body.get("roleRef") or {}
+        if kind in ("Role", "ClusterRole"):
+            roles[namespace if kind == "Role" else "", f"{kind.lower()}s", "escalate"].add(str(body["metadata"]["name"]))
+        elif kind in ("RoleBinding", "ClusterRoleBinding"):
+            scope = namespace if kind == "RoleBinding" else ""
+            roles[scope, f"{str(reference.get('kind')).lower()}s", "bind"].add(str(reference.get("name")))
+    for (scope, plural, verb), names in roles.items():
+        yield Grant(scope, RBAC, plural, (verb,), tuple(sorted(names)))
+
+
+# --- as objects
+def documents(name: str, grants: Iterable[Grant], subject: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a Role or ClusterRole for each scope, each with its binding to a subject."""
+    by_scope: dict[str, list[Grant]] = defaultdict(list)
+    for grant in grants:
+        by_scope[grant.namespace].append(grant)
+    return [document for scope in sorted(by_scope) for document in _role(name, scope, by_scope[scope], subject)]
+
+
+def _role(name: str, scope: str, grants: Sequence[Grant], subject: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    kind = "Role" if scope else "ClusterRole"
+    metadata = {"name": name, **({"namespace": scope} if scope else {})}
+    yield {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata, "rules": _rules(grants)}
+    reference = {"apiGroup": RBAC, "kind": kind, "name": name}
+    yield {"apiVersion": f"{RBAC}/v1", "kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [dict(subject)]}
+
+
+def _rules(grants: Sequence[Grant]) -> list[dict[str, Any]]:
+    """Merge grants that differ in their resource only."""
+    merged: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
+    for grant in sorted(grants):
+        merged[grant.group, grant.verbs, grant.names].append(grant.resource)
+    return [
+        {"apiGroups": [group], "resources": resources, **({"resourceNames": list(names)} if names else {}), "verbs": list(verbs)}
+        for (group, verbs, names), resources in sorted(merged.items())
+    ]
