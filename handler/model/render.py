@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from handler.model.manifest import Manifest
 from handler.model.tree import ReadSet
 
+Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
+"""Objects by the file they stand in: (path, blob id) -> its documents. What has not changed needn't be read again."""
+
 
 @dataclass(frozen=True, slots=True)
 class RenderRequest:
-    """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it."""
+    """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before."""
 
     path: str
     include: tuple[str, ...] = ("**/*.yaml", "**/*.yml", "**/*.json")
     exclude: tuple[str, ...] = ()
+    known: Files = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The documents, in path order, and everything that was read to make them."""
+    """The documents, in path order, everything that was read to make them, and the same by file for the next render."""
 
     manifests: tuple[Manifest, ...]
     reads: ReadSet
+    files: Files = field(default_factory=dict, repr=False)

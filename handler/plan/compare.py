@@ -38,12 +38,16 @@ class Comparison:
     same: dict[Identity, Seen] = field(default_factory=dict)
     undecided: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     unowned: dict[Identity, dict[str, Any]] = field(default_factory=dict)
-    candidates: list[dict[str, Any]] = field(default_factory=list)
-    copies: list[dict[str, Any]] = field(default_factory=list)
-    members: int = 0
+    candidates: dict[Identity, dict[str, Any]] = field(default_factory=dict)
+    copies: dict[Identity, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def members(self) -> int:
+        """How many live objects are ours."""
+        return len(self.same) + len(self.undecided) + len(self.candidates)
 
     def see(self, objects: Iterable[dict[str, Any]]) -> None:
-        """Sort objects that carry our label."""
+        """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state."""
         for live in objects:
             self._see(live)
 
@@ -54,10 +58,11 @@ class Comparison:
     def _see(self, live: dict[str, Any]) -> None:
         identity = identity_of(live)
         ours = is_member(live, identity, self.target, self.applyset)
-        self.members += ours
         item = self.desired.get(identity)
+        self.same.pop(identity, None)
+        self.undecided.pop(identity, None)
         if item is None:
-            (self.candidates if ours else self.copies).append(_slim(live))
+            (self.candidates if ours else self.copies)[identity] = _slim(live)
         elif not ours:
             self.unowned[identity] = live
         else:

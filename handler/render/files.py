@@ -1,11 +1,14 @@
 """The file renderer: plain manifests, `.yaml`, `.yml` and `.json`, below one directory.
 
 Law: the worker selects and fetches, the child reads (see `documents` and `objects`). Every mistake of every file is in one error.
+A file that was rendered before is neither fetched nor read again: cost follows the change. Whether an object stands in two files is
+asked again of the whole set by `handler.plan.admit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.manifest import Manifest
@@ -39,12 +42,22 @@ class FileRenderer:
         files = selecting.run()
         if len(files) > MAX_FILES:
             raise SourceRefused.of(path or "repository", f"has {len(files):,} files to render; at most {MAX_FILES:,} are read")
-        contents = _contents(tree, files)
-        places = [printable(place, MAX_PATH) for place in contents]
-        rows = sandbox.run("file", {"places": places}, list(contents.values()), decode, subject=printable(path) or "repository")
-        _refuse([row for row in rows if isinstance(row, Problem)])
-        manifests = tuple(row for row in rows if isinstance(row, Manifest))
-        return Rendered(manifests, ReadSet.of({**selecting.reads, **reads}))
+        fresh = {place: oid for place, oid in files.items() if (place, oid) not in request.known}
+        read = _read(_contents(tree, fresh), sandbox, path)
+        found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
+        manifests = tuple(manifest for documents in found.values() for manifest in documents)
+        return Rendered(manifests, ReadSet.of({**selecting.reads, **reads}), found)
+
+
+def _read(contents: Mapping[str, bytes], sandbox: Sandbox, path: str) -> dict[str, tuple[Manifest, ...]]:
+    """Read files in the child and return their objects by printable path; raise every mistake."""
+    if not contents:
+        return {}
+    places = [printable(place, MAX_PATH) for place in contents]
+    rows = sandbox.run("file", {"places": places}, list(contents.values()), decode, subject=printable(path) or "repository")
+    _refuse([row for row in rows if isinstance(row, Problem)])
+    manifests = (row for row in rows if isinstance(row, Manifest))
+    return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}
 
 
 def _normal(path: str) -> str:

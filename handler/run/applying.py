@@ -19,7 +19,7 @@ from handler.cluster.parallel import parallel
 from handler.cluster.wait import until, until_gone
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AnnealError, ApiRefused, LeaseError, Moved, NotReady, PlanRefused, Problem, StillDeleting
-from handler.model.names import GroupKind, Identity
+from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE, Desired
@@ -182,7 +182,7 @@ class Applier:
         if not wanted:
             return
         asked = [(self.planned.desired[identity].resource, identity) for identity in wanted]
-        missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence)
+        missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence, f"{PART_OF}={self.planner.applyset}")
         if missing:
             problems = [
                 Problem(

@@ -87,7 +87,7 @@ class Planner:
         guards.refuse_empty(self.target.name, len(comparison.desired), comparison.members, self.target.prune)
         changes, notes = self._decide(ask, comparison)
         prunes = self._prunes(ask, comparison)
-        bodies = {identity_of(live): live for live in comparison.candidates}
+        bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
         plan = Plan(
             target=self.target.name,
@@ -168,7 +168,7 @@ class Planner:
         facts = self._facts(comparison) if ask.prune else Facts()
         declared_uids = {live["metadata"]["uid"] for live in (*comparison.undecided.values(), *comparison.unowned.values())}
         declared_uids |= {uid for uid, _ in comparison.same.values()}
-        candidates = [live for live in comparison.candidates if live["metadata"]["uid"] not in declared_uids]
+        candidates = [live for live in comparison.candidates.values() if live["metadata"]["uid"] not in declared_uids]
         found = [judge(live, self.target, comparison.desired, facts) for live in candidates]
         if ask.prune:
             return found
@@ -176,8 +176,8 @@ class Planner:
 
     def _facts(self, comparison: Comparison) -> Facts:
         """Ask what Namespaces hold and how many instances CRDs have, beyond what goes with them."""
-        namespaces, crds = questions(comparison.candidates, self.target)
-        leaving = frozenset(str(live["metadata"]["uid"]) for live in comparison.candidates)
+        namespaces, crds = questions(comparison.candidates.values(), self.target)
+        leaving = frozenset(str(live["metadata"]["uid"]) for live in comparison.candidates.values())
         return self.facts(namespaces, crds, leaving)
 
     def facts(self, namespaces: Sequence[str], crds: Sequence[Identity], leaving: frozenset[str]) -> Facts:

@@ -14,7 +14,7 @@ from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
 from handler.model.errors import PlanRefused, RefNotFound
 from handler.model.manifest import Manifest, digest_of
-from handler.model.render import Rendered, RenderRequest
+from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan.admit import Admission, Desired
 from handler.plan.order import stages
@@ -52,6 +52,7 @@ class Preparer:
     discovery: Discovery
     last: Prepared | None = field(default=None)
     _rendered: tuple[Manifest, ...] = field(default=())
+    _files: Files = field(default_factory=dict)
 
     def head(self) -> str:
         """Return the commit that the configured revision names now.
@@ -87,15 +88,19 @@ class Preparer:
         else:
             rendered = self.render(tree, self.request())
             reads, digest = rendered.reads, digest_of(rendered.manifests)
-            self._rendered = rendered.manifests
+            self._rendered, self._files = rendered.manifests, rendered.files
         prepared = Prepared(tree.commit, reads, digest, stages(self._admit()))
         self.last = prepared
         return prepared
 
+    def forget(self) -> None:
+        """Render anew next time."""
+        self.last, self._files = None, {}
+
     def request(self) -> RenderRequest:
         """Return what the renderer is asked for."""
         options = self.target.renderer
-        return RenderRequest(self.target.path, options.include, options.exclude)
+        return RenderRequest(self.target.path, options.include, options.exclude, self._files)
 
     def _admit(self) -> tuple[Desired, ...]:
         """Admit what was rendered; a kind nobody serves is looked for once more in a fresh discovery."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from handler.config.settings import Prune, Repository, Settings, Target
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.render.sandbox import Sandbox
-from infra.bench.objects import Body, as_file
+from infra.bench.objects import Body, as_files
 from infra.controlplane import controlplane
 from infra.githost import Host, Work
 
@@ -41,6 +42,15 @@ class Bed:
         command = [str(controlplane.binaries() / "kubectl"), "--kubeconfig", str(self.kubeconfig), "--cache-dir", cache, *arguments]
         done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
         return done.stdout
+
+    def files(self, bodies: list[Body]) -> Path:
+        """Write objects into a directory for `kubectl apply -f`."""
+        self.count += 1
+        place = self.directory / f"files-{self.count}"
+        place.mkdir()
+        for name, text in as_files(bodies).items():
+            (place / name).write_text(text)
+        return place
 
     def namespace(self) -> str:
         """Make a namespace of its own for one measurement."""
@@ -67,9 +77,11 @@ class Shop:
     work: Work
     target: Target
 
-    def write(self, bodies: list[Body], path: str = "deploy/all.yaml") -> str:
-        """Push these objects as the whole content and return the commit."""
-        self.work.write(path, as_file(bodies))
+    def write(self, bodies: list[Body]) -> str:
+        """Push these objects as the whole content of `deploy` and return the commit."""
+        shutil.rmtree(self.work.directory / "deploy", ignore_errors=True)
+        for name, text in as_files(bodies).items():
+            self.work.write(f"deploy/{name}", text)
         sha = self.work.commit("Bench")
         self.work.push()
         return sha

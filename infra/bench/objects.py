@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
+
+import yaml
 
 Body = dict[str, Any]
 
@@ -14,9 +15,9 @@ def mixed(count: int, namespace: str) -> list[Body]:
     return [_MIX[index % len(_MIX)](index, namespace) for index in range(count)]
 
 
-def as_file(bodies: list[Body]) -> str:
-    """Return objects as one multi-document file (JSON documents are YAML)."""
-    return "".join(f"---\n{json.dumps(body, indent=1)}\n" for body in bodies)
+def as_files(bodies: list[Body]) -> dict[str, str]:
+    """Return each object as a YAML file of its own, by name: what `kubectl apply -f DIR` reads, too."""
+    return {f"{body['kind'].lower()}-{body['metadata']['name']}.yaml": yaml.safe_dump(body, sort_keys=False) for body in bodies}
 
 
 def _object(api: str, kind: str, index: int, namespace: str, **parts: Any) -> Body:
