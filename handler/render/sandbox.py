@@ -87,7 +87,10 @@ class Sandbox:
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
         request = Request(json.dumps(head).encode(), tuple(parts), self.limits.seconds, self.limits.output, subject)
         for _ in range(2):
-            server, conversation = self._ask(request)
+            try:
+                server, conversation = self._ask(request)
+            except OSError as refused:
+                raise OperatorError.of("render child", f"can't be started: {refused.strerror}") from None
             with conversation, contextlib.suppress(ServerDied):
                 return conversation.run(decode)
             self._discard(server)
@@ -95,20 +98,24 @@ class Sandbox:
 
     def _ask(self, request: Request) -> tuple[subprocess.Popen[bytes], Conversation]:
         """Hand the server both sockets of a new conversation."""
-        mine, childs = socket.socketpair()
-        status, servers = socket.socketpair()
-        with childs, servers, self._lock:
+        with contextlib.ExitStack() as undone, self._lock:
             server, control = self._started()
+            mine, childs = map(undone.enter_context, socket.socketpair())
+            status, servers = map(undone.enter_context, socket.socketpair())
             with contextlib.suppress(OSError):  # the server died: the conversation will see that nobody is there
                 socket.send_fds(control, [b"r"], [childs.fileno(), servers.fileno()])
+            childs.close()
+            servers.close()
+            undone.pop_all()
         return server, Conversation(request, mine, status)
 
     def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if self._server and self._control and self._server.poll() is None:
             return self._server, self._control
         self._stop()
-        self._control, servers = socket.socketpair()
-        with servers:
+        control, servers = socket.socketpair()
+        with contextlib.ExitStack() as undone, servers:
+            undone.enter_context(control)
             command = [
                 sys.executable,
                 "-I",
@@ -122,7 +129,7 @@ class Sandbox:
                 str(servers.fileno()),
                 self._functions,
             ]
-            self._server = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            server = subprocess.Popen(  # noqa: S603 - our own interpreter and code
                 command,
                 env=_environment(),
                 pass_fds=[servers.fileno()],
@@ -130,7 +137,9 @@ class Sandbox:
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        return self._server, self._control
+            undone.pop_all()
+        self._server, self._control = server, control
+        return server, control
 
     def _discard(self, server: subprocess.Popen[bytes]) -> None:
         """Forget a server that died, unless another thread has done so already."""

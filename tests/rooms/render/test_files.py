@@ -33,8 +33,8 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def _render(sandbox: Sandbox, tree: FakeTree, path: str = "deploy", **options: tuple[str, ...]) -> Rendered:
-    return RENDERERS["file"].render(tree, RenderRequest(path, **options), sandbox)
+def _render(sandbox: Sandbox, tree: FakeTree, path: str = "deploy") -> Rendered:
+    return RENDERERS["file"].render(tree, RenderRequest(path), sandbox)
 
 
 def _config(name: str) -> str:

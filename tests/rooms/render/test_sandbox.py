@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -175,6 +176,12 @@ def test_a_server_that_cannot_start_is_the_operators_matter(capfd: pytest.Captur
     with Sandbox("tests.rooms.render.hostile:ABSENT") as own, pytest.raises(OperatorError, match="doesn't stay alive"):
         _call(own, "echo")
     assert "ABSENT" in capfd.readouterr().err
+
+
+def test_a_server_that_the_system_cannot_start_is_the_operators_matter_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
+    with pytest.raises(OperatorError, match="render child: can't be started: No such file or directory"):
+        _call(Sandbox(TABLE, TIGHT), "echo")
 
 
 def test_closing_ends_the_server_and_its_children() -> None:
