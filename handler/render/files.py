@@ -7,11 +7,12 @@ asked again of the whole set by `handler.plan.admit`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.manifest import Manifest
+from handler.model.names import Identity
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, MAX_PATH, Entry, ReadSet, Tree, is_lfs_pointer, printable, resolve_links
 from handler.render.frames import decode
@@ -46,6 +47,7 @@ class FileRenderer:
         read = _read(_contents(tree, fresh), sandbox, path)
         found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
         manifests = tuple(manifest for documents in found.values() for manifest in documents)
+        _refuse(_declared_twice(manifests))  # the child has seen the fresh files only
         return Rendered(manifests, ReadSet.of({**selecting.reads, **reads}), found)
 
 
@@ -58,6 +60,16 @@ def _read(contents: Mapping[str, bytes], sandbox: Sandbox, path: str) -> dict[st
     _refuse([row for row in rows if isinstance(row, Problem)])
     manifests = (row for row in rows if isinstance(row, Manifest))
     return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}
+
+
+def _declared_twice(manifests: Iterable[Manifest]) -> list[Problem]:
+    """Name both places of every object that two files declare."""
+    places: dict[Identity, str] = {}
+    return [
+        Problem(str(manifest.identity), f"declared twice, first at {earlier}", manifest.place)
+        for manifest in manifests
+        if (earlier := places.setdefault(manifest.identity, manifest.place)) is not manifest.place
+    ]
 
 
 def _normal(path: str) -> str:
