@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import base64
 import hmac
-import os
 import shutil
 import signal
 import ssl
@@ -25,20 +24,17 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote
 
+from infra.gitwork import Work, git_environment, run_git
+
+__all__ = ["Host", "Work"]
+
 CHUNK = 65536
-IDENTITY = {"NAME": "anneal", "EMAIL": "anneal@example.invalid"}
-
-
-def git_environment(home: Path) -> dict[str, str]:
-    """Return an environment in which git reads no configuration of this machine."""
-    names = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in IDENTITY.items()}
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", **names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer `git-upload-pack` and `git-receive-pack`."""
         self._answer()
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the method it replaces
         """Keep quiet: `Host.requests` is the log."""
 
     def _answer(self) -> None:
@@ -216,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
         with subprocess.Popen(
             ["git", *_flags(host), "http-backend"], env=self._cgi(host), stdin=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as backend:
-            assert backend.stdout is not None
+            assert backend.stdout is not None  # noqa: S101 - it is a pipe
             headers = _cgi_headers(backend.stdout)
             self._begin(int(headers.pop("Status", "200").split()[0]))
             for name, value in headers.items():
@@ -260,76 +256,6 @@ def _cgi_headers(out: IO[bytes]) -> dict[str, str]:
         name, _, value = line.decode("latin-1").partition(":")
         headers[name] = value.strip()
     return headers
-
-
-def run_git(directory: Path, *arguments: str, stdin: bytes = b"") -> str:
-    """Run git and return what it printed, without the last newline; its complaint is in the error."""
-    done = subprocess.run(["git", *arguments], cwd=directory, env=git_environment(directory), input=stdin, capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"git {arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout.decode(errors="replace").rstrip("\n")
-
-
-@dataclass
-class Work:
-    """A working clone: write, commit, push. `remote` is a URL or a path of a bare repository."""
-
-    directory: Path
-    remote: str
-    branch: str = "main"
-    _made: bool = field(default=False, repr=False)
-
-    @classmethod
-    def of(cls, host: Host, name: str, directory: Path | None = None) -> Work:
-        """Create a repository on a host and a working clone of it (pushes go straight to the bare repository)."""
-        bare = host.create(name)
-        work = cls(directory or host.root / "work" / name, str(bare))
-        return work.init()
-
-    def init(self) -> Work:
-        """Make the working clone."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", f"--initial-branch={self.branch}")
-        self.git("remote", "add", "origin", self.remote)
-        return self
-
-    def git(self, *arguments: str, stdin: bytes = b"") -> str:
-        """Run git in the clone."""
-        return run_git(self.directory, *arguments, stdin=stdin)
-
-    def write(self, path: str, text: str | bytes) -> Work:
-        """Write a file; parents are made."""
-        file = self.directory / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode() if isinstance(text, str) else text)
-        return self
-
-    def link(self, path: str, target: str) -> Work:
-        """Make a symbolic link with this text."""
-        file = self.directory / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.unlink(missing_ok=True)
-        file.symlink_to(target)
-        return self
-
-    def remove(self, path: str) -> Work:
-        """Remove a file or a directory."""
-        self.git("rm", "-q", "-r", "--ignore-unmatch", "--", path)
-        return self
-
-    def commit(self, message: str) -> str:
-        """Commit everything and return the id."""
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "--no-gpg-sign", "-m", message)
-        return self.head()
-
-    def head(self) -> str:
-        """Return the id of the current commit."""
-        return self.git("rev-parse", "HEAD")
-
-    def push(self, force: bool = False, ref: str = "") -> None:
-        """Push the branch, or a ref spec."""
-        self.git("push", "-q", *(["--force"] if force else []), "origin", ref or f"HEAD:refs/heads/{self.branch}")
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ def test_a_new_crd_is_seen_after_refresh(api: Api, discovery: Discovery, crd: di
 def test_classic_discovery_says_the_same(wire: Wire, through: Callable[..., Api], discovery: Discovery) -> None:
     plain = through()
     original = plain.get
-    plain.get = lambda path, query=None, **options: original(path, query, **(options | {"accept": "application/json"}))  # type: ignore[method-assign]
+    plain.get = lambda path, query=None, **options: original(path, query, **(options | {"accept": "application/json"}))  # type: ignore[method-assign] # one method of a real Api is replaced
     classic = Discovery(plain)
     assert {row.group_kind for row in classic.listable()} == {row.group_kind for row in discovery.listable()}
     assert classic.find("apps/v1", "Deployment") == discovery.find("apps/v1", "Deployment")

@@ -41,7 +41,7 @@ def test_a_change_is_seen_by_one_list_and_one_watch_for_many(api: Api, apply: Ap
     resource = kind("v1", "ConfigMap")
     wanted = [(resource, identity_of(apply(config_map(namespace, f"c{i}")))) for i in range(5)]
     watcher = Api(api.connection)
-    timers = [later(0.3, lambda i=i: apply(config_map(namespace, f"c{i}", {"a": "done"}))) for i in range(5)]  # type: ignore[misc]
+    timers = [later(0.3, lambda i=i: apply(config_map(namespace, f"c{i}", {"a": "done"}))) for i in range(5)]  # type: ignore[misc] # mypy can't type a default
     assert until(watcher, wanted, done, 10) == []
     assert watcher.requests == 2
     for timer in timers:

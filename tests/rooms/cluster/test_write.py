@@ -172,7 +172,7 @@ def test_a_lost_lease_sends_nothing_more(api: Api, kind: Kind, namespace: str) -
 
     resource, writer = kind("v1", "ConfigMap"), Writer(api, fence)
     before = api.requests
-    results = parallel([lambda i=i: writer.apply(resource, config_map(namespace, f"c{i}")) for i in range(40)], workers=4)  # type: ignore[misc]
+    results = parallel([lambda i=i: writer.apply(resource, config_map(namespace, f"c{i}")) for i in range(40)], workers=4)  # type: ignore[misc] # mypy can't type a default
     assert api.requests - before == 3
     assert [type(result) for result in results].count(LeaseLost) == 37
     assert all(isinstance(result, LeaseLost) for result in results[8:])

@@ -81,7 +81,7 @@ def test_nothing_starts_after_a_lost_lease() -> None:
             raise lost
         return number
 
-    results = parallel([lambda number=number: task(number) for number in range(50)], workers=1)  # type: ignore[misc]
+    results = parallel([lambda number=number: task(number) for number in range(50)], workers=1)  # type: ignore[misc] # mypy can't type a default
     assert started == [0, 1, 2]
     assert results == [0, 1, *[lost] * 48]
 
