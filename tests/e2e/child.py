@@ -1,0 +1,60 @@
+"""A run in a process of its own, which can be killed or paused in the middle. The processes are forked from a clean, warm server."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+
+from handler.build import Handler, Options
+from handler.config.secrets import resolve_all
+from handler.config.settings import Settings
+from handler.model.event import Job
+from handler.model.result import Result
+from handler.render.sandbox import Sandbox
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload([__name__])
+
+
+def work(settings: Settings, kubeconfig: str, job: Job, pipe: Connection) -> None:
+    """Be the process: run one job and send its Result."""
+    with Sandbox() as sandbox:
+        handler = Handler(settings, resolve_all(settings, os.environ, door=False), sandbox, os.environ, Options(kubeconfig=kubeconfig))
+        pipe.send(handler.run(job))
+
+
+@dataclass
+class Child:
+    """A process that runs one job."""
+
+    process: ForkServerProcess
+    pipe: Connection
+
+    @classmethod
+    def start(cls, settings: Settings, kubeconfig: str, job: Job) -> Child:
+        ours, theirs = _CONTEXT.Pipe()
+        process = _CONTEXT.Process(target=work, args=(settings, kubeconfig, job, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        return cls(process, ours)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Kill, stop or continue it."""
+        assert self.process.pid
+        os.kill(self.process.pid, number)
+
+    def result(self, seconds: float = 60.0) -> Result | None:
+        """Return how its run ended; None when it was killed."""
+        try:
+            found = self.pipe.recv() if self.pipe.poll(seconds) else None
+        except EOFError:
+            found = None
+        self.process.join(5)
+        assert self.process.exitcode is not None, "the child is still there"
+        self.pipe.close()
+        assert found is None or isinstance(found, Result)
+        return found

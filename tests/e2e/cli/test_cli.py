@@ -1,0 +1,183 @@
+"""The command line against a real cluster and a real git host: what people type, what they read, what a script gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cli.conftest import SECRET, Shop, document
+from tests.kubectl import Kubectl
+
+
+def test_a_target_is_checked_planned_applied_and_found_unchanged(shop: Shop, kubectl: Kubectl) -> None:
+    checked = shop.cli("check").stdout.splitlines()
+    assert [line.split(":")[0] for line in checked] == [
+        f"✓ {step}" for step in ("configuration", "credentials", "git", "cluster", "render", "rights", "plan")
+    ]
+    assert "would be 4 created" in checked[-1]
+    assert "anneal apply shop" in shop.cli("status").stdout
+    assert shop.cli("plan", "--exit-code", code=2).stdout.splitlines()[-1].endswith("4 to create")
+    assert kubectl("get", "cm,secret", "-n", shop.namespace, "-l", "applyset.kubernetes.io/part-of")["items"] == [], "nothing was written"
+    applied = shop.cli("apply").stdout.splitlines()
+    assert f"ConfigMap/{shop.namespace}/one created" in applied
+    assert ": applied " in applied[-1]
+    assert "unchanged" in shop.cli("apply").stdout
+    assert shop.cli("plan", "--exit-code").stdout.splitlines() == [f"shop at {shop.work.head()[:12]}: 4 unchanged"]
+
+
+def test_a_plan_shows_each_field_live_and_declared_and_who_owns_it(shop: Shop, kubectl: Kubectl) -> None:
+    shop.cli("apply")
+    kubectl.run("patch", "cm", "one", "-n", shop.namespace, "--type=merge", "-p", '{"data":{"value":"2"}}')
+    kubectl.run("patch", "secret", "login", "-n", shop.namespace, "--type=merge", "-p", '{"stringData":{"password":"other"}}')
+    text = shop.cli("plan").stdout
+    assert "    data.value: 2 → 1  (live by kubectl-patch)" in text
+    assert "    data.password: *** → ***  (live by kubectl-patch)" in text
+    found = shop.cli.json("plan")
+    assert len(found["digest"]) == 64
+    changed = {change["object"]: change for stage in found["stages"] for change in stage if change["action"] == "update"}
+    field = {"path": "data.value", "declared": "1", "live": "2", "manager": "kubectl-patch"}
+    assert changed[f"ConfigMap/{shop.namespace}/one"]["fields"] == [field]
+    assert shop.cli.json("apply")["counts"] == {"configured": 2, "unchanged": 2}
+
+
+def test_what_is_held_names_the_command_that_allows_it(shop: Shop, kubectl: Kubectl) -> None:
+    shop.configure("prune: {holdAbove: {count: 1, fraction: 0.1}}")
+    shop.cli("apply")
+    shop.declare("one")
+    shop.push("Two and three go")
+    held = shop.cli("apply", code=3).stdout
+    (command,) = [line for line in held.splitlines() if line.startswith("allow exactly that: ")]
+    approve = command.removeprefix("allow exactly that: anneal ").split()
+    assert f"prune    ConfigMap/{shop.namespace}/two" in held
+    assert shop.cli("status").stdout.splitlines()[2].strip() == f"anneal {' '.join(approve)}"
+    assert "can't approve 0123" in shop.cli("approve", "shop", "0123", code=1).stderr
+    assert "name what is approved" in shop.cli("approve", code=64).stderr
+    assert f"ConfigMap/{shop.namespace}/two pruned" in shop.cli(*approve).stdout
+    assert kubectl.tried("get", "cm", "two", "-n", shop.namespace).returncode == 1
+    assert [run["outcome"] for run in shop.cli.json("history")["runs"]] == ["applied", "held", "applied"]
+
+
+def test_a_suspended_target_waits_until_it_is_resumed(shop: Shop) -> None:
+    shop.cli("suspend", "--reason", "release freeze", "--until", "2h")
+    status = shop.cli("status").stdout
+    assert "anneal resume shop" in status
+    assert "release freeze" in status
+    assert "release freeze" in shop.cli("apply", code=4).stderr
+    assert "4 to create" in shop.cli("plan").stdout, "a plan writes nothing, so it may be looked at"
+    shop.cli("resume", "--all")
+    assert shop.cli.json("apply")["outcome"] == "applied"
+    assert "was not suspended" in shop.cli("resume").stdout
+
+
+def test_a_target_that_moved_says_so_until_it_is_retargeted(shop: Shop) -> None:
+    shop.cli("apply")
+    moved = shop.host.url_of(shop.work.directory.name).replace("127.0.0.1", "localhost")
+    shop.configure(repository=moved)
+    assert "anneal retarget shop" in shop.cli("apply", code=1).stderr
+    assert shop.cli("status").stdout.splitlines()[2].strip() == "anneal retarget shop"
+    assert moved in shop.cli("retarget", code=1).stdout, "nobody can be asked here"
+    shop.cli("retarget", "-y")
+    assert shop.cli.json("apply")["outcome"] == "unchanged"
+    assert "nothing differs" in shop.cli("retarget").stdout
+
+
+def test_prune_deletes_what_a_target_without_prune_has_left(shop: Shop, kubectl: Kubectl) -> None:
+    shop.configure("prune: {enabled: false}")
+    shop.cli("apply")
+    shop.declare("one", "two")
+    shop.push("Three goes")
+    assert shop.cli.json("apply")["counts"] == {"unchanged": 3, "skipped": 1}
+    assert "anneal prune shop --dry-run" in shop.cli("status").stdout
+    assert f"- prune ConfigMap/{shop.namespace}/three" in shop.cli("prune", "--dry-run").stdout
+    assert f"ConfigMap/{shop.namespace}/three pruned" in shop.cli("prune").stdout
+    assert kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode == 1
+    assert shop.cli.json("apply")["counts"] == {"unchanged": 3}
+
+
+def test_an_older_commit_pins_until_unpin(shop: Shop) -> None:
+    first = shop.work.head()
+    shop.cli("apply")
+    shop.declare("one", "two", "three", value="2")
+    shop.push("Second")
+    shop.cli("apply")
+    assert shop.cli.json("apply", "--commit", first)["counts"] == {"configured": 3, "unchanged": 1}
+    assert "anneal unpin shop" in shop.cli("status").stdout
+    assert shop.cli.json("unpin")["commit"] == shop.work.head()
+    rows = shop.cli("history").stdout.splitlines()
+    assert rows[0].split() == ["WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS"]
+    assert [line.split()[4] for line in rows[1:]] == [shop.work.head()[:12], first[:12], shop.work.head()[:12], first[:12]]
+    assert len(shop.cli("history", "-n", "2").stdout.splitlines()) == 3
+
+
+def test_the_lease_of_a_dead_worker_is_freed(shop: Shop, kubectl: Kubectl) -> None:
+    assert "nobody held it" in shop.cli("unlock").stdout
+    spec = {"holderIdentity": "dead_1", "leaseDurationSeconds": 1, "renewTime": "2020-01-01T00:00:00.000000Z", "leaseTransitions": 1}
+    metadata = {"name": "anneal-shop", "namespace": shop.namespace}
+    kubectl.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
+    assert shop.cli.json("unlock")["freed"] == "dead_1"
+
+
+def test_a_failing_commit_says_whose_turn_it_is(shop: Shop) -> None:
+    shop.work.write("deploy/bad.yaml", document("ConfigMap", "Not A Name"))
+    shop.push("Broken")
+    failed = shop.cli("apply", code=1).stderr
+    assert "deploy/bad.yaml:1: " in failed
+    status = shop.cli("status").stdout
+    assert "fix the commit as said below, and push" in status
+    assert "deploy/bad.yaml:1" in status
+    assert "✗ plan: deploy/bad.yaml:1: " in shop.cli("check", code=1).stdout
+
+
+def test_check_goes_on_after_what_is_wrong(shop: Shop) -> None:
+    shop.configure(repository=shop.host.url_of("missing"))
+    found = shop.cli.json("check", code=1)["steps"]
+    assert [(step["name"], step["ok"]) for step in found[2:]] == [("git", False), ("cluster", True), ("rights", True), ("plan", None)]
+
+
+def test_a_directory_is_applied_without_a_configuration(shop: Shop, kubectl: Kubectl) -> None:
+    directory = shop.work.directory / "deploy"
+    flags = ("apply", "-f", str(directory), "--name", "local", "-n", shop.namespace, "--state-namespace", shop.namespace)
+    shop.cli.config.unlink()
+    first = shop.cli.json(*flags)
+    assert (first["commit"], first["counts"]) == (shop.work.head(), {"created": 4})
+    shop.work.remove("deploy/three.yaml")
+    changed = shop.cli(*flags)
+    assert "differs from commit" in changed.stderr
+    assert kubectl("get", "cm", "three", "-n", shop.namespace), "nothing is deleted without --prune"
+    assert shop.cli.json(*flags, "--prune")["counts"] == {"unchanged": 3, "pruned": 1}
+    assert shop.cli.json(*flags, "--prune")["counts"] == {"unchanged": 3}
+
+
+def test_a_directory_without_any_repository_has_a_name_too(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "cm.yaml").write_text(document("ConfigMap", "plain"))
+    flags = ("apply", "-f", str(tmp_path / "plain"), "--name", "plain", "-n", shop.namespace, "--state-namespace", shop.namespace)
+    first, second = shop.cli.json(*flags), shop.cli.json(*flags)
+    assert first["commit"] == second["commit"]
+    assert second["outcome"] == "unchanged"
+
+
+def test_render_masks_secrets_unless_told(shop: Shop) -> None:
+    text = shop.cli("render").stdout
+    assert 'password: "***"' in text
+    assert text.count("---\n# deploy/") == 4
+    items = shop.cli.json("render")["items"]
+    assert [item["object"]["metadata"]["name"] for item in items] == ["one", "login", "three", "two"]
+    with pytest.raises(AssertionError, match=SECRET[:6]):
+        shop.cli("render", "--show-secrets", code=99)
+
+
+def test_doctor_finds_this_machine_well(shop: Shop) -> None:
+    steps = {step["name"]: step["ok"] for step in shop.cli.json("doctor")["steps"]}
+    assert steps.keys() >= {"python", "packages", "sandbox", "configuration", "secrets", "clock", "state", "cluster of shop"}
+    assert set(steps.values()) == {True}
+
+
+def test_init_writes_what_check_accepts(shop: Shop) -> None:
+    shop.cli.config.unlink()
+    shop.work.write("deploy/one.yaml", document("ConfigMap", "one"))
+    url = shop.host.url_of(shop.work.directory.name)
+    flags = ("init", "-c", str(shop.cli.config), "--name", "first", "--repository", url, "-n", shop.namespace, "--provider", "gitlab")
+    assert "/webhooks/gitlab" in shop.cli(*flags, "--path", "deploy").stdout
+    assert "✓ plan: would be 4 created" in shop.cli("check").stdout

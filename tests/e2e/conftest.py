@@ -1,0 +1,86 @@
+"""The whole handler against a real cluster and a real git host."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.cluster.connect import Connection, connect
+from handler.config.settings import Cluster, Repository, Target
+from handler.render.sandbox import Sandbox
+from infra.githost import Host, Work
+from tests.e2e.shop import PATH, SCOPED, Shop
+from tests.e2e.wire import Wired
+from tests.kubectl import Kubectl
+
+Open = Callable[..., Shop]
+
+
+@pytest.fixture(scope="session")
+def host() -> Iterator[Host]:
+    with Host() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def connection(control_plane: Path) -> Connection:
+    return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
+
+
+@pytest.fixture
+def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
+    """Open shops of the test's own; what they leave in the cluster goes without being waited for."""
+    shops: list[Shop] = []
+
+    def opened(**settings: Any) -> Shop:
+        name = f"s-{secrets.token_hex(4)}"
+        work = Work.of(host, name)
+        repository = Repository(url=host.url_of(name))
+        target = Target(name, repository, (name, f"{name}-jobs"), path=PATH, cluster_scoped=SCOPED)
+        shop = Shop(name, work, kubectl, sandbox, target)
+        shop.configure(**settings)
+        shops.append(shop)
+        return shop
+
+    yield opened
+    for shop in shops:
+        leftovers = [f"crd/offers.{shop.group}", f"validatingwebhookconfiguration/{shop.name}"]
+        spaces = [
+            f"namespace/{name}"
+            for name in kubectl.run("get", "namespaces", "-o", "name").replace("namespace/", "").split()
+            if name.startswith(shop.name)
+        ]
+        kubectl.run("delete", "--wait=false", "--ignore-not-found", *leftovers, *spaces)
+
+
+@pytest.fixture
+def shop(open_shop: Open) -> Shop:
+    """A shop whose main namespace exists."""
+    opened = open_shop()
+    opened.create_namespace()
+    return opened
+
+
+@pytest.fixture
+def wired(connection: Connection, tmp_path: Path) -> Iterator[Callable[[], Wired]]:
+    """Make proxies in front of the API server, each with a kubeconfig that leads to it."""
+    made: list[Wired] = []
+
+    def make() -> Wired:
+        made.append(Wired.over(connection, tmp_path / f"wire-{len(made)}"))
+        return made[-1]
+
+    yield make
+    for wire in made:
+        wire.close()

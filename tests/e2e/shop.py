@@ -1,0 +1,172 @@
+"""A shop: one repository, one target, namespaces of its own on the shared cluster; and the questions that tests ask about them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from handler.build import Handler, Options
+from handler.config.secrets import resolve_all
+from handler.config.settings import Settings, Target
+from handler.model.event import Job
+from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
+from handler.model.result import Outcome, Result
+from handler.render.sandbox import Sandbox
+from handler.state.configmap import state_name
+from handler.state.record import State
+from infra.githost import Work
+from tests.e2e.child import Child
+from tests.e2e.documents import Document
+from tests.kubectl import Kubectl
+
+STATES = "anneal-e2e"
+PATH = "deploy"
+KINDS = ["ConfigMap", "Secret", "Service", "Deployment", "StatefulSet", "Job", "PersistentVolumeClaim", "ServiceAccount", "Namespace"]
+SCOPED = ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io")
+LEASE = 2.0
+DONE = (Outcome.APPLIED, Outcome.UNCHANGED)
+
+
+@dataclass
+class Shop:
+    """`name` is the target's, its main namespace's and the prefix of all that a test makes."""
+
+    name: str
+    work: Work
+    kubectl: Kubectl
+    sandbox: Sandbox
+    target: Target
+    documents: tuple[Document, ...] = ()
+    settings: Settings = field(init=False)
+    handler: Handler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.configure()
+
+    @property
+    def group(self) -> str:
+        """An API group of the shop's own."""
+        return f"{self.name}.example.com"
+
+    @property
+    def applyset(self) -> str:
+        return applyset_id(state_name(self.name), STATES)
+
+    @property
+    def head(self) -> str:
+        """What the branch names on the host."""
+        return self.work.git("ls-remote", "origin", "refs/heads/main").split()[0]
+
+    # --- the handler
+    def configure(self, **changes: Any) -> None:
+        """Change the target's settings, and begin with a fresh handler, as after a restart."""
+        self.target = replace(self.target, **changes)
+        self.settings = Settings(targets=(self.target,), state_namespace=STATES, lease_duration=LEASE)
+        self.handler = self.handler_at(self.kubectl.kubeconfig)
+
+    def handler_at(self, kubeconfig: Path) -> Handler:
+        """Return a handler that reaches the cluster in its own way."""
+        secrets = resolve_all(self.settings, os.environ, door=False)
+        return Handler(self.settings, secrets, self.sandbox, os.environ, Options(kubeconfig=str(kubeconfig)))
+
+    def job(self, trigger: str = "push", **fields: Any) -> Job:
+        return Job(self.name, trigger, **fields)
+
+    def run(self, trigger: str = "push", **fields: Any) -> Result:
+        """Run the target once, in this process."""
+        return self.handler.run(self.job(trigger, **fields))
+
+    def applied(self, trigger: str = "push", **fields: Any) -> Result:
+        """Run the target; it must end applied."""
+        result = self.run(trigger, **fields)
+        assert result.outcome is Outcome.APPLIED, told(result)
+        return result
+
+    def child(self, job: Job | None = None, kubeconfig: Path | None = None) -> Child:
+        """Start a run in a process of its own."""
+        return Child.start(self.settings, str(kubeconfig or self.kubectl.kubeconfig), job or self.job())
+
+    # --- git
+    def declare(self, *documents: Document) -> str:
+        """Make these documents the whole of the path, one file each, and commit; return the commit."""
+        shutil.rmtree(self.work.directory / PATH, ignore_errors=True)
+        for document in documents:
+            name = str(identity_of(document)).replace("/", "-")
+            self.work.write(f"{PATH}/{name}.yaml", json.dumps(document, indent=1))
+        self.documents = documents
+        return self.work.commit(f"{len(documents)} documents")
+
+    def push(self, *documents: Document, force: bool = False) -> str:
+        """Declare these documents and push."""
+        sha = self.declare(*documents)
+        self.work.push(force)
+        return sha
+
+    # --- the cluster
+    def create_namespace(self, name: str = "") -> str:
+        """Make a namespace by hand: the main one unless told otherwise."""
+        self.kubectl.run("create", "namespace", name or self.name)
+        return name or self.name
+
+    def state(self) -> State:
+        """Return the target's record."""
+        state = self.handler.store(self.target).read().state
+        assert state, "no state was recorded"
+        return state
+
+    def labelled(self) -> dict[str, Document]:
+        """Return every live object with our label, by its identity."""
+        kinds = [*KINDS, "CustomResourceDefinition", "ValidatingWebhookConfiguration"]
+        if any(document["kind"] == "Offer" for document in self.documents) or self._offers_are_served():
+            kinds.append(f"offers.{self.group}")
+        found = self.kubectl("get", ",".join(kinds), "-A", "-l", f"{PART_OF}={self.applyset}", "--show-managed-fields")
+        return {str(identity_of(item)): item for item in found["items"]}
+
+    def _offers_are_served(self) -> bool:
+        return self.kubectl.tried("get", "crd", f"offers.{self.group}").returncode == 0
+
+    def live(self, document: Document) -> Document | None:
+        """Return what lives under a document's name."""
+        identity = identity_of(document)
+        kind = f"{identity.kind}.{identity.group}" if identity.group else identity.kind
+        place = ["-n", identity.namespace] if identity.namespace else []
+        answer = self.kubectl.run("get", kind, identity.name, *place, "--ignore-not-found", "--show-managed-fields", "-o", "json")
+        found: Document | None = json.loads(answer) if answer else None
+        return found
+
+    def versions(self, documents: Iterable[Document] | None = None) -> dict[str, tuple[str, str]]:
+        """Return uid and resourceVersion of live objects: whoever writes one changes it."""
+        live = [self.live(document) for document in documents] if documents is not None else list(self.labelled().values())
+        return {str(identity_of(item)): (item["metadata"]["uid"], item["metadata"]["resourceVersion"]) for item in live if item}
+
+    def assert_converged(self, sha: str = "") -> None:
+        """Live is what the head declares, no more and no less, and the record says so."""
+        live = self.labelled()
+        wanted = {str(identity_of(document)): document for document in self.documents}
+        assert live.keys() == wanted.keys()
+        for name, document in wanted.items():
+            assert differences(document, live[name]) == [], name
+        state = self.state()
+        assert (state.commit, state.attempt) == (sha or self.head, None)
+        assert {str(identity) for identity in state.declared} == wanted.keys()
+
+
+def told(result: Result) -> str:
+    """Say how a run ended, for the message of an assertion."""
+    return f"{result.outcome} {result.code}: {result.message} {result.counts}"
+
+
+def differences(declared: Any, live: Any, path: str = "") -> list[str]:
+    """Return where live isn't as declared; `data` and the labels and annotations of others are compared in extent too."""
+    if isinstance(declared, dict) and isinstance(live, dict):
+        found = [place for key in declared for place in differences(declared[key], live.get(key), f"{path}/{key}")]
+        extent = path in ("/data", "/metadata/labels", "/metadata/annotations")
+        return found + [f"{path}/{key} is left over" for key in live if extent and key not in {*declared, PART_OF, IDENTITY}]
+    if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
+        return [place for index, item in enumerate(declared) for place in differences(item, live[index], f"{path}/{index}")]
+    return [] if declared == live else [f"{path}: {declared!r} is {live!r}"]
