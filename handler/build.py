@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from handler import __version__
 from handler.cluster.api import Api
-from handler.cluster.connect import connect
+from handler.cluster.connect import Connection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.store import Objects
 from handler.config.digest import settings_digest
@@ -104,16 +104,14 @@ class Handler:
     def api(self, target: Target, *, impersonated: bool = True) -> Api:
         """Return the way to a target's cluster, as the target's identity or as the handler's own."""
         account = target.impersonate.service_account if impersonated and target.impersonate else ""
+        return self._once(("api", target.cluster, account), lambda: Api(self._connection(target), impersonate=account))
+
+    def _connection(self, target: Target) -> Connection:
         options = self._options
-
-        def make() -> Api:
-            connection = self._once(
-                ("connection", target.cluster),
-                lambda: connect(target.cluster, kubeconfig=options.kubeconfig, context=options.context, environ=self._environ),
-            )
-            return Api(connection, impersonate=account)
-
-        return self._once(("api", target.cluster, account), make)
+        return self._once(
+            ("connection", target.cluster),
+            lambda: connect(target.cluster, kubeconfig=options.kubeconfig, context=options.context, environ=self._environ),
+        )
 
     def discovery(self, target: Target) -> Discovery:
         """Return what a target's cluster serves, as seen by the handler's own identity."""
@@ -130,9 +128,11 @@ class Handler:
         return StateStore(self.objects(target), settings.state_namespace, target.name, settings.installation, tooling)
 
     def lock(self, target: Target) -> LeaseLock:
-        """Return the lock of a target."""
+        """Return the lock of a target; its requests are impatient, for a renewal that hangs must not outlast the Lease."""
         settings, name = self.settings, state_name(target.name)
-        return LeaseLock(self.objects(target), settings.state_namespace, name, self._holder, settings.lease_duration)
+        third = settings.lease_duration / 3
+        impatient = self._once(("lease", target.cluster), lambda: Api(self._connection(target), deadline=third, silence=third))
+        return LeaseLock(Objects(impatient), settings.state_namespace, name, self._holder, settings.lease_duration)
 
     def source(self, target: Target) -> Source:
         """Return where a target's commits come from."""

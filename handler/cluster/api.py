@@ -33,7 +33,7 @@ from handler.cluster.errors import RETRIED, never_sent, place_of, refused, unrea
 from handler.model.errors import AnnealError, ClusterUnavailable
 
 JSON = "application/json"
-_TIMEOUT = urllib3.Timeout(connect=5.0, read=60.0)
+_CONNECT = 5.0
 _LONGEST_PAUSE = 10.0
 
 
@@ -67,13 +67,18 @@ class Api:
             so that only `impersonate` on that ServiceAccount must be granted.
         pool: connections kept alive.
         deadline: seconds after which no further attempt of a request is made.
+        silence: seconds without a byte after which an attempt has failed. An apply of a large object may take half a minute
+            (kubernetes#102749); a Lease can't wait that long.
     """
 
-    def __init__(self, connection: Connection, *, impersonate: str = "", pool: int = 16, deadline: float = 30.0) -> None:
+    def __init__(
+        self, connection: Connection, *, impersonate: str = "", pool: int = 16, deadline: float = 30.0, silence: float = 60.0
+    ) -> None:
         self.connection = connection
         self.impersonate = impersonate
         self._size = pool
         self._deadline = deadline
+        self._timeout = urllib3.Timeout(connect=min(_CONNECT, silence), read=silence)
         self._lock = threading.Lock()
         self._requests = 0
         self._date = ("", 0.0)
@@ -186,7 +191,7 @@ class Api:
             self._requests += 1
         try:
             response = self.connection.pool(self._size).request(
-                request.method, url, body=request.body, headers=headers, timeout=_TIMEOUT, retries=False, preload_content=False
+                request.method, url, body=request.body, headers=headers, timeout=self._timeout, retries=False, preload_content=False
             )
             self._date = (response.headers.get("Date") or self._date[0], time.monotonic())
             if preload:
