@@ -26,27 +26,28 @@ def approve(session: Session, target: str | None, held_id: str | None, yes: bool
     if target and held_id is None and not session.several and session.settings.target(target) is None:
         target, held_id = None, target  # the only target may be left out
     chosen = session.target(target)
-    if held_id is None:
-        held_id = _asked(session, chosen, yes)
-    if held_id is None:
+    held = _held(session, chosen)
+    if held_id not in (None, held.id):
+        seen = f"can't approve {held_id}; held now: {held.id}"
+        raise PlanRefused.of(f"target {chosen.name}", seen, fix=f"anneal status {chosen.name} shows what that is")
+    if held_id is None and not _agreed(session, chosen, held, yes):
         session.output.line("nothing was approved", "warn")
         return reports.FAILED
-    job = Job(chosen.name, "replay", approve=held_id, actor=local_user())
+    job = Job(chosen.name, "replay", approve=held.id, actor=local_user())
     return reports.result(session.output, run(session, job, f"applying {chosen.name}"))
 
 
-def _asked(session: Session, target: Target, yes: bool) -> str | None:
-    """Return the id of what is held, if the person says so."""
-    held = _held(session, target)
+def _agreed(session: Session, target: Target, held: Held, yes: bool) -> bool:
+    """Show what is held and ask, where a person can be asked."""
     if yes:
-        return held.id
+        return True
     if not session.output.interactive:
         raise click.UsageError(f"name what is approved: anneal approve {target.name} {held.id}, or pass -y")
     for reason in held.reasons:
         session.output.line(reason, "warn")
     for action, name, _ in held.changes:
         session.output.line(f"  {action:8} {name}", "bad")
-    return held.id if session.output.confirm("Allow exactly that?") else None
+    return session.output.confirm("Allow exactly that?")
 
 
 def _held(session: Session, target: Target) -> Held:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from handler.cli.printing import Output
 from handler.cli.reports import counted, hold
 from handler.model.plan import Action, Change, FieldChange, Plan
@@ -19,7 +21,7 @@ _WORDS = {
     Action.UPDATE: "update",
     Action.RECREATE: "recreate",
     Action.PRUNE: "prune",
-    Action.SKIP: "keep",
+    Action.SKIP: "kept",
     Action.UNCHANGED: "unchanged",
 }
 
@@ -29,10 +31,8 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
     for change in plan.changes:
         if change.writes or output.verbose:
             _change(output, change)
-    counts: dict[str, int] = {}
-    for change in plan.changes:
-        counts[_WORDS[change.action]] = counts.get(_WORDS[change.action], 0) + 1
-    output.line(f"{plan.target} at {plan.commit[:12]}: {counted(counts)}", "head")
+    words = Counter(f"to {_WORDS[change.action]}" if change.writes else _WORDS[change.action] for change in plan.changes)
+    output.line(f"{plan.target} at {plan.commit[:12]}: {counted(words)}", "head")
     for note in plan.notes:
         output.line(f"note: {note}", "dim")
     if plan.hold:

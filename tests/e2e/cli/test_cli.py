@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.cli.conftest import SECRET, Shop, document
 from tests.kubectl import Kubectl
@@ -126,7 +125,7 @@ def test_a_failing_commit_says_whose_turn_it_is(shop: Shop) -> None:
     status = shop.cli("status").stdout
     assert "fix the commit as said below, and push" in status
     assert "deploy/bad.yaml:1" in status
-    assert "✗ plan: deploy/bad.yaml:1: " in shop.cli("check", code=1).stdout
+    assert "✗ render: deploy/bad.yaml:1: " in shop.cli("check", code=1).stdout
 
 
 def test_check_goes_on_after_what_is_wrong(shop: Shop) -> None:
@@ -164,8 +163,7 @@ def test_render_masks_secrets_unless_told(shop: Shop) -> None:
     assert text.count("---\n# deploy/") == 4
     items = shop.cli.json("render")["items"]
     assert [item["object"]["metadata"]["name"] for item in items] == ["one", "login", "three", "two"]
-    with pytest.raises(AssertionError, match=SECRET[:6]):
-        shop.cli("render", "--show-secrets", code=99)
+    assert b64encode(SECRET.encode()).decode() in shop.cli("render", "--show-secrets").stdout
 
 
 def test_doctor_finds_this_machine_well(shop: Shop) -> None:

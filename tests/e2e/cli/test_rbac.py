@@ -1,0 +1,117 @@
+"""What `anneal rbac` prints is enough for every kind of run, and for nothing more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.cli.conftest import Shop, document
+from tests.kubectl import Kubectl
+
+
+@pytest.fixture
+def crd(shop: Shop, kubectl: Kubectl) -> Iterator[str]:
+    """The plural of a kind of the test's own, with its manifest in git."""
+    group = f"{shop.namespace}.example.com"
+    names = {"plural": "cups", "singular": "cup", "kind": "Cup"}
+    schema = {
+        "openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    }
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": group, "names": names, "scope": "Namespaced", "versions": versions}
+    shop.work.write("deploy/crd.yaml", document("CustomResourceDefinition", f"cups.{group}", "apiextensions.k8s.io/v1", spec=spec))
+    yield f"cups.{group}"
+    kubectl.run("delete", "crd", f"cups.{group}", "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def account(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> Path:
+    """The kubeconfig of a ServiceAccount without any right."""
+    kubectl.run("create", "serviceaccount", "anneal", "-n", shop.namespace)
+    token = kubectl.run("create", "token", "anneal", "-n", shop.namespace).strip()
+    config: dict[str, Any] = yaml.safe_load(kubectl.kubeconfig.read_text())
+    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+    path = tmp_path / "account.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.fixture
+def granted(shop: Shop, kubectl: Kubectl, account: Path, crd: str) -> Iterator[Path]:
+    """That kubeconfig, once it has exactly what is printed."""
+    group = crd.partition(".")[2]
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    shop.work.write("deploy/cup.yaml", document("Cup", "blue", f"{group}/v1", spec={"size": 2}))
+    shop.work.write("deploy/role.yaml", document("Role", "reader", "rbac.authorization.k8s.io/v1", rules=rules))
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    subjects = [{"kind": "ServiceAccount", "name": "default", "namespace": shop.namespace}]
+    binding = document("RoleBinding", "reader", "rbac.authorization.k8s.io/v1", roleRef=reference, subjects=subjects)
+    shop.work.write("deploy/binding.yaml", binding)
+    shop.push("A kind, a role, a binding")
+    shop.configure("clusterScoped: [CustomResourceDefinition]")
+    printed = shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout
+    kubectl.run("apply", "-f", "-", given=_renamed(printed, shop.namespace))
+    yield account
+    kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{shop.namespace}")
+
+
+def _renamed(printed: str, name: str) -> str:
+    """Give the cluster-wide ones a name of the test's own."""
+    found = [one for one in yaml.safe_load_all(printed) if one]
+    for each in found:
+        if each["kind"].startswith("Cluster"):
+            each["metadata"]["name"] = f"anneal-{name}"
+        if each["kind"] == "ClusterRoleBinding":
+            each["roleRef"]["name"] = f"anneal-{name}"
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
+
+
+def test_without_rights_check_names_each_that_is_missing(shop: Shop, account: Path) -> None:
+    (step,) = [step for step in shop.cli.json("check", code=1, kubeconfig=account)["steps"] if step["name"] == "rights"]
+    missing = [problem["message"] for problem in step["problems"]]
+    assert any("create" in message and "configmaps" in message for message in missing)
+    assert step["problems"][-1]["fix"].endswith("anneal rbac shop | kubectl apply -f -")
+
+
+def test_the_printed_rights_are_enough_for_every_run(shop: Shop, kubectl: Kubectl, granted: Path) -> None:
+    shop.cli("check", kubeconfig=granted)
+    assert shop.cli.json("apply", kubeconfig=granted)["counts"] == {"created": 8}
+    assert shop.cli.json("apply", kubeconfig=granted)["outcome"] == "unchanged"
+    kubectl.run("delete", "cm", "one", "-n", shop.namespace)
+    kubectl.run("patch", "cup", "blue", "-n", shop.namespace, "--type=merge", "-p", '{"spec":{"size":9}}')
+    assert shop.cli.json("apply", kubeconfig=granted)["counts"] == {"created": 1, "configured": 1, "unchanged": 6}
+    for gone in ("two", "role", "binding", "cup"):
+        shop.work.remove(f"deploy/{gone}.yaml")
+    shop.push("Some go")
+    assert shop.cli.json("apply", kubeconfig=granted)["counts"] == {"unchanged": 4, "pruned": 4}
+    kubectl.run("delete", "cm", "anneal-shop", "-n", shop.namespace)
+    recovered = shop.cli.json("apply", kubeconfig=granted)
+    assert (recovered["outcome"], recovered["counts"]) == ("unchanged", {"unchanged": 4})
+    shop.cli("suspend", kubeconfig=granted)
+    shop.cli("resume", kubeconfig=granted)
+    shop.cli("unlock", kubeconfig=granted)
+
+
+DENIED = (
+    ("list", "secrets", "-A"),
+    ("get", "deployments.apps"),
+    ("delete", "namespaces"),
+    ("update", "configmaps/other"),
+    ("get", "namespaces/default"),
+    ("escalate", "roles.rbac.authorization.k8s.io/other"),
+    ("bind", "clusterroles.rbac.authorization.k8s.io/cluster-admin"),
+    ("create", "configmaps", "-n", "default"),
+    ("impersonate", "serviceaccounts"),
+)
+
+
+def test_the_printed_rights_are_for_nothing_more(shop: Shop, kubectl: Kubectl, granted: Path) -> None:
+    user = f"--as=system:serviceaccount:{shop.namespace}:anneal"
+    scoped = (asked if asked[2:] else (*asked, "-n", shop.namespace) for asked in DENIED)
+    answers = {" ".join(asked): kubectl.tried("auth", "can-i", *asked, user).stdout.strip() for asked in scoped}
+    assert set(answers.values()) == {"no"}, answers
