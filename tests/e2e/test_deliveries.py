@@ -1,0 +1,133 @@
+"""Deliveries come twice, late, in another order or not at all, and branches are forced: git is the linearizer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from handler.build import Handler
+from handler.model.result import Outcome
+from tests.e2e.documents import config_map, service
+from tests.e2e.shop import DONE, Shop, told
+from tests.e2e.wire import Wired
+
+
+class Schedule:
+    """A seeded course of pushes, forces, and deliveries that arrive as a bad network would bring them."""
+
+    def __init__(self, shop: Shop, seed: int) -> None:
+        self.shop = shop
+        self.random = random.Random(seed)
+        self.undelivered: list[str] = []
+        self.commits: list[tuple[str, tuple[dict[str, object], ...]]] = []
+
+    def step(self) -> None:
+        act = self.random.choice([self.push, self.push, self.deliver, self.deliver, self.drop, self.force, self.drift])
+        act()
+
+    def push(self) -> None:
+        count, value = self.random.randrange(1, 5), str(self.random.randrange(1000))
+        kept = [config_map(self.shop.name, f"c{number}", {"key": value}) for number in range(count)]
+        sha = self.shop.push(service(self.shop.name, "web"), *kept)
+        self.commits.append((sha, self.shop.documents))
+        self.undelivered.append(sha)
+
+    def force(self) -> None:
+        """Force the branch back to an older commit."""
+        if self.commits:
+            sha, documents = self.random.choice(self.commits)
+            self.shop.work.git("reset", "-q", "--hard", sha)
+            self.shop.work.push(force=True)
+            self.shop.documents = documents
+            self.undelivered.append(sha)
+
+    def deliver(self) -> None:
+        """Deliver any of what was pushed, perhaps again: what runs must be the head, whatever the hint."""
+        if self.undelivered:
+            hint = self.random.choice(self.undelivered)
+            if self.random.random() < 0.5:
+                self.undelivered.remove(hint)
+            head = self.shop.head
+            result = self.shop.run(hint=hint)
+            assert result.outcome in (*DONE, Outcome.SUPERSEDED), told(result)
+            assert self.shop.state().commit == head
+
+    def drop(self) -> None:
+        if self.undelivered:
+            self.undelivered.remove(self.random.choice(self.undelivered))
+
+    def drift(self) -> None:
+        if self.commits:
+            assert self.shop.run("drift").outcome in DONE
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_to_deliveries_live_is_the_head(shop: Shop, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.run.context._LAG_WAITS", (0.01,))
+    schedule = Schedule(shop, seed)
+    schedule.push()
+    for _ in range(16):
+        schedule.step()
+    assert shop.run("tick").outcome in DONE
+    shop.assert_converged()
+
+
+def test_a_late_delivery_of_an_older_commit_does_nothing(shop: Shop) -> None:
+    older = shop.push(config_map(shop.name, "a", {"key": "older"}))
+    shop.applied(hint=older)
+    newer = shop.push(config_map(shop.name, "a", {"key": "newer"}))
+    shop.applied(hint=newer)
+    assert shop.run(hint=older).outcome is Outcome.UNCHANGED
+    shop.assert_converged(newer)
+
+
+def test_a_push_that_the_host_shows_late_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    sha = shop.declare(config_map(shop.name, "a", {"key": "2"}))
+    heads = shop.handler.rooms(shop.name).preparer
+    resolve, asked = heads.source.resolve, []
+
+    def late(ref: str) -> str:
+        asked.append(ref)
+        if len(asked) == 2:
+            shop.work.push()
+        return resolve(ref)
+
+    monkeypatch.setattr(heads.source, "resolve", late)
+    shop.applied(hint=sha)
+    assert len(asked) >= 2
+    shop.assert_converged(sha)
+
+
+def test_a_push_during_a_run_is_deployed_by_that_run_or_the_next(shop: Shop, wired: Callable[[], Wired]) -> None:
+    """The head moves between the look and the Lease: what was planned first is never written."""
+    shop.push(config_map(shop.name, "a", {"key": "first"}))
+    wire = wired()
+    handler: Handler = shop.handler_at(wire.kubeconfig)
+
+    def push_another(_: object) -> bool:
+        shop.push(config_map(shop.name, "b", {"key": "second"}))
+        return True
+
+    wire.meet(1, push_another, lambda method, path: method == "POST" and "/leases" in path)
+    result = handler.run(shop.job())
+    assert result.outcome is Outcome.APPLIED, told(result)
+    shop.assert_converged()
+    assert not any("configmaps/a?" in path and "dryRun" not in path for _, path in wire.object_writes)
+
+
+def test_a_vanished_branch_is_an_error_and_deletes_nothing(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    before = shop.versions()
+    shop.work.git("push", "-q", "origin", ":refs/heads/main")
+    for trigger in ("push", "tick", "drift"):
+        result = shop.run(trigger)
+        assert (result.outcome, result.code) == (Outcome.FAILED, "ref-not-found")
+    assert shop.versions() == before
+    shop.work.push()
+    assert shop.run().outcome in DONE
+    shop.assert_converged()
