@@ -184,12 +184,17 @@ def _place(
         if pending is None:
             stack.pop()
             path.pop()
-            levels[identity] = max([floor, *(levels[need] + 1 for need in edges[identity])])
+            levels[identity] = max([floor, *(levels[need] + _distance(need) for need in edges[identity])])
         elif pending in path or waves[pending] > waves[identity]:
             raise _cycle([*path[path.index(pending) :], pending] if pending in path else [identity, pending, identity])
         else:
             stack.append((pending, iter(edges[pending])))
             path.append(pending)
+
+
+def _distance(need: Identity) -> int:
+    """Return how many stages later what needs it comes: after a CRD one is left free for what needn't wait until it is Established."""
+    return 2 if need.group_kind == CRD else 1
 
 
 def _cycle(path: Sequence[Identity]) -> PlanRefused:

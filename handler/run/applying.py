@@ -43,6 +43,7 @@ class Applier:
     between: Callable[[], None]
     applied: list[Change] = field(default_factory=list)
     uids: set[str] = field(default_factory=set)
+    settling: set[Identity] = field(default_factory=set)
 
     @property
     def _api(self) -> Api:
@@ -69,25 +70,21 @@ class Applier:
             LeaseLost: at once, whatever is under way.
 
         """
-        stages = self.planned.plan.stages
-        for number, stage in enumerate(stages):
+        for stage in self.planned.plan.stages:
             writes = [change for change in stage if change.writes]
             if not writes:
                 continue
             self.between()
-            writes = self._checked(writes)
+            self._wait_for(writes)
+            self._check_deferred(writes)
             self._collect(parallel([partial(self._write, change) for change in writes]))
-            if number + 1 < len(stages):
-                self._wait_ready(writes)
+            self.settling |= {change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)}
 
-    def _checked(self, writes: Sequence[Change]) -> list[Change]:
+    def _check_deferred(self, writes: Sequence[Change]) -> None:
         """Dry-run what had to be deferred, before the first write of its stage."""
         deferred = [change for change in writes if change.deferred]
-        if self.planner.target.validate == "none" or not deferred:
-            return list(writes)
-        answers = parallel([partial(self._dry_run, change) for change in deferred])
-        self._raise_problems(answers, deferred)
-        return list(writes)
+        if self.planner.target.validate != "none":
+            self._raise_problems(parallel([partial(self._dry_run, change) for change in deferred]), deferred)
 
     def _dry_run(self, change: Change) -> None:
         desired = self._desired(change)
@@ -176,11 +173,13 @@ class Applier:
             raise Moved.of(str(change.identity), "its kind is no longer served")
         return found
 
-    def _wait_ready(self, writes: Sequence[Change]) -> None:
-        """Wait until the CRDs of a stage are Established and its Namespaces Active, then read discovery again."""
-        wanted = [change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)]
+    def _wait_for(self, writes: Sequence[Change]) -> None:
+        """Wait for what this stage needs of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""
+        needed = {need for change in writes for need in self._desired(change).needs}
+        wanted = sorted(needed & self.settling)
         if not wanted:
             return
+        self.settling -= set(wanted)
         asked = [(self.planned.desired[identity].resource, identity) for identity in wanted]
         missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence, f"{PART_OF}={self.planner.applyset}")
         if missing:

@@ -31,7 +31,8 @@ def after(references: str, name: str = "web") -> dict[str, Any]:
 def test_crds_and_namespaces_stand_before_what_needs_them() -> None:
     assert order(document("Widget", "w", "acme.io/v1"), document(), document("Namespace", "shop"), CRD) == [
         ["CustomResourceDefinition/widgets.acme.io", "Namespace/shop"],
-        ["ConfigMap/web", "Widget/w"],
+        ["ConfigMap/web"],
+        ["Widget/w"],
     ]
 
 
