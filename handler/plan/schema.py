@@ -7,15 +7,20 @@ extensions, made readable for JSON Schema here. Unknown fields are mistakes, as 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import Problem
+from handler.model.manifest import Manifest
 from handler.plan.admit import Desired
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 _ROOT = ("apiVersion", "kind", "metadata", "status")
 
 
-def check(item: Desired, crd: dict[str, Any]) -> list[Problem]:
+def check(item: Desired, crd: Manifest) -> list[Problem]:
     """Return what the CRD's schema says against an object, each with its field."""
     schema = _schema(crd, item.resource.version)
     if schema is None:
@@ -23,12 +28,13 @@ def check(item: Desired, crd: dict[str, Any]) -> list[Problem]:
     body = item.manifest.body()
     subject, place = str(item.identity), item.manifest.place
     problems = [Problem(subject, f"{path}: unknown field", place) for path in _unknown(schema, body, "")]
-    return problems + [Problem(subject, text, place) for text in _violations(schema, body)]
+    return problems + [Problem(subject, text, place) for text in _violations(crd, item.resource.version, body)]
 
 
-def _schema(crd: dict[str, Any], version: str) -> dict[str, Any] | None:
+@lru_cache(maxsize=64)
+def _schema(crd: Manifest, version: str) -> dict[str, Any] | None:
     """Return the schema of one version, if it has one."""
-    versions = (crd.get("spec") or {}).get("versions") or []
+    versions = (crd.body().get("spec") or {}).get("versions") or []
     found: dict[str, Any] = next((item for item in versions if item.get("name") == version), {})
     schema: dict[str, Any] | None = (found.get("schema") or {}).get("openAPIV3Schema")
     return schema
@@ -59,12 +65,18 @@ def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path:
             yield f"{path}.{key}".lstrip(".")
 
 
-def _violations(schema: dict[str, Any], body: dict[str, Any]) -> Iterator[str]:
+def _violations(crd: Manifest, version: str, body: dict[str, Any]) -> Iterator[str]:
     """Yield what JSON Schema finds, as `field: message`."""
+    for error in _validator(crd, version).iter_errors(body):
+        yield f"{'.'.join(str(step) for step in error.absolute_path) or 'object'}: {error.message}"
+
+
+@lru_cache(maxsize=64)
+def _validator(crd: Manifest, version: str) -> Draft202012Validator:
+    """Return what validates one version; a CRD's schema may have a megabyte, and many objects."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - needed only by runs that create a CRD
 
-    for error in Draft202012Validator(_json_schema(schema)).iter_errors(body):
-        yield f"{'.'.join(str(step) for step in error.absolute_path) or 'object'}: {error.message}"
+    return Draft202012Validator(_json_schema(_schema(crd, version) or {}))
 
 
 _DROPPED = frozenset({"example", "default", "format", "nullable", "description", "title"})

@@ -102,7 +102,7 @@ class Decision:
         if self.target.validate == "none":
             return []
         if need.group_kind == CRD:
-            return list(schema.check(item, self.comparison.desired[need].manifest.body()))
+            return list(schema.check(item, self.comparison.desired[need].manifest))
         stand_in = self._stand_in
         if not stand_in:
             self.notes.append(f"{item.identity}: checked by the server once {need} exists")
