@@ -1,0 +1,111 @@
+"""`scripts/demo`: a real git host, a real control plane, a sample shop, and every promise shown on it.
+
+Everything runs on loopback and is ended at the end, whatever happens. `--keep` leaves it running to look around.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from infra.controlplane import controlplane
+from infra.demo import ending, stage
+from infra.demo.cluster import Names
+from infra.demo.narration import DemoFailed, Narrator
+from infra.demo.opening import open_stage
+from infra.demo.stage import ROOT, Stage
+from infra.demo.story import tell_all
+
+TRANSCRIPT = ROOT / "docs" / "demo-transcript.txt"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demo; returns 0 when everything was as told, 1 when not, 130 when interrupted."""
+    given = _parser().parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
+    signal.signal(signal.SIGTERM, _interrupt)
+    voice = Narrator()
+    try:
+        if given.down:
+            print(f"ended: {stage.down()}")
+            return 0
+        with _stage(given) as made:
+            return _run(made, voice, given)
+    except DemoFailed as failure:
+        print(f"\ndemo: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ndemo: interrupted; everything it had started is ended", file=sys.stderr)
+        return 130
+
+
+def _run(made: Stage, voice: Narrator, given: argparse.Namespace) -> int:
+    """Tell the story on a stage; a failure shows the log's last lines while they are there."""
+    try:
+        tell = open_stage(made, voice)
+        tell_all(tell)
+        ending.table(tell)
+    except DemoFailed:
+        print("\nthe last lines of anneal serve:", *made.log.tail(), sep="\n  ", file=sys.stderr)
+        raise
+    if given.record:
+        voice.save(TRANSCRIPT, ending.normal(tell))
+        print(f"\nwritten to {TRANSCRIPT.relative_to(ROOT)}")
+    if given.keep:
+        ending.keep(tell)
+        _until_interrupted()
+        print("\nending what was started")
+    return 0
+
+
+def _until_interrupted() -> None:
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return
+
+
+def _stage(given: argparse.Namespace) -> Stage:
+    """Make the stage that is asked for. Raises DemoFailed."""
+    if given.kubeconfig is None and given.context is None:
+        return stage.make(Names(), None)
+    prefix = given.prefix or f"demo-{secrets.token_hex(2)}-"
+    return stage.make(Names(prefix), _kubeconfig(given.kubeconfig, given.context))
+
+
+def _kubeconfig(file: Path | None, context: str | None) -> str:
+    """Return a kubeconfig that holds one context alone. Raises DemoFailed."""
+    kubectl = shutil.which("kubectl") or str(controlplane.binaries() / "kubectl")
+    command = [kubectl, "config", "view", "--raw", "--minify", "--flatten", *([f"--context={context}"] if context else [])]
+    environment = {**os.environ, **({"KUBECONFIG": str(file.resolve())} if file else {})}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise DemoFailed(f"kubectl config view: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", action="store_true", help="leave everything running, until Ctrl-C or scripts/demo --down")
+    parser.add_argument("--down", action="store_true", help="end the demos that run, and what killed ones left behind")
+    parser.add_argument("--record", action="store_true", help=f"write the transcript to {TRANSCRIPT.relative_to(ROOT)}")
+    parser.add_argument("--kubeconfig", type=Path, metavar="F", help="use this cluster, in namespaces that the demo makes and removes")
+    parser.add_argument("--context", metavar="C", help="context of the kubeconfig")
+    parser.add_argument("--prefix", metavar="P", help="begin the names in that cluster with this instead of demo-<random>-")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

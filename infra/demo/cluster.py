@@ -1,0 +1,188 @@
+"""The cluster as the demo looks at it: through kubectl alone, never through Anneal's own code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infra.demo.narration import DemoFailed
+
+PART_OF = "applyset.kubernetes.io/part-of"
+KINDS = (
+    "namespaces",
+    "customresourcedefinitions",
+    "configmaps",
+    "secrets",
+    "serviceaccounts",
+    "services",
+    "deployments.apps",
+    "statefulsets.apps",
+    "jobs.batch",
+    "roles",
+    "rolebindings",
+    "ingresses.networking.k8s.io",
+    "networkpolicies.networking.k8s.io",
+    "poddisruptionbudgets.policy",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the demo's objects are called in this cluster. `prefix` is empty in a cluster of the demo's own."""
+
+    prefix: str = ""
+
+    @property
+    def front(self) -> str:
+        """Namespace of what customers see."""
+        return f"{self.prefix}shop-front"
+
+    @property
+    def back(self) -> str:
+        """Namespace of data and orders."""
+        return f"{self.prefix}shop-back"
+
+    @property
+    def by_hand(self) -> str:
+        """Namespace in which kubectl alone is shown."""
+        return f"{self.prefix}by-hand"
+
+    @property
+    def state(self) -> str:
+        """Namespace of Anneal's records."""
+        return f"{self.prefix}anneal-system"
+
+    @property
+    def group(self) -> str:
+        """API group of the shop's own kind."""
+        return f"{self.prefix}shop.example.com"
+
+    @property
+    def crd(self) -> str:
+        """The shop's CustomResourceDefinition."""
+        return f"flashsales.{self.group}"
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Every namespace that the demo makes."""
+        return (self.front, self.back, self.by_hand, self.state)
+
+    def fitted(self, text: str) -> str:
+        """Return a manifest of the sample shop with this cluster's names."""
+        for name in ("shop-front", "shop-back", "shop.example.com"):
+            text = text.replace(name, self.prefix + name)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One live object: `content` is all of it but what the cluster's own controllers write."""
+
+    uid: str
+    version: str
+    content: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl with one kubeconfig; `directory` is where its commands run and its cache lies."""
+
+    program: Path
+    kubeconfig: Path
+    directory: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment that aims it."""
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.directory / "kubectl-cache")}
+
+    def tried(self, *arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command that may fail."""
+        command = [str(self.program), *arguments]
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, check=False, cwd=self.directory, env=self.environment(), timeout=180
+        )
+
+    def run(self, *arguments: str, given: str | None = None) -> str:
+        """Run a command and return what it printed. Raises DemoFailed."""
+        done = self.tried(*arguments, given=given)
+        if done.returncode:
+            raise DemoFailed(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        """Return what `kubectl get` finds, parsed."""
+        found: dict[str, Any] = json.loads(self.run("get", *arguments, "-o", "json"))
+        return found
+
+    def members(self, names: Names) -> dict[str, Thing]:
+        """Return every live object that Anneal says is its own, by `Kind/namespace/name`."""
+        record = self.get("configmap", "anneal-shop", "-n", names.state)
+        applyset = record["metadata"]["labels"]["applyset.kubernetes.io/id"]
+        kinds = ",".join((*KINDS, names.crd)) if self.exists("crd", names.crd) else ",".join(KINDS)
+        return dict(map(_thing, self.get(kinds, "-A", "-l", f"{PART_OF}={applyset}")["items"]))
+
+    def record_versions(self, names: Names) -> tuple[str, ...]:
+        """Return the resourceVersions of the target's record and Lease."""
+        return tuple(
+            item["metadata"]["resourceVersion"]
+            for item in self.get("configmap/anneal-shop", "lease/anneal-shop", "-n", names.state)["items"]
+        )
+
+    def recorded_commit(self, names: Names) -> str:
+        """Return the commit that the record says is applied."""
+        record = self.get("configmap", "anneal-shop", "-n", names.state)
+        return str(json.loads(record["data"]["applied.json"])["commit"])
+
+    def exists(self, *arguments: str) -> bool:
+        """Whether there is such an object."""
+        return bool(self.run("get", *arguments, "--ignore-not-found", "-o", "name").strip())
+
+
+def _thing(item: Mapping[str, Any]) -> tuple[str, Thing]:
+    metadata = dict(item["metadata"])
+    name = "/".join(part for part in (item["kind"], metadata.get("namespace"), metadata["name"]) if part)
+    uid, version = metadata["uid"], metadata.pop("resourceVersion")
+    metadata.pop("managedFields", None)
+    annotations = metadata.get("annotations", {})
+    metadata["annotations"] = {key: value for key, value in annotations.items() if not key.startswith("deployment.kubernetes.io/")}
+    content = {**item, "metadata": metadata, "status": None}
+    return name, Thing(uid, version, json.dumps(content, sort_keys=True))
+
+
+def differing(before: Mapping[str, Thing], after: Mapping[str, Thing]) -> list[str]:
+    """Return the objects that came, went or differ in more than their status."""
+    names = sorted({*before, *after})
+    return [name for name in names if _essence(before.get(name)) != _essence(after.get(name))]
+
+
+def _essence(thing: Thing | None) -> tuple[str, str] | None:
+    return (thing.uid, thing.content) if thing else None
+
+
+def refuse_taken(kubectl: Kubectl, names: Names) -> None:
+    """Refuse a cluster in which one of the demo's names is taken: what the demo removes at its end must be its own.
+
+    Raises:
+        DemoFailed: naming what is there.
+
+    """
+    taken = [name for name in names.namespaces if kubectl.exists("namespace", name)]
+    taken += [names.crd] if kubectl.exists("crd", names.crd) else []
+    if taken:
+        raise DemoFailed(f"{', '.join(taken)} is in the cluster already; the demo takes over nothing")
+
+
+def clean(kubectl: Kubectl, names: Names) -> list[str]:
+    """Delete the demo's namespaces and CustomResourceDefinition and wait until they are gone; return what couldn't be deleted."""
+    deletions: Sequence[tuple[str, ...]] = (("namespace", *names.namespaces), ("crd", names.crd))
+    left = []
+    for deletion in deletions:
+        done = kubectl.tried("delete", *deletion, "--ignore-not-found", "--wait=true", "--timeout=120s")
+        if done.returncode:
+            left.append(f"kubectl delete {' '.join(deletion)}: {done.stderr.strip()}")
+    return left

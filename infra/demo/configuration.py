@@ -1,0 +1,45 @@
+"""The demo's `anneal.yaml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from infra.demo.repository import Repository
+from infra.demo.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How often Anneal looks by itself: at git (`interval`), and at the whole cluster (`drift`). Empty: the defaults."""
+
+    interval: str = ""
+    drift: str = ""
+
+    def lines(self) -> list[str]:
+        """Return it as lines of the configuration."""
+        pairs = (("interval", self.interval), ("driftInterval", self.drift))
+        return [f"{key}: {value}" for key, value in pairs if value]
+
+
+USUAL = Clock()
+QUICK = Clock("2s", "5s")
+
+
+def configuration(stage: Stage, repository: Repository, clock: Clock) -> str:
+    """Return the configuration of this demo."""
+    names = stage.names
+    lines = [
+        "apiVersion: anneal.dev/v1alpha1",
+        "kind: Config",
+        *([f"stateNamespace: {names.state}"] if names.prefix else []),
+        *clock.lines(),
+        f"webhooks: {{github: {{secrets: [{{file: {stage.secret_file}}}]}}}}",
+        "targets:",
+        "  - name: shop",
+        f"    repository: {{url: {repository.url}}}",
+        "    path: deploy",
+        f"    cluster: {{kubeconfig: {{file: {stage.kubeconfig}}}}}",
+        f"    namespaces: [{names.front}, {names.back}]",
+        "    clusterScoped: [Namespace, CustomResourceDefinition.apiextensions.k8s.io]",
+    ]
+    return "\n".join(lines) + "\n"

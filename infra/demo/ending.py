@@ -1,0 +1,67 @@
+"""After the story: what lives there, how to look around, what the transcript leaves out."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from infra.demo.stage import LOOPBACK, ROOT
+from infra.demo.telling import Telling
+
+GIT_PORT, WEB_PORT = 3000, 8080
+"""The ports that the transcript shows."""
+
+
+def table(tell: Telling) -> None:
+    """Tell what lives where."""
+    voice, names = tell.voice, tell.stage.names
+    voice.step("What lives there now")
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for name in tell.members():
+        kind, *rest = name.split("/")
+        kinds[rest[0] if len(rest) == 2 else "(cluster)"][kind] += 1
+    rows = [(place, ", ".join(f"{count} {kind}" for kind, count in sorted(found.items()))) for place, found in sorted(kinds.items())]
+    rows.append((names.state, "ConfigMap/anneal-shop: what is applied, and the history; Lease/anneal-shop: the lock"))
+    width = max(len(place) for place, _ in rows)
+    for place, what in rows:
+        voice.say(f"{place:{width}}  {what}")
+    tell.anneal("history shop")
+    voice.say("", f"All of it in {voice.seconds():.0f} s." + ("" if tell.stage.own else " The demo now removes what it made."))
+
+
+def keep(tell: Telling) -> None:
+    """Leave everything running, and say how to look around and how to end it."""
+    stage, voice = tell.stage, tell.voice
+    tell.repository.deliver_pushes(stage.address, stage.secret_file, ROOT)
+    environment = stage.directory / "env"
+    paths = ":".join((str(ROOT / "scripts"), str(stage.kubectl.program.parent)))
+    settings = {"KUBECONFIG": stage.kubeconfig, "KUBECACHEDIR": stage.directory / "kubectl-cache", "ANNEAL_CONFIG": stage.config}
+    lines = [f"export {name}={shlex.quote(str(value))}" for name, value in settings.items()]
+    environment.write_text("\n".join((*lines, f"export PATH={shlex.quote(paths)}:$PATH")) + "\n")
+    voice.step("Everything keeps running: look around")
+    rows = (
+        (f"source {environment}", "KUBECONFIG, kubectl and anneal for your shell"),
+        (f"export KUBECONFIG={stage.kubeconfig}", "or only that"),
+        (f"kubectl get all -n {stage.names.front}", "the shop"),
+        ("anneal status", "how the target stands, and what to do next"),
+        ("anneal plan", "what a run would change now"),
+        (f"git clone {tell.repository.url}", "edit, commit, push: the host sends the webhook, the cluster follows"),
+        (f"curl http://{stage.address}/readyz", "the door"),
+        (f"tail -f {stage.log.path}", "what anneal serve does"),
+    )
+    for command, meaning in rows:
+        voice.say(f"{command}", f"    # {meaning}")
+    voice.say("", "Ctrl-C here, or scripts/demo --down anywhere, ends it.")
+
+
+def normal(tell: Telling) -> dict[str, str]:
+    """Return what stands in the transcript for this machine's paths and ports."""
+    stage = tell.stage
+    return {
+        str(stage.directory): "~/.cache/anneal/demo",
+        str(ROOT): "anneal",
+        str(Path.home()): "~",
+        stage.git_address: f"{LOOPBACK}:{GIT_PORT}",
+        stage.address: f"{LOOPBACK}:{WEB_PORT}",
+    }

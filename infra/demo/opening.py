@@ -1,0 +1,74 @@
+"""Before the first push: git host, shop, and what needs no cluster yet, while the control plane comes up."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+from infra.demo.configuration import USUAL, configuration
+from infra.demo.narration import Narrator
+from infra.demo.repository import Repository
+from infra.demo.stage import Stage
+from infra.demo.telling import Telling, milliseconds
+
+BROKEN = ("deploy/front/web.yaml", "deploy/front/web-config.yaml", "deploy/back/cache.yaml")
+
+
+def open_stage(stage: Stage, voice: Narrator) -> Telling:
+    """Start everything and tell of it; returns with `anneal serve` running on a branch that holds only the namespaces.
+
+    Raises:
+        DemoFailed: something doesn't start, or isn't as told.
+
+    """
+    voice.title("Anneal: git push, and the cluster follows")
+    plane = stage.begin_controlplane() if stage.own else None
+    stage.start_githost()
+    tell = Telling(stage, Repository(stage.directory, stage.git_address, stage.names), voice)
+    stage.config.write_text(configuration(stage, tell.repository, USUAL))
+    without_cluster(tell)
+    start(tell, plane)
+    return tell
+
+
+def without_cluster(tell: Telling) -> None:
+    """Render the shop, and refuse a broken one: neither needs a cluster."""
+    repository, voice = tell.repository, tell.voice
+    voice.step("Without a cluster: what git declares" + (" (a real control plane is starting meanwhile)" if tell.stage.own else ""))
+    voice.say(f"A git host with the sample shop: {repository.url}, and this anneal.yaml:")
+    voice.output(tell.stage.config.read_text())
+    repository.copy(["deploy/namespaces.yaml"])
+    repository.commit("Two namespaces")
+    repository.push()
+    repository.copy()
+    shop = repository.commit("The whole shop")
+    repository.offer()
+    rendered = tell.anneal(f"render shop --commit {shop.sha}", show=9)
+    count = len(re.findall(r"^kind: ", rendered, re.MULTILINE))
+    voice.check(count == 27 and "tea-and-biscuits" not in rendered, "27 objects, and no Secret's value is shown")
+    repository.replace(BROKEN[0], "  replicas: 3\n", "  replicas: 3\n  replicas: 5\n")
+    repository.replace(BROKEN[1], "  name: web\n", "")
+    repository.replace(BROKEN[2], "          image: docker.io", "        image: docker.io")
+    broken = repository.commit("Three mistakes")
+    repository.offer()
+    voice.say("The same with three mistakes:")
+    refused = tell.anneal(f"render shop --commit {broken.sha}", code=1)
+    voice.check(all(re.search(rf"{file}:\d+", refused) for file in BROKEN), "every mistake in one report, each with file and line")
+    repository.forget()
+
+
+def start(tell: Telling, plane: subprocess.Popen[bytes] | None) -> None:
+    """Wait for the control plane that is starting, if any, and start the handler."""
+    stage, voice = tell.stage, tell.voice
+    voice.step("anneal serve")
+    if plane:
+        voice.say(
+            stage.await_controlplane(plane, voice.waiting).partition(":")[0] + ": etcd, kube-apiserver, controller-manager, scheduler, kwok"
+        )
+    mark = stage.log.mark()
+    seconds = tell.serve(USUAL)
+    voice.timing(f"ready for webhooks on http://{stage.address} after {milliseconds(seconds)}")
+    line = stage.log.wait(mark, lambda line: line.message == "run", "the start-up tick", stage.serving)
+    voice.check(
+        line.outcome == "applied" and line.counts.get("created") == 2, "it has looked at the branch at once: its two namespaces are there"
+    )

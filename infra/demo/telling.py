@@ -1,0 +1,116 @@
+"""What every step needs: push and deliver and wait for the record; show a command and what it printed."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass
+
+from infra.demo.cluster import Thing
+from infra.demo.configuration import Clock, configuration
+from infra.demo.github import Push, deliver
+from infra.demo.narration import DemoFailed, Narrator
+from infra.demo.repository import Commit, Repository
+from infra.demo.runs import Line
+from infra.demo.stage import Stage
+
+_ENDS = {"applied": "recorded", "unchanged": "recorded", "failed": "refused", "held": "held"}
+
+
+def milliseconds(seconds: float) -> str:
+    """Write a duration: 8 ms, 2.4 s."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def counted(line: Line) -> str:
+    """Write what a run did: 25 created, 2 unchanged."""
+    return ", ".join(f"{number} {word}" for word, number in line.counts.items()) or line.outcome
+
+
+@dataclass(slots=True)
+class Telling:
+    """The stage, the shop's repository and the voice; `last` is the webhook that was delivered last."""
+
+    stage: Stage
+    repository: Repository
+    voice: Narrator
+    last: Push | None = None
+
+    # --- git
+    def push(self, commit: Commit) -> Line:
+        """Push to main, deliver the webhook, and return the end of the run that came of it, with the three times told."""
+        mark = self.stage.log.mark()
+        self.voice.command(f"git push   # {commit.short} {commit.subject}")
+        self.repository.push()
+        pushed = time.time()
+        self.last = Push(self.repository.url, commit.before, commit.sha, commit.subject, delivery=f"demo-{commit.sha[:12]}")
+        self.deliver(self.last)
+        acknowledged = time.time() - pushed
+        line = self.run_of(mark, commit)
+        end = _ENDS.get(line.outcome, line.outcome)
+        recorded = milliseconds(line.at - pushed)
+        self.voice.timing(f"pushed → webhook acknowledged {milliseconds(acknowledged)} → {end} {recorded}   ({counted(line)})")
+        return line
+
+    def deliver(self, push: Push) -> float:
+        """Deliver a webhook and return the seconds until its 202. Raises DemoFailed."""
+        answer = deliver(self.stage.address, self.stage.secret, push)
+        if answer.status != 202:
+            raise DemoFailed(f"the webhook was answered {answer.status}: {answer.document}")
+        return answer.seconds
+
+    def redeliver(self) -> tuple[str, float]:
+        """Deliver the last webhook once more; returns its id and the seconds until its 202."""
+        if self.last is None:
+            raise DemoFailed("nothing was delivered yet")
+        return self.last.delivery, self.deliver(self.last)
+
+    def run_of(self, mark: int, commit: Commit) -> Line:
+        """Return the end of the first run of a commit after a mark."""
+
+        def wanted(line: Line) -> bool:
+            return line.message == "run" and line.commit == commit.sha and line.outcome not in ("busy", "superseded")
+
+        return self.stage.log.wait(mark, wanted, f"a run of {commit.short}", self.stage.serving)
+
+    # --- looking
+    def kubectl(self, line: str, *, quiet: bool = False) -> str:
+        """Run a kubectl command; shown with its output, but for `quiet` without."""
+        self.voice.command(f"kubectl {line}")
+        out = self.stage.kubectl.run(*shlex.split(line))
+        if not quiet:
+            self.voice.output(out)
+        return out
+
+    def anneal(self, line: str, *, code: int = 0, show: int = 40) -> str:
+        """Run an `anneal` command that must exit with `code`; shown with the first `show` lines of its output."""
+        self.voice.command(f"anneal {line}")
+        done = self.stage.anneal(*shlex.split(line))
+        said = done.stdout + done.stderr
+        if done.returncode != code:
+            raise DemoFailed(f"anneal {line}: exit {done.returncode}, not {code}:\n{said}")
+        lines = said.splitlines()
+        self.voice.output("\n".join(lines[:show]))
+        if len(lines) > show:
+            self.voice.output(f"… {len(lines) - show} lines more")
+        return said
+
+    def members(self) -> dict[str, Thing]:
+        """Return Anneal's objects as kubectl sees them."""
+        return self.stage.kubectl.members(self.stage.names)
+
+    def is_recorded(self, commit: Commit) -> bool:
+        """Whether the record in the cluster names this commit."""
+        return self.stage.kubectl.recorded_commit(self.stage.names) == commit.sha
+
+    def settle(self) -> None:
+        """Wait until the demo's own control plane has rolled everything out; a foreign cluster may take its time to pull images."""
+        if not self.stage.own:
+            return
+        for namespace in (self.stage.names.front, self.stage.names.back):
+            self.stage.kubectl.run("wait", "deployment", "--all", "--for=condition=Available", "--timeout=60s", "-n", namespace)
+
+    def serve(self, clock: Clock) -> float:
+        """Start `anneal serve`, ending the one that runs; returns the seconds the start took."""
+        self.stage.stop_anneal()
+        return self.stage.start_anneal(configuration(self.stage, self.repository, clock))
