@@ -62,7 +62,7 @@ def _run(made: Stage, voice: Narrator, given: argparse.Namespace) -> int:
     if given.keep:
         ending.keep(tell)
         _until_interrupted()
-        print("\nending what was started")
+    ending.goodbye(tell, kept=given.keep)
     return 0
 
 

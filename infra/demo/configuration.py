@@ -22,7 +22,7 @@ class Clock:
 
 
 USUAL = Clock()
-QUICK = Clock("2s", "5s")
+QUICK = Clock("2s", "4s")
 
 
 def configuration(stage: Stage, repository: Repository, clock: Clock) -> str:

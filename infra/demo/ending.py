@@ -21,13 +21,16 @@ def table(tell: Telling) -> None:
     for name in tell.members():
         kind, *rest = name.split("/")
         kinds[rest[0] if len(rest) == 2 else "(cluster)"][kind] += 1
-    rows = [(place, ", ".join(f"{count} {kind}" for kind, count in sorted(found.items()))) for place, found in sorted(kinds.items())]
+    rows = [
+        (place, ", ".join(f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(found.items())))
+        for place, found in sorted(kinds.items())
+    ]
     rows.append((names.state, "ConfigMap/anneal-shop: what is applied, and the history; Lease/anneal-shop: the lock"))
     width = max(len(place) for place, _ in rows)
     for place, what in rows:
         voice.say(f"{place:{width}}  {what}")
     tell.anneal("history shop")
-    voice.say("", f"All of it in {voice.seconds():.0f} s." + ("" if tell.stage.own else " The demo now removes what it made."))
+    voice.say("", f"Everything was as told, in {voice.seconds():.0f} s.")
 
 
 def keep(tell: Telling) -> None:
@@ -53,6 +56,13 @@ def keep(tell: Telling) -> None:
     for command, meaning in rows:
         voice.say(f"{command}", f"    # {meaning}")
     voice.say("", "Ctrl-C here, or scripts/demo --down anywhere, ends it.")
+
+
+def goodbye(tell: Telling, *, kept: bool) -> None:
+    """Say what happens now."""
+    more = "" if tell.stage.own else "; what the demo made in the cluster is removed, which takes a while"
+    hint = "" if kept else ". scripts/demo --keep leaves everything running to look around"
+    print(f"\nAll processes are ended{more}{hint}.", flush=True)
 
 
 def normal(tell: Telling) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Iterable
@@ -27,6 +28,12 @@ class Commit:
     def short(self) -> str:
         """The id as people write it."""
         return self.sha[:7]
+
+
+def declared(under: str = "deploy") -> int:
+    """Return how many objects the sample shop declares below a path."""
+    paths = [SHOP / under] if (SHOP / under).is_file() else (SHOP / under).rglob("*.yaml")
+    return sum(len(re.findall(r"^kind: ", path.read_text(), re.MULTILINE)) for path in paths)
 
 
 class Repository:

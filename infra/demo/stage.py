@@ -163,7 +163,7 @@ class Stage:
         """Return the environment of our own programs: this checkout's code, loopback past any proxy."""
         direct = {name: ",".join(filter(None, (os.environ.get(name), LOOPBACK, "localhost"))) for name in ("NO_PROXY", "no_proxy")}
         paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        return {**os.environ, **direct, "PYTHONPATH": paths, "ANNEAL_CONFIG": str(self.config)}
+        return {**os.environ, **direct, "PYTHONPATH": paths, "ANNEAL_CONFIG": str(self.config), "LOGNAME": "demo"}
 
     def anneal(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an `anneal` command against this demo's configuration."""

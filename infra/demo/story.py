@@ -9,12 +9,11 @@ from collections.abc import Callable
 from infra.demo.cluster import differing
 from infra.demo.configuration import QUICK, USUAL
 from infra.demo.narration import DemoFailed
-from infra.demo.repository import SHOP, Commit
+from infra.demo.repository import SHOP, Commit, declared
 from infra.demo.telling import Telling, counted, milliseconds
 
 SERVICE_A = "deploy/front/service-a.yaml"
 SERVICE_B = "deploy/front/service-b.yaml"
-WEB = "deploy/front/web.yaml"
 
 
 def first_push(tell: Telling) -> None:
@@ -27,7 +26,8 @@ def first_push(tell: Telling) -> None:
     tell.settle()
     tell.kubectl(f"get deployments,services,flashsales -n {names.front}")
     tell.voice.check(line.outcome == "applied" and tell.is_recorded(commit), f"commit {commit.short} is recorded in the cluster as applied")
-    tell.voice.check(len(tell.members()) == 27, "27 objects live, each labelled as the target's own")
+    count = len(tell.members())
+    tell.voice.check(count == declared(), f"{count} objects live, each labelled as the target's own")
 
 
 def kubectl_leaves_it(tell: Telling) -> None:
@@ -69,7 +69,7 @@ def image_changed(tell: Telling) -> None:
     names, voice = tell.stage.names, tell.voice
     voice.step("An image is changed")
     before = tell.members()
-    tell.repository.replace(WEB, "nginx-unprivileged:1.28-alpine", "nginx-unprivileged:1.29-alpine")
+    tell.edit("front/web.yaml", "nginx-unprivileged:1.28-alpine", "nginx-unprivileged:1.29-alpine")
     line = tell.push(tell.repository.commit("nginx 1.29"))
     image = tell.kubectl(f"get deployment web -n {names.front} -o jsonpath='{{.spec.template.spec.containers[0].image}}'")
     voice.check("1.29" in image and line.counts.get("configured") == 1, "the new image is live")
@@ -104,7 +104,9 @@ def edit_healed(tell: Telling) -> None:
     plan = tell.anneal("plan shop")
     voice.check("replicas: 1 → 3" in plan, "Anneal sees which field differs, and who changed it")
     tell.serve(QUICK)
-    voice.say("anneal serve is started anew, with a drift run every 5 s (30m by default) and a tick every 2 s (5m).")
+    voice.say(
+        f"anneal serve is started anew, with a drift run every {QUICK.drift} (30m by default) and a tick every {QUICK.interval} (5m)."
+    )
     began, mark = time.time(), stage.log.mark()
     line = stage.log.wait(mark, lambda line: line.outcome == "applied", "a drift run that repairs", stage.serving)
     voice.timing(f"repaired by a {line.trigger} run after {milliseconds(line.at - began)}   ({counted(line)})")
@@ -116,7 +118,7 @@ def webhook_lost(tell: Telling) -> None:
     """Push without any webhook."""
     stage, names, voice = tell.stage, tell.stage.names, tell.voice
     voice.step("A webhook gets lost")
-    tell.repository.replace("deploy/front/web-config.yaml", "SHOP_TITLE: Tea and more", "SHOP_TITLE: Tea, kettles and more")
+    tell.edit("front/web-config.yaml", "SHOP_TITLE: Tea and more", "SHOP_TITLE: Tea, kettles and more")
     commit = tell.repository.commit("A new title")
     mark = stage.log.mark()
     voice.command(f"git push   # {commit.short} {commit.subject}; its webhook is never sent")
@@ -137,16 +139,16 @@ def broken_refused(tell: Telling) -> None:
     voice = tell.voice
     voice.step("A broken push: mistakes that only the API server knows")
     before = tell.members()
-    tell.repository.replace(WEB, "replicas: 3", "replica: 3")
-    tell.repository.replace("deploy/front/sales.yaml", "percent: 20", "percent: 95")
-    tell.repository.replace("deploy/back/cache.yaml", "port: 6379}", "port: 99999}")
-    tell.repository.replace("deploy/front/web-config.yaml", "CURRENCY: EUR", "CURRENCY: USD")
+    tell.edit("front/web-config.yaml", "CURRENCY: EUR", "CURRENCY: USD")
+    tell.edit("front/web.yaml", "replicas: 3", "replica: 3")
+    tell.edit("front/sales.yaml", "percent: 20", "percent: 95")
+    tell.edit("back/cache.yaml", "port: 6379}", "port: 99999}")
     broken = tell.repository.commit("Dollars, and three mistakes")
     line = tell.push(broken)
-    voice.output("\n".join(line.problems))
-    files = (WEB, "deploy/front/sales.yaml", "deploy/back/cache.yaml")
-    told = "\n".join(line.problems)
-    voice.check(all(re.search(rf"{file}:\d+", told) for file in files), "every mistake in one report, each with file and line")
+    told = "\n".join(sorted(line.problems))
+    voice.output(re.sub(r"^(\S+: \S+:) ", r"\1\n    ", told, flags=re.MULTILINE))
+    files = ("front/web.yaml", "front/sales.yaml", "back/cache.yaml")
+    voice.check(all(re.search(rf"deploy/{file}:\d+: ", told) for file in files), "every mistake in one report, each with file and line")
     voice.check(not differing(before, tell.members()), "nothing was changed: not even the currency, which was right")
     undo = tell.repository.revert(broken)
     tell.push(undo)
@@ -169,9 +171,10 @@ def mass_deletion(tell: Telling) -> Commit:
         raise DemoFailed(f"anneal status names no command to approve:\n{status}")
     voice.say("Somebody approves it, by the id that stands for exactly these deletions:")
     tell.anneal(approval[1], show=5)
-    gone = set(before) - set(tell.members())
+    gone, count = set(before) - set(tell.members()), declared("deploy/back")
     voice.check(
-        len(gone) == 13 and all(f"/{names.back}/" in name for name in gone), "13 objects are gone, all of them declared in deploy/back"
+        len(gone) == count and all(f"/{names.back}/" in name for name in gone),
+        f"{count} objects are gone, all of them declared in deploy/back",
     )
     voice.check(tell.is_recorded(commit), f"commit {commit.short} is recorded")
     return commit
@@ -182,11 +185,11 @@ def reverted(tell: Telling, mistake: Commit) -> None:
     names, voice = tell.stage.names, tell.voice
     voice.step("git revert brings it back")
     voice.command("git revert HEAD")
-    commit = tell.repository.revert(mistake)
-    line = tell.push(commit)
+    line = tell.push(tell.repository.revert(mistake))
+    count, whole = declared("deploy/back"), declared() - declared(SERVICE_A)
     tell.settle()
     tell.kubectl(f"get deployments,statefulsets,jobs -n {names.back}")
-    voice.check(line.counts.get("created") == 13 and len(tell.members()) == 25, "all 13 objects live again, 25 in all")
+    voice.check(line.counts.get("created") == count and len(tell.members()) == whole, f"all {count} objects live again, {whole} in all")
 
 
 def tell_all(tell: Telling) -> None:

@@ -73,6 +73,12 @@ class Telling:
 
         return self.stage.log.wait(mark, wanted, f"a run of {commit.short}", self.stage.serving)
 
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Change a file in one place, and tell."""
+        path = f"deploy/{path}"
+        self.repository.replace(path, old, new)
+        self.voice.say(f"{path}: {old} → {new}")
+
     # --- looking
     def kubectl(self, line: str, *, quiet: bool = False) -> str:
         """Run a kubectl command; shown with its output, but for `quiet` without."""
@@ -109,6 +115,7 @@ class Telling:
             return
         for namespace in (self.stage.names.front, self.stage.names.back):
             self.stage.kubectl.run("wait", "deployment", "--all", "--for=condition=Available", "--timeout=60s", "-n", namespace)
+        self.stage.kubectl.run("wait", "job", "--all", "--for=condition=Complete", "--timeout=60s", "-n", self.stage.names.back)
 
     def serve(self, clock: Clock) -> float:
         """Start `anneal serve`, ending the one that runs; returns the seconds the start took."""
