@@ -14,7 +14,7 @@ from handler.cli.options import command, target_argument
 from handler.cli.session import Session, local_user
 from handler.cli.times import moment
 from handler.config.settings import Target
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, Problem
 from handler.state.record import State, Suspend
 from handler.state.rules import stamp
 
@@ -53,12 +53,13 @@ def _each(session: Session, name: str | None, every: bool, act: Callable[[Target
     targets = session.all_or(None) if every else (session.target(name),)
     output, rows, code = session.output, [], reports.DONE_CODE
     for target in targets:
+        found: tuple[Problem, ...] = ()
         try:
             text = act(target) or done
         except AnnealError as error:
             reports.problems(output, error.problems)
-            text, code = "failed", reports.FAILED
-        rows.append({"target": target.name, "outcome": text})
+            text, code, found = "failed", reports.FAILED, error.problems
+        rows.append({"target": target.name, "outcome": text, "problems": found})
         output.line(f"{target.name}: {text}", "good" if text != "failed" else "bad")
     if output.as_json:
         output.document({"targets": rows})

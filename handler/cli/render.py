@@ -38,6 +38,7 @@ def render(session: Session, target: str | None, commit: str, show_secrets: bool
 def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[CommitInfo, Rendered]:
     """Fetch and render a commit, or the head. Raises AnnealError."""
     handler = session.handler
+    session.sandbox.start()
     source = handler.source(target)
     sha = commit or target.revision.commit or source.resolve(target.revision.ref)
     tree = source.fetch(sha, target.path)

@@ -19,12 +19,14 @@ from handler.reconcile import reconcile
 def run(session: Session, job: Job, doing: str) -> Result:
     """Run a job. `doing`: what the moving line says."""
     handler = session.handler
+    session.sandbox.start()
     with _stoppable(session.output.note) as stop, session.output.working(doing):
         return handler.run(job, stop)
 
 
 def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
     """Run a job with another spelling of its target, without that counting as a change of its settings."""
+    session.sandbox.start()
     rooms = replace(session.handler.rooms(target.name), target=target)
     with _stoppable(session.output.note) as stop, session.output.working(doing):
         return reconcile(rooms, job, stop)

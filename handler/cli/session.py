@@ -102,11 +102,10 @@ class Session:
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """Where renders run; its server starts with it, beside whatever comes next."""
+        """Where renders run; `start` it before other work, so that it is ready when the render comes."""
         from handler.render import Sandbox  # noqa: PLC0415 - not every command renders
 
         self._sandbox = Sandbox()
-        self._sandbox.start()
         return self._sandbox
 
     @cached_property

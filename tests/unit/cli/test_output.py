@@ -1,0 +1,180 @@
+"""What is printed: masked, escaped, the same facts as text, JSON and YAML; and which exit code says it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.cli import differences, reports
+from handler.cli.findings import Findings
+from handler.cli.printing import Output
+from handler.cli.values import as_yaml, plain
+from handler.config.masking import Mask
+from handler.model.errors import AnnealError, Busy, ConfigInvalid, ManifestInvalid, Problem, Suspended
+from handler.model.manifest import Manifest
+from handler.model.masking import masked
+from handler.model.names import GroupKind, Identity
+from handler.model.plan import Action, Change, FieldChange, Hold, Plan
+from handler.model.result import Outcome, Result
+
+SECRET = "canary-0123456789"
+ONE = Identity("apps", "Deployment", "shop", "api")
+TWO = Identity("", "Service", "shop", "old")
+FIELDS = (FieldChange("spec.replicas", "2", "3", "kubectl-edit"), FieldChange("spec.paused", "", "true"))
+MANIFEST = Manifest.of({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api", "namespace": "shop"}}, "api.yaml:1")
+PRUNED = Change(Action.PRUNE, TWO, "u2", "9", "no longer declared")
+HELD = Hold("58eb1fd1ec42", ("2 of 3 live objects",), (PRUNED.key(),))
+PLAN = Plan(
+    "shop", "c" * 40, ((Change(Action.UPDATE, ONE, "u1", "8", fields=FIELDS, manifest=MANIFEST),),), (PRUNED,), ("a note",), HELD, 3
+)
+
+
+def result(outcome: Outcome, plan: Plan | None = PLAN, **more: Any) -> Result:
+    return Result("shop", outcome, "c" * 40, "oneoff", "message", plan.counts() if plan else {}, plan=plan, duration=1.25, **more)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Outcome.APPLIED, 0),
+        (Outcome.UNCHANGED, 0),
+        (Outcome.PLANNED, 0),
+        (Outcome.DRIFTED, 0),
+        (Outcome.FAILED, 1),
+        (Outcome.PRUNING, 1),
+        (Outcome.HELD, 3),
+        (Outcome.BUSY, 4),
+        (Outcome.SUPERSEDED, 4),
+        (Outcome.SUSPENDED, 4),
+    ],
+)
+def test_each_outcome_has_its_exit_code(outcome: Outcome, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reports.result(Output(), result(outcome)) == code
+    assert f"shop: {outcome} cccccccccccc in 1.2 s" in capsys.readouterr().out
+
+
+def test_every_outcome_is_in_the_table() -> None:
+    assert set(reports.EXIT) == set(Outcome)
+
+
+@pytest.mark.parametrize(("failure", "code"), [(ManifestInvalid, 1), (ConfigInvalid, 1), (Busy, 4), (Suspended, 4)])
+def test_an_error_is_its_problems_each_with_its_way_out(failure: type[AnnealError], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    error = failure(Problem("Deployment/shop/api", "was seen", "api.yaml:3", "write this"), Problem("Service/shop/old", "too"))
+    assert reports.error(Output(), error) == code
+    assert capsys.readouterr().err == "api.yaml:3: Deployment/shop/api: was seen\n    write this\nService/shop/old: too\n"
+
+
+def test_what_was_done_is_told_in_past_participles(capsys: pytest.CaptureFixture[str]) -> None:
+    reports.result(Output(), result(Outcome.APPLIED))
+    assert capsys.readouterr().out.splitlines() == [
+        "Deployment/shop/api configured",
+        "Service/shop/old pruned  (no longer declared)",
+        "shop: applied cccccccccccc in 1.2 s: 1 configured, 1 pruned",
+    ]
+
+
+def test_what_is_held_ends_in_the_command_that_allows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    reports.result(Output(), result(Outcome.HELD))
+    assert "allow exactly that: anneal approve shop 58eb1fd1ec42" in capsys.readouterr().out.splitlines()
+
+
+def test_a_plan_shows_live_then_declared(capsys: pytest.CaptureFixture[str]) -> None:
+    differences.show(Output(), PLAN)
+    assert capsys.readouterr().out.splitlines()[:5] == [
+        "~ update Deployment/shop/api  api.yaml:1",
+        "    spec.replicas: 3 → 2  (live by kubectl-edit)",
+        "    spec.paused: true → (none)",
+        "- prune Service/shop/old  (no longer declared)",
+        "shop at cccccccccccc: 1 to update, 1 to prune",
+    ]
+
+
+def test_the_json_of_a_run_has_everything_but_the_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    reports.result(Output(as_json=True), result(Outcome.HELD))
+    found = json.loads(capsys.readouterr().out)
+    assert (found["outcome"], found["held"]["id"], found["nextTry"]) == ("held", HELD.id, None)
+    assert [change["object"] for change in found["changes"]] == ["Deployment/shop/api", "Service/shop/old"]
+    assert reports.plan_facts(PLAN)["digest"] == PLAN.digest()
+
+
+# --- masks
+def test_nothing_leaves_unmasked_or_obeyed_by_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    text, as_json = Output(verbose=True), Output(as_json=True)
+    text.mask = as_json.mask = Mask.of([SECRET])
+    text.line(f"a {SECRET} \x1b]0;title\x07 \u202e")
+    text.detail(SECRET)
+    text.note(SECRET)
+    text.text(f"{SECRET}\n")
+    text.table(["HEAD"], [[f"{SECRET}\nline"]])
+    reports.unexpected(text, ValueError(SECRET))
+    reports.problems(text, [Problem(SECRET, SECRET, SECRET, SECRET)])
+    as_json.document({SECRET: [SECRET, {"key": SECRET}]})
+    printed = capsys.readouterr()
+    assert SECRET not in printed.out + printed.err
+    assert printed.out.splitlines()[0] == "a *** \\x1b]0;title\\x07 \\u202e"
+
+
+def test_json_leaves_no_other_line_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(as_json=True)
+    output.line("text")
+    findings = Findings(output)
+    findings.good("one", "well")
+    findings.bad("two", [Problem("a", "b", fix="c")])
+    findings.skip("three", "why")
+    findings.document()
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ok"], [step["ok"] for step in found["steps"]]) == (False, [True, False, None])
+
+
+def test_findings_are_a_line_each_with_the_way_out_below(capsys: pytest.CaptureFixture[str]) -> None:
+    findings = Findings(Output())
+    assert findings.step("one", lambda: "well")
+    assert not findings.step("two", lambda: _raise(ConfigInvalid.of("file", "is wrong", place="a:1", fix="do this")))
+    findings.warn("three", "is slow", "do that")
+    assert capsys.readouterr().out.splitlines() == [
+        "✓ one: well",
+        "✗ two: a:1: file: is wrong",
+        "    → do this",
+        "! three: is slow",
+        "    → do that",
+    ]
+
+
+def _raise(error: AnnealError) -> str:
+    raise error
+
+
+# --- values
+def test_values_become_json_as_kubernetes_spells_it() -> None:
+    assert plain({"a": ONE, "b": frozenset({GroupKind("apps", "Deployment"), GroupKind("", "Pod")}), "c": Outcome.HELD}) == {
+        "a": "Deployment/shop/api",
+        "b": ["Deployment.apps", "Pod"],
+        "c": "held",
+    }
+    assert plain(Change(Action.CREATE, ONE, resource_version="7"))["resourceVersion"] == "7"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yes", "No", "1e3", "0x10", "1_000", "012", "null", "~", "a: b", "*x", "- a", "#", "two\nlines\n", " a", "é", "=", "a\tb"]
+)
+def test_text_survives_yaml_and_is_quoted_where_a_decoder_could_take_it_for_more(text: str) -> None:
+    written = as_yaml({"key": text})
+    assert yaml.safe_load(written) == {"key": text}
+    assert written.startswith(('key: "', "key: |"))
+
+
+def test_yaml_keeps_plain_words_plain_and_writes_no_alias() -> None:
+    shared = {"app": "shop"}
+    assert as_yaml({"a": shared, "b": shared, "c": ["apps/v1"]}) == "a:\n  app: shop\nb:\n  app: shop\nc:\n  - apps/v1\n"
+
+
+def test_a_whole_object_is_masked_in_its_shape() -> None:
+    metadata = {"name": "login", "labels": {"app": "shop"}, "annotations": {"note": SECRET}}
+    shown = masked({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": {"password": SECRET}})
+    assert shown["metadata"] == {"name": "login", "labels": {"app": "shop"}, "annotations": {"note": "***"}}
+    assert (shown["kind"], shown["type"], shown["data"]) == ("Secret", "Opaque", {"password": "***"})
+    other = masked({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"api_token": SECRET, "colour": "red"}})
+    assert other["data"] == {"api_token": "***", "colour": "red"}

@@ -1,0 +1,91 @@
+"""Which rights follow from a target's settings, kinds and documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, target_grants
+from handler.config.settings import Impersonate, Prune, Repository, Settings, Target
+from handler.model.resource import Resource
+
+TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
+SETTINGS = Settings((TARGET,))
+CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CUPS = Resource("example.com", "v1", "Cup", "cups", namespaced=True)
+
+
+def body(kind: str, name: str, namespace: str = "", **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"name": name, **({"namespace": namespace} if namespace else {})}, **more}
+
+
+def test_namespaced_kinds_are_granted_in_each_allowed_namespace_and_others_cluster_wide() -> None:
+    assert target_grants(TARGET, Needed((CONFIGMAPS, NAMESPACES), TARGET.namespaces)) == (
+        Grant("", "", "namespaces", WRITES),
+        Grant("jobs", "", "configmaps", WRITES),
+        Grant("shop", "", "configmaps", WRITES),
+    )
+
+
+def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:
+    assert target_grants(TARGET, Needed((CONFIGMAPS,), ("*",))) == (Grant("", "", "configmaps", WRITES),)
+
+
+def test_what_may_prune_namespaces_and_crds_must_see_what_is_in_them() -> None:
+    target = replace(TARGET, prune=Prune(kinds=("Namespace", "CustomResourceDefinition")))
+    needed = Needed((NAMESPACES, CRDS, CUPS), ("shop",), (body("CustomResourceDefinition", "cups.example.com"),))
+    found = target_grants(target, needed)
+    assert Grant("shop", "*", "*", ("list",)) in found
+    assert Grant("", "example.com", "cups", ("list",)) in found
+
+
+def test_roles_and_bindings_are_escalated_by_name_only() -> None:
+    bodies = (
+        body("Role", "reader", "shop"),
+        body("RoleBinding", "reader", "shop", roleRef={"kind": "ClusterRole", "name": "view"}),
+        body("ClusterRole", "lister"),
+        body("ClusterRoleBinding", "lister", roleRef={"kind": "ClusterRole", "name": "lister"}),
+    )
+    assert set(target_grants(TARGET, Needed((), ("shop",), bodies))) == {
+        Grant("shop", RBAC, "roles", ("escalate",), ("reader",)),
+        Grant("shop", RBAC, "clusterroles", ("bind",), ("view",)),
+        Grant("", RBAC, "clusterroles", ("escalate",), ("lister",)),
+        Grant("", RBAC, "clusterroles", ("bind",), ("lister",)),
+    }
+
+
+def test_the_handler_reads_and_writes_only_its_own_record_by_name() -> None:
+    named = {(grant.resource, grant.verbs, grant.names) for grant in own_grants(SETTINGS, TARGET)}
+    assert ("configmaps", ("get", "update"), ("anneal-shop",)) in named
+    assert ("leases", ("get", "update"), ("anneal-shop",)) in named
+    assert not any(set(verbs) & {"list", "delete", "patch"} for _, verbs, _ in named)
+
+
+def test_impersonation_is_of_one_account() -> None:
+    target = replace(TARGET, impersonate=Impersonate("shop/deployer"))
+    assert Grant("shop", "", "serviceaccounts", ("impersonate",), ("deployer",)) in own_grants(SETTINGS, target)
+
+
+def test_rules_that_differ_in_their_resource_only_are_one() -> None:
+    grants = (
+        Grant("shop", "", "secrets", WRITES),
+        Grant("shop", "", "configmaps", WRITES),
+        Grant("", "", "namespaces", ("get",), ("kube-system",)),
+    )
+    found = documents("anneal-shop", grants, {"kind": "ServiceAccount", "name": "anneal", "namespace": "ops"})
+    assert [one["kind"] for one in found] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
+    assert found[0]["rules"] == [{"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]}]
+    assert found[2]["rules"] == [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": list(WRITES)}]
+    assert found[3]["roleRef"] == {"apiGroup": RBAC, "kind": "Role", "name": "anneal-shop"}
+    assert (found[2]["metadata"], "namespace" in found[0]["metadata"]) == ({"name": "anneal-shop", "namespace": "shop"}, False)
+
+
+@pytest.mark.parametrize("scope", ["", "shop"])
+def test_each_role_has_its_binding(scope: str) -> None:
+    role, binding = documents("r", [Grant(scope, "", "pods", ("get",))], {"kind": "User", "name": "ada"})
+    assert binding["roleRef"]["kind"] == role["kind"]
+    assert binding["subjects"] == [{"kind": "User", "name": "ada"}]
