@@ -30,6 +30,21 @@ class Manifest:
         return cast(dict[str, Any], json.loads(self.raw))
 
 
+def at(body: Any, *steps: str) -> Any:
+    """Return what lies at a path of fields, or None: what git holds may have any shape."""
+    for step in steps:
+        if not isinstance(body, dict):
+            return None
+        body = body.get(step)
+    return body
+
+
+def items_at(body: Any, *steps: str) -> list[Any]:
+    """Return the list at a path of fields; another shape, which the server will refuse, holds nothing."""
+    found = at(body, *steps)
+    return found if isinstance(found, list) else []
+
+
 def canonical(value: object) -> bytes:
     """Return the one JSON spelling of a value: sorted keys, no spaces, UTF-8."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()

@@ -12,7 +12,7 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import PlanRefused, Problem
-from handler.model.manifest import Manifest
+from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.resource import Resource
 
@@ -94,7 +94,7 @@ class Admission:
         if resource.namespaced:
             return self._namespaced_refusals(manifest)
         problems = []
-        if not _listed(resource.group_kind, self.target.cluster_scoped):
+        if not listed(resource.group_kind, self.target.cluster_scoped):
             fix = f"add to target {self.target.name}: clusterScoped: [{_with(self.target.cluster_scoped, str(resource.group_kind))}]"
             problems.append(Problem(str(identity), f"{resource.group_kind} is cluster-scoped and not allowed here", manifest.place, fix))
         if resource.group_kind == NAMESPACE and not allows(self.target, identity.name):
@@ -132,7 +132,7 @@ def allows(target: Target, namespace: str) -> bool:
     return namespace in target.namespaces or "*" in target.namespaces
 
 
-def _listed(kind: GroupKind, names: Sequence[str]) -> bool:
+def listed(kind: GroupKind, names: Sequence[str]) -> bool:
     """Whether a list names a kind, as `Kind.group` or by the bare kind."""
     return str(kind) in names or kind.kind in names
 
@@ -141,12 +141,11 @@ def declared_kinds(body: dict[str, Any]) -> Iterable[tuple[tuple[str, str], Reso
     """Yield ((apiVersion, kind), Resource) of every version that a CustomResourceDefinition serves."""
     if identity_of(body).group_kind != CRD:
         return
-    spec = body.get("spec") or {}
-    names, group = spec.get("names") or {}, str(spec.get("group") or "")
-    for version in spec.get("versions") or []:
-        namespaced = spec.get("scope") == "Namespaced"
-        resource = Resource(group, str(version.get("name")), str(names.get("kind")), str(names.get("plural")), namespaced)
-        if version.get("served", True):
+    group, kind, plural = (str(at(body, "spec", *steps) or "") for steps in (("group",), ("names", "kind"), ("names", "plural")))
+    namespaced = at(body, "spec", "scope") == "Namespaced"
+    for version in items_at(body, "spec", "versions"):
+        resource = Resource(group, str(at(version, "name") or ""), kind, plural, namespaced)
+        if at(version, "served") is not False:
             yield (resource.api_version, resource.kind), resource
 
 

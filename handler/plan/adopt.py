@@ -24,7 +24,7 @@ _FOREIGN_ANNOTATIONS = {
     "meta.helm.sh/release-name": "Helm release",
     "config.k8s.io/owning-inventory": "cli-utils inventory",
 }
-_TAKEN_OVER = ("kubectl", "before-first-apply", "kustomize-controller", "argocd-controller", "helm", FIELD_MANAGER)
+_TAKEN_OVER = ("kubectl", "before-first-apply", "kustomize-controller", "argocd-controller", "helm")
 """Prefixes of the managers whose fields become ours on adoption, so that a field deleted in git really goes (k/k#99003)."""
 
 
@@ -73,6 +73,7 @@ def taken_over(live: dict[str, Any]) -> bytes:
 
 
 def _is_taken(entry: dict[str, Any]) -> bool:
-    """Whether an entry becomes ours: an applier's, not of a subresource, not our own apply entry."""
-    manager, ours = str(entry.get("manager") or ""), entry.get("operation") == "Apply" and entry.get("manager") == FIELD_MANAGER
-    return not entry.get("subresource") and not ours and manager.startswith(_TAKEN_OVER)
+    """Whether an entry becomes ours: an applier's, or what we wrote otherwise than by an apply; never of a subresource."""
+    manager, operation = str(entry.get("manager") or ""), entry.get("operation")
+    ours = manager == FIELD_MANAGER and operation != "Apply"
+    return not entry.get("subresource") and (ours or manager.startswith(_TAKEN_OVER))

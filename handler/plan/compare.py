@@ -39,7 +39,6 @@ class Comparison:
     undecided: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     unowned: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     candidates: dict[Identity, dict[str, Any]] = field(default_factory=dict)
-    copies: dict[Identity, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def members(self) -> int:
@@ -59,13 +58,13 @@ class Comparison:
         identity = identity_of(live)
         ours = is_member(live, identity, self.target, self.applyset)
         item = self.desired.get(identity)
-        self.same.pop(identity, None)
-        self.undecided.pop(identity, None)
-        if item is None:
-            (self.candidates if ours else self.copies)[identity] = _slim(live)
-        elif not ours:
+        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates):
+            sorted_before.pop(identity, None)
+        if item is None and ours:
+            self.candidates[identity] = _slim(live)
+        elif item is not None and not ours:
             self.unowned[identity] = live
-        else:
+        elif item is not None:
             self._compare(item, live)
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:

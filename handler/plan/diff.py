@@ -11,7 +11,7 @@ from typing import Any
 from handler.model.masking import shown
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
-from handler.plan.owned import owners
+from handler.plan.owned import equal, owners
 
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))
@@ -29,7 +29,7 @@ def meaningful(body: dict[str, Any]) -> dict[str, Any]:
 
 def differs(live: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether writing `wanted` (a dry-run's answer) would change `live`."""
-    return meaningful(live) != meaningful(wanted)
+    return not equal(meaningful(live), meaningful(wanted))
 
 
 def field_changes(kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any], limit: int = 50) -> tuple[FieldChange, ...]:
@@ -65,7 +65,7 @@ def text_of(path: Path) -> str:
 
 def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any, Any]]:
     """Yield every deepest path whose values differ."""
-    if was == becomes:
+    if equal(was, becomes):
         return
     if isinstance(was, dict) and isinstance(becomes, dict):
         for key in sorted(was.keys() | becomes.keys()):
@@ -83,7 +83,12 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
         yield path, was, becomes  # only the order differs
         return
     for step in dict.fromkeys([*before, *after]):
-        yield from _differences((*path, step), before.get(step), after.get(step))
+        element, other = before.get(step), after.get(step)
+        if isinstance(step, int) and (_step(element, ("name",)) or _step(other, ("name",))):
+            if not equal(element, other):
+                yield (*path, step), element, other  # whole: by its name masking knows a secret's value
+        else:
+            yield from _differences((*path, step), element, other)
 
 
 def _keyed(items: list[Any], others: list[Any]) -> dict[Step, Any]:

@@ -12,8 +12,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from handler.config.settings import IgnoreRule
-from handler.model.names import FIELD_MANAGER, Identity
-from handler.plan.owned import owners
+from handler.model.manifest import at
+from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
+from handler.plan.owned import child, owners
 
 ANNOTATION = "anneal.dev/ignore"
 """Comma-separated JSON pointers (RFC 6901) on a manifest."""
@@ -26,6 +27,21 @@ _CA_BUNDLES = {
 _REPLICAS = "/spec/replicas"
 _HPA_MANAGER, _HPA_SUBRESOURCE = "kube-controller-manager", "scale"
 _ABSENT = object()
+_NEVER = frozenset(
+    {
+        ("apiVersion",),
+        ("kind",),
+        ("metadata",),
+        ("metadata", "name"),
+        ("metadata", "namespace"),
+        ("metadata", "labels"),
+        ("metadata", "annotations"),
+        ("metadata", "labels", PART_OF),
+        ("metadata", "annotations", IDENTITY),
+    }
+)
+"""What makes an object that one and ours: no pointer reaches it. Labels and annotations are ignored one by one, or with `*`."""
+Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +58,16 @@ class Ignoring:
 
     def effective(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
         """Return the desired body with ignored fields left out or adopted; `desired` itself is changed."""
-        for pointer in self._pointers(identity, desired, live):
-            for path in _expand(desired, live, _steps(pointer)):
-                _yield_to_live(desired, live, path)
+        for pointer in list(self._pointers(identity, desired, live)):
+            for path, live_path in reversed(list(_expand(desired, live, _steps(pointer)))):  # backwards: list elements may go
+                if path not in _NEVER:
+                    _yield_to_live(desired, live, path, live_path)
         return desired
 
     def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[str]:
         """Yield every pointer that holds for an object."""
-        annotations = (desired.get("metadata") or {}).get("annotations") or {}
-        yield from (part.strip() for part in str(annotations.get(ANNOTATION, "")).split(",") if part.strip())
+        written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")
+        yield from (part.strip() for part in written.split(",") if part.strip())
         yield from _CA_BUNDLES.get((identity.group, identity.kind), ())
         if self._is_scaled(identity, live):
             yield _REPLICAS
@@ -67,9 +84,8 @@ class Ignoring:
 
 def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:
     """Return what an HPA scales."""
-    reference = (body.get("spec") or {}).get("scaleTargetRef") or {}
-    namespace = (body.get("metadata") or {}).get("namespace") or ""
-    return str(reference.get("kind")), str(namespace), str(reference.get("name"))
+    reference = at(body, "spec", "scaleTargetRef")
+    return str(at(reference, "kind")), str(at(body, "metadata", "namespace") or ""), str(at(reference, "name"))
 
 
 def _selects(rule: IgnoreRule, identity: Identity) -> bool:
@@ -82,23 +98,25 @@ def _selects(rule: IgnoreRule, identity: Identity) -> bool:
 
 def _steps(pointer: str) -> list[str]:
     """Split a JSON pointer (RFC 6901)."""
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.lstrip("/").split("/")]
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/")]
 
 
-def _expand(desired: Any, live: Any, steps: list[str], path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the concrete paths of a pointer; `*` stands for every key or list position of the desired side."""
+def _expand(desired: Any, live: Any, steps: list[str], ours: Path = (), theirs: Path = ()) -> Iterator[tuple[Path, Path]]:
+    """Yield what a pointer means, as a path of the desired side and the same field's path live; `*` is all that is declared there.
+
+    A pointer into something that git doesn't declare means nothing.
+    """
     if not steps:
-        yield path
+        yield ours, theirs
         return
     step, rest = steps[0], steps[1:]
     if isinstance(desired, list):
         for index in range(len(desired)) if step == "*" else _index(step, desired):
-            yield from _expand(desired[index], _child(live, index), rest, (*path, index))
+            found = _counterpart(desired, index, live)
+            yield from _expand(desired[index], child(live, found), rest, (*ours, index), (*theirs, found))
     elif isinstance(desired, dict):
         for key in sorted(desired) if step == "*" else [step]:
-            yield from _expand(desired.get(key), _child(live, key), rest, (*path, key))
-    elif desired is None:
-        yield (*path, *steps) if "*" not in steps else path
+            yield from _expand(desired.get(key), child(live, key), rest, (*ours, key), (*theirs, key))
 
 
 def _index(step: str, items: list[Any]) -> list[int]:
@@ -106,16 +124,15 @@ def _index(step: str, items: list[Any]) -> list[int]:
     return [int(step)] if step.isdecimal() and int(step) < len(items) else []
 
 
-def _child(node: Any, key: Any) -> Any:
-    """Go down without failing."""
-    if isinstance(node, dict):
-        return node.get(key)
-    if isinstance(node, list) and isinstance(key, int) and key < len(node):
-        return node[key]
-    return None
+def _counterpart(desired: list[Any], index: int, live: Any) -> int:
+    """Return where a declared list element is live: by its name where it has one, for the server may hold another order."""
+    name = at(desired[index], "name")
+    if name is None or not isinstance(live, list):
+        return index
+    return next((position for position, item in enumerate(live) if at(item, "name") == name), len(live))
 
 
-def _get(node: Any, path: tuple[Any, ...]) -> Any:
+def _get(node: Any, path: Path) -> Any:
     """Return the value at a path or _ABSENT."""
     for step in path:
         present = (isinstance(node, dict) and step in node) or (isinstance(node, list) and isinstance(step, int) and step < len(node))
@@ -125,28 +142,13 @@ def _get(node: Any, path: tuple[Any, ...]) -> Any:
     return node
 
 
-def _yield_to_live(desired: dict[str, Any], live: dict[str, Any], path: tuple[Any, ...]) -> None:
-    """Leave one field to whoever owns it live, or adopt its live value if it's ours or nobody's."""
-    value = _get(live, path)
-    managers = {manager for manager, _ in owners(live, _owned_path(live, path))}
+def _yield_to_live(desired: dict[str, Any], live: dict[str, Any], path: Path, live_path: Path) -> None:
+    """Leave one field to whoever owns it live; adopt its live value if it's ours, or declared and nobody's."""
+    parent, field, value = _get(desired, path[:-1]), path[-1], _get(live, live_path)
+    managers = {manager for manager, _ in owners(live, live_path)}
+    declared = _get(desired, path) is not _ABSENT
     if value is _ABSENT or (managers and FIELD_MANAGER not in managers):
-        _remove(desired, path)
-    elif _get(desired, path[:-1]) is not _ABSENT:
-        _get(desired, path[:-1])[path[-1]] = value
-
-
-def _owned_path(live: dict[str, Any], path: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Name list positions as `managedFields` does: by the element's name, where it has one."""
-    steps: list[Any] = []
-    for depth, step in enumerate(path):
-        element = _get(live, path[: depth + 1])
-        named = isinstance(step, int) and isinstance(element, dict) and isinstance(element.get("name"), str)
-        steps.append((("name", element["name"]),) if named else step)
-    return tuple(steps)
-
-
-def _remove(desired: dict[str, Any], path: tuple[Any, ...]) -> None:
-    """Leave a field out."""
-    parent = _get(desired, path[:-1])
-    if isinstance(parent, dict):
-        parent.pop(path[-1], None)
+        if declared:
+            del parent[field]
+    elif declared or managers:
+        parent[field] = value

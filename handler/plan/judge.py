@@ -12,15 +12,20 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import ApiRefused, Problem
+from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
-from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan.admit import CRD, NAMESPACE, Desired, listed
 from handler.plan.adopt import foreign_owner, is_member, taken_over
 from handler.plan.diff import differs, field_changes
 
 RECREATE = "anneal.dev/recreate"
 """Annotation `allow` on a manifest: it may be deleted and created again when an immutable field changes."""
-_IMMUTABLE = re.compile(r"\bimmutable\b|may not (be changed|change once set)|updates to .+ are forbidden", re.IGNORECASE | re.DOTALL)
+_IMMUTABLE = re.compile(
+    r"\bimmutable\b|may not (?:be changed|change)\b|updates to .+? are forbidden|cannot change roleRef", re.IGNORECASE | re.DOTALL
+)
+_MISTAKE = re.compile(r"(?:Invalid value|Forbidden|Duplicate value|Unsupported value|Not found):|Required value|Too (?:long|many)")
+"""How apimachinery begins each field error: one that doesn't speak of immutability would also refuse the object made anew."""
 _JOB = GroupKind("batch", "Job")
 _NEVER_UNNAMED = {
     CRD,
@@ -71,8 +76,11 @@ class Judge:
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
         text = "; ".join(problem.message for problem in error.problems)
-        if live is None or not _IMMUTABLE.search(text):
+        if live is None or error.status != 422 or not _is_only_immutable(text):
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
+        if not is_member(live, item.identity, self.target.name, self.applyset):
+            fix = "delete it yourself if nothing in it is needed; it isn't ours to delete"
+            return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
         if not self._may_recreate(item, live):
             return Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place, self._recreate_fix(item))
         metadata = live["metadata"]
@@ -88,9 +96,10 @@ class Judge:
     def _may_recreate(self, item: Desired, live: Mapping[str, Any]) -> bool:
         """Finished Jobs always; others by annotation or option; what holds data only by the option, by name."""
         kind = item.identity.group_kind
-        named = kind.kind in self.target.recreate.kinds or str(kind) in self.target.recreate.kinds
-        annotated = (item.manifest.body()["metadata"].get("annotations") or {}).get(RECREATE) == "allow"
-        return named or (annotated and kind not in _NEVER_UNNAMED) or (kind == _JOB and is_finished(live))
+        annotated = at(item.manifest.body(), "metadata", "annotations", RECREATE) == "allow"
+        return (
+            listed(kind, self.target.recreate.kinds) or (annotated and kind not in _NEVER_UNNAMED) or (kind == _JOB and is_finished(live))
+        )
 
     def _recreate_fix(self, item: Desired) -> str:
         kind = item.identity.group_kind
@@ -98,6 +107,12 @@ class Judge:
         if kind == _JOB:
             return f"wait until the Job has finished, or {option}"
         return option if kind in _NEVER_UNNAMED else f'annotate it {RECREATE}: "allow", or {option}'
+
+
+def _is_only_immutable(text: str) -> bool:
+    """Whether each field error in the server's words is about an immutable field."""
+    _, *mistakes = _MISTAKE.split(text)
+    return all(_IMMUTABLE.search(part) for part in mistakes or [text])
 
 
 def is_finished(job: Mapping[str, Any]) -> bool:

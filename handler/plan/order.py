@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from handler.model.errors import PlanRefused, Problem
+from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.plan.admit import CRD, NAMESPACE, Desired
 
@@ -51,7 +52,7 @@ RANK = {
         start=-100,
     )
 }
-"""Flux's order of kinds; the kinds it doesn't name come after, in the middle of nowhere."""
+"""Flux's order of kinds; those it doesn't name come after."""
 _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _ADMISSION = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
@@ -66,28 +67,26 @@ def stages(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], ...]:
     """Return the stages of an apply, each to be applied in parallel.
 
     Raises:
-        PlanRefused: a cycle (its path is named), a malformed wave, an unreadable depends-on.
+        PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
 
     """
     items = {item.identity: item for item in desired}
     bodies = {identity: item.manifest.body() for identity, item in items.items()}
-    waves = _waves(items, bodies)
-    edges = {identity: _edges(items[identity], bodies[identity], items) for identity in items}
+    waves, named = _read(items, bodies)
+    edges = {identity: (*item.needs, *named[identity]) for identity, item in items.items()}
     _pull_forward(waves, edges)
+    for identity, body in bodies.items():
+        edges[identity] += tuple(need for need in _implied(identity, body) if need in items and waves[need] <= waves[identity])
     levels = _levels(edges, waves)
+    needed = {need for needs in edges.values() for need in needs}
     last = max(levels.values(), default=0) + 1
-    placed = {identity: last if _is_webhook(identity) else level for identity, level in levels.items()}
+    placed = {identity: last if _is_webhook(identity) and identity not in needed else level for identity, level in levels.items()}
     grouped = (sorted((i for i in items if placed[i] == level), key=sort_key) for level in sorted(set(placed.values())))
     return tuple(tuple(items[identity] for identity in group) for group in grouped)
 
 
 def _is_webhook(identity: Identity) -> bool:
     return identity.group == _ADMISSION and identity.kind in _WEBHOOKS
-
-
-def annotation(body: Mapping[str, Any], name: str) -> str:
-    """Return an annotation's value, empty when absent."""
-    return str(((body.get("metadata") or {}).get("annotations") or {}).get(name) or "")
 
 
 def wave_of(body: Mapping[str, Any]) -> int:
@@ -97,59 +96,64 @@ def wave_of(body: Mapping[str, Any]) -> int:
         ValueError: it isn't a whole number.
 
     """
-    return int(annotation(body, SYNC_WAVE) or "0")
+    return int(_annotation(body, SYNC_WAVE) or "0")
 
 
-def _waves(items: Mapping[Identity, Desired], bodies: Mapping[Identity, dict[str, Any]]) -> dict[Identity, int]:
-    """Read every wave, all mistakes at once."""
-    waves, problems = {}, []
+def _read(
+    items: Mapping[Identity, Desired], bodies: Mapping[Identity, dict[str, Any]]
+) -> tuple[dict[Identity, int], dict[Identity, tuple[Identity, ...]]]:
+    """Read every wave and every depends-on, as far as this run declares what it names; all mistakes at once."""
+    waves, named, problems = {}, {}, []
     for identity, body in bodies.items():
+        place = items[identity].manifest.place
         try:
             waves[identity] = wave_of(body)
         except ValueError:
-            seen = f"{SYNC_WAVE}: {annotation(body, SYNC_WAVE)!r} is not a whole number"
-            problems.append(Problem(str(identity), seen, items[identity].manifest.place, 'write it as a string, e.g. "-1"'))
+            seen = f"{SYNC_WAVE}: {_annotation(body, SYNC_WAVE)!r} is not a whole number"
+            problems.append(Problem(str(identity), seen, place, 'write it as a string, e.g. "-1"'))
+        try:
+            named[identity] = tuple(need for need in depends_on(body) if need in items)
+        except ValueError as error:
+            fix = "write group/kind/name, or group/namespaces/<namespace>/kind/name"
+            problems.append(Problem(str(identity), f"{DEPENDS_ON}: {error}", place, fix))
     if problems:
         raise PlanRefused(*problems)
-    return waves
-
-
-def _edges(item: Desired, body: dict[str, Any], items: Mapping[Identity, Desired]) -> tuple[Identity, ...]:
-    """Return what an object waits for, as far as this run declares it."""
-    wanted = [*item.needs, *_implied(item.identity, body), *depends_on(item.identity, body, item.manifest.place)]
-    return tuple(dict.fromkeys(need for need in wanted if need in items and need != item.identity))
+    return waves, named
 
 
 def _implied(identity: Identity, body: Mapping[str, Any]) -> list[Identity]:
-    """Return the role of a binding and the service account of a bare pod: the server refuses them otherwise."""
+    """Return the role of a binding and the service account of a bare pod, which the server wants first; a wave may say otherwise."""
     if identity.kind == "Pod" and not identity.group:
-        account = str((body.get("spec") or {}).get("serviceAccountName") or "default")
+        account = str(at(body, "spec", "serviceAccountName") or "default")
         return [Identity("", "ServiceAccount", identity.namespace, account)]
     if identity.group == _RBAC and identity.kind.endswith("RoleBinding"):
-        role = body.get("roleRef") or {}
-        kind, name = str(role.get("kind")), str(role.get("name"))
+        kind, name = str(at(body, "roleRef", "kind")), str(at(body, "roleRef", "name"))
         return [Identity(_RBAC, kind, identity.namespace if kind == "Role" else "", name)]
     return []
 
 
-def depends_on(identity: Identity, body: Mapping[str, Any], place: str) -> list[Identity]:
+def depends_on(body: Mapping[str, Any]) -> list[Identity]:
     """Read `group/kind/name` and `group/namespaces/ns/kind/name`, comma separated (cli-utils).
 
     Raises:
-        PlanRefused: a reference has another form.
+        ValueError: a reference has another form.
 
     """
     found = []
-    for reference in filter(None, (part.strip() for part in annotation(body, DEPENDS_ON).split(","))):
+    for reference in filter(None, (part.strip() for part in _annotation(body, DEPENDS_ON).split(","))):
         parts = reference.split("/")
         if len(parts) == 5 and parts[1] == "namespaces":
             found.append(Identity(parts[0], parts[3], parts[2], parts[4]))
         elif len(parts) == 3:
             found.append(Identity(parts[0], parts[1], "", parts[2]))
         else:
-            fix = "write group/kind/name, or group/namespaces/<namespace>/kind/name"
-            raise PlanRefused.of(str(identity), f"{DEPENDS_ON}: can't read {reference!r}", place=place, fix=fix)
+            raise ValueError(f"can't read {reference!r}")
     return found
+
+
+def _annotation(body: Mapping[str, Any], name: str) -> str:
+    """Return an annotation's value, empty when absent."""
+    return str(at(body, "metadata", "annotations", name) or "")
 
 
 def _pull_forward(waves: dict[Identity, int], edges: Mapping[Identity, Sequence[Identity]]) -> None:
@@ -167,7 +171,8 @@ def _levels(edges: Mapping[Identity, Sequence[Identity]], waves: Mapping[Identit
     for wave in sorted(set(waves.values())):
         members = [identity for identity in edges if waves[identity] == wave]
         for identity in members:
-            _place(identity, edges, waves, levels, floor)
+            if identity not in levels:
+                _place(identity, edges, waves, levels, floor)
         floor = max(levels[identity] for identity in members) + 1
     return levels
 
@@ -175,21 +180,20 @@ def _levels(edges: Mapping[Identity, Sequence[Identity]], waves: Mapping[Identit
 def _place(
     start: Identity, edges: Mapping[Identity, Sequence[Identity]], waves: Mapping[Identity, int], levels: dict[Identity, int], floor: int
 ) -> None:
-    """Place one object after its needs, depth first without recursion."""
-    path, stack = [], [(start, iter(edges[start]))] if start not in levels else []
-    path = [identity for identity, _ in stack]
-    while stack:
-        identity, needs = stack[-1]
-        pending = next((need for need in needs if need not in levels), None)
+    """Place one object after its needs, depth first without recursion: `path` leads to the object looked at."""
+    path = {start: iter(edges[start])}
+    while path:
+        identity = next(reversed(path))
+        pending = next((need for need in path[identity] if need not in levels), None)
         if pending is None:
-            stack.pop()
-            path.pop()
+            del path[identity]
             levels[identity] = max([floor, *(levels[need] + _distance(need) for need in edges[identity])])
-        elif pending in path or waves[pending] > waves[identity]:
-            raise _cycle([*path[path.index(pending) :], pending] if pending in path else [identity, pending, identity])
+        elif pending in path:
+            raise _cycle([*list(path)[list(path).index(pending) :], pending])
+        elif waves[pending] > waves[identity]:
+            raise _cycle([identity, pending, identity])
         else:
-            stack.append((pending, iter(edges[pending])))
-            path.append(pending)
+            path[pending] = iter(edges[pending])
 
 
 def _distance(need: Identity) -> int:

@@ -8,23 +8,23 @@ A yes is certain; a no only means that the server must be asked (defaults inside
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
 
 Fields = dict[str, Any]
-KEY_DEFAULTS = {"protocol": "TCP"}
+_KEY_DEFAULTS = {"protocol": "TCP"}
 """List keys the API server fills in before it names an element: container and service ports."""
 _UNOWNED_ROOT = ("apiVersion", "kind")
 _UNOWNED_METADATA = ("name", "namespace")
 
 
-def our_entry(live: dict[str, Any], manager: str = FIELD_MANAGER) -> dict[str, Any] | None:
+def our_entry(live: dict[str, Any]) -> dict[str, Any] | None:
     """Return our apply entry of an object, or None."""
     for entry in managed_fields(live):
-        if entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource"):
+        if entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Apply" and not entry.get("subresource"):
             return entry
     return None
 
@@ -49,7 +49,7 @@ def is_same(desired: dict[str, Any], live: dict[str, Any]) -> bool:
 def _same(fields: Fields, desired: Any, live: Any) -> bool:
     """Compare one node."""
     if not fields or set(fields) == {"."}:
-        return _is_leaf_equal(desired, live)
+        return equal(desired, live)
     if isinstance(desired, dict):
         return isinstance(live, dict) and _same_map(fields, desired, live)
     if isinstance(desired, list):
@@ -57,9 +57,15 @@ def _same(fields: Fields, desired: Any, live: Any) -> bool:
     return False
 
 
-def _is_leaf_equal(desired: Any, live: Any) -> bool:
-    """Compare whole; a boolean is not a number."""
-    return bool(desired == live) and isinstance(desired, bool) == isinstance(live, bool)
+def equal(one: Any, other: Any) -> bool:
+    """Compare two JSON values whole; a boolean is not a number, at any depth."""
+    if one != other:
+        return False
+    if isinstance(one, dict):
+        return all(equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return all(equal(value, found) for value, found in zip(one, other, strict=True))
+    return isinstance(one, bool) == isinstance(other, bool)
 
 
 def _same_map(fields: Fields, desired: dict[str, Any], live: dict[str, Any]) -> bool:
@@ -82,67 +88,82 @@ def _same_element(element: str, fields: Fields, desired: list[Any], live: list[A
     """Compare one element named by its keys or by itself."""
     if element.startswith("v:"):
         value = json.loads(element[2:])
-        return value in desired and value in live
+        return any(equal(value, item) for item in desired) and any(equal(value, item) for item in live)
     if not element.startswith("k:"):
         return False
-    keys = element_keys(element)
+    keys = _element_keys(element)
     declared, found = find_element(desired, keys), find_element(live, keys)
     return declared is not None and found is not None and _same_map(fields, declared, found)
 
 
 @lru_cache(maxsize=4096)
-def _parsed_keys(element: str) -> tuple[tuple[str, Any], ...]:
+def _element_keys(element: str) -> tuple[tuple[str, Any], ...]:
+    """Read `k:{"containerPort":80,"protocol":"TCP"}`."""
     return tuple(json.loads(element[2:]).items())
 
 
-def element_keys(element: str) -> tuple[tuple[str, Any], ...]:
-    """Read `k:{"containerPort":80,"protocol":"TCP"}`."""
-    return _parsed_keys(element)
+def _has_keys(item: Any, keys: Sequence[tuple[str, Any]]) -> bool:
+    """Whether an element has these keys, an absent one counting as its default."""
+    return isinstance(item, dict) and all(item.get(key, _KEY_DEFAULTS.get(key)) == value for key, value in keys)
 
 
-def find_element(items: list[Any], keys: tuple[tuple[str, Any], ...]) -> dict[str, Any] | None:
-    """Return the element with these keys, an absent key counting as its default."""
-    for item in items:
-        if isinstance(item, dict) and all(item.get(key, KEY_DEFAULTS.get(key)) == value for key, value in keys):
-            return item
-    return None
+def find_element(items: Iterable[Any], keys: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
+    """Return the element with these keys."""
+    return next((item for item in items if _has_keys(item, keys)), None)
 
 
 def union(first: Fields, second: Fields) -> Fields:
-    """Return the set of paths in either."""
+    """Return the set of paths in either. Where one owns a field whole and the other parts of it, both stays said (`.`)."""
     merged = dict(first)
-    for key, sub in second.items():
-        merged[key] = union(merged[key], sub) if key in merged else sub
+    for key, theirs in second.items():
+        ours = merged.get(key)
+        if ours and theirs:
+            merged[key] = union(ours, theirs)
+        elif ours is None or theirs == ours:
+            merged[key] = theirs
+        else:
+            merged[key] = {".": {}, **ours, **theirs}
     return merged
 
 
-def owners(live: dict[str, Any], path: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
-    """Yield (manager, subresource) of every entry that owns a path.
+def owners(live: dict[str, Any], path: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """Yield (manager, subresource) of every entry that owns what lies at a path.
 
-    Path elements: a str is a field, a tuple of (key, value) pairs names a list element, anything else is a set member.
+    Path elements: a str is a field, an int a position in the live list, a tuple of (key, value) pairs names a list element.
     """
     for entry in managed_fields(live):
-        if _owns(entry.get("fieldsV1") or {}, path):
+        if _owns(entry.get("fieldsV1") or {}, live, path):
             yield str(entry.get("manager") or ""), str(entry.get("subresource") or "")
 
 
-def _owns(fields: Fields, path: tuple[Any, ...]) -> bool:
+def _owns(fields: Fields, node: Any, path: Sequence[Any]) -> bool:
     """Whether a path lies in a set; a leaf owns everything below itself."""
     for step in path:
         if not fields:
             return True
-        sub = _descend(fields, step)
+        node = child(node, step)
+        sub = fields.get(f"f:{step}") if isinstance(step, str) else _fields_of_element(fields, node)
         if sub is None:
             return False
         fields = sub
     return True
 
 
-def _descend(fields: Fields, step: Any) -> Fields | None:
-    """Go one step down, or return None."""
+def _fields_of_element(fields: Fields, item: Any) -> Fields | None:
+    """Return what a set says of a list element, which it names by the element's keys or by itself."""
+    for key in fields:
+        named = key.startswith("k:") and _has_keys(item, _element_keys(key))
+        if named or (key.startswith("v:") and equal(json.loads(key[2:]), item)):
+            return dict(fields[key])
+    return None
+
+
+def child(node: Any, step: Any) -> Any:
+    """Go one step of a path down; None where there is nothing."""
     if isinstance(step, str):
-        return fields.get(f"f:{step}")
-    if isinstance(step, tuple):
-        wanted = set(step)
-        return next((sub for key, sub in fields.items() if key.startswith("k:") and wanted <= set(element_keys(key))), None)
-    return fields.get(f"v:{json.dumps(step)}")
+        return node.get(step) if isinstance(node, dict) else None
+    if not isinstance(node, list):
+        return None
+    if isinstance(step, int):
+        return node[step] if step < len(node) else None
+    return find_element(node, step)

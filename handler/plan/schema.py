@@ -2,16 +2,21 @@
 
 The API server can't dry-run it yet, so git's own schema judges it: structural schemas (KEP-1111) are OpenAPI v3 with a few
 extensions, made readable for JSON Schema here. Unknown fields are mistakes, as with `fieldValidation=Strict`.
+
+The schema is git's and unchecked. So only plain words are translated, each of the shape it must have: no `$ref`, which could
+lead anywhere, and no `pattern`, which Python could take for ever to match. What isn't judged here is judged by the server later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import Problem
-from handler.model.manifest import Manifest
+from handler.model.manifest import Manifest, at, items_at
+from handler.model.masking import shown
+from handler.model.names import GroupKind
 from handler.plan.admit import Desired
 
 if TYPE_CHECKING:
@@ -25,33 +30,33 @@ def check(item: Desired, crd: Manifest) -> list[Problem]:
     schema = _schema(crd, item.resource.version)
     if schema is None:
         return []
-    body = item.manifest.body()
-    subject, place = str(item.identity), item.manifest.place
-    problems = [Problem(subject, f"{path}: unknown field", place) for path in _unknown(schema, body, "")]
-    return problems + [Problem(subject, text, place) for text in _violations(crd, item.resource.version, body)]
+    body, kind = item.manifest.body(), item.identity.group_kind
+    found = [f"{path}: unknown field" for path in _unknown(schema, body, "")]
+    found += _violations(_validator(crd, item.resource.version), body, kind)
+    return [Problem(str(item.identity), text, item.manifest.place) for text in found]
 
 
 @lru_cache(maxsize=64)
 def _schema(crd: Manifest, version: str) -> dict[str, Any] | None:
     """Return the schema of one version, if it has one."""
-    versions = (crd.body().get("spec") or {}).get("versions") or []
-    found: dict[str, Any] = next((item for item in versions if item.get("name") == version), {})
-    schema: dict[str, Any] | None = (found.get("schema") or {}).get("openAPIV3Schema")
-    return schema
+    versions = items_at(crd.body(), "spec", "versions")
+    schema = next((at(each, "schema", "openAPIV3Schema") for each in versions if at(each, "name") == version), None)
+    return schema if isinstance(schema, dict) else None
 
 
-def _unknown(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
+def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
     """Yield the fields that no property describes."""
-    if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
+    if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
         return
+    additional = schema.get("additionalProperties")
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unknown(schema.get("items") or {}, item, f"{path}[{index}]")
-    elif isinstance(value, dict) and isinstance(schema.get("additionalProperties"), dict):
+            yield from _unknown(schema.get("items"), item, f"{path}[{index}]")
+    elif isinstance(value, dict) and isinstance(additional, dict):
         for key, item in value.items():
-            yield from _unknown(schema["additionalProperties"], item, f"{path}.{key}")
-    elif isinstance(value, dict) and not schema.get("additionalProperties"):
-        yield from _unknown_properties(schema.get("properties") or {}, value, path)
+            yield from _unknown(additional, item, f"{path}.{key}")
+    elif isinstance(value, dict) and not additional:
+        yield from _unknown_properties(_mapping(schema.get("properties")), value, path)
 
 
 def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:
@@ -65,10 +70,12 @@ def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path:
             yield f"{path}.{key}".lstrip(".")
 
 
-def _violations(crd: Manifest, version: str, body: dict[str, Any]) -> Iterator[str]:
-    """Yield what JSON Schema finds, as `field: message`."""
-    for error in _validator(crd, version).iter_errors(body):
-        yield f"{'.'.join(str(step) for step in error.absolute_path) or 'object'}: {error.message}"
+def _violations(validator: Draft202012Validator, body: dict[str, Any], kind: GroupKind) -> Iterator[str]:
+    """Yield what JSON Schema finds, as `field: message`; values are shown as far as anyone may read them."""
+    for error in validator.iter_errors(body):
+        path = ".".join(str(step) for step in error.absolute_path) or "object"
+        rule = f"{error.validator}: {shown(kind, '', error.validator_value)}"
+        yield f"{path}: {error.message if error.validator == 'required' else f'{shown(kind, path, error.instance)} breaks {rule}'}"
 
 
 @lru_cache(maxsize=64)
@@ -76,34 +83,64 @@ def _validator(crd: Manifest, version: str) -> Draft202012Validator:
     """Return what validates one version; a CRD's schema may have a megabyte, and many objects."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - needed only by runs that create a CRD
 
-    return Draft202012Validator(_json_schema(_schema(crd, version) or {}))
+    return Draft202012Validator(_json_schema(_schema(crd, version)))
 
 
-_DROPPED = frozenset({"example", "default", "format", "nullable", "description", "title"})
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _json_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Translate the OpenAPI v3 and Kubernetes words that JSON Schema doesn't know."""
-    made = {key: _translated(key, value) for key, value in schema.items() if key not in _DROPPED and not key.startswith("x-")}
-    if schema.get("x-kubernetes-int-or-string"):
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_PLAIN: dict[str, Callable[[Any], bool]] = {
+    "type": lambda value: value in _TYPES,
+    "enum": lambda value: isinstance(value, list),
+    "required": _is_names,
+    "minimum": _is_number,
+    "maximum": _is_number,
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "uniqueItems": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_count),
+}
+"""The words that mean the same in JSON Schema, with the shape they must have there."""
+
+
+def _json_schema(schema: Any) -> dict[str, Any]:
+    """Translate what JSON Schema understands; another shape than a schema says nothing."""
+    schema = _mapping(schema)
+    made = {word: schema[word] for word, fits in _PLAIN.items() if word in schema and fits(schema[word])}
+    if isinstance(schema.get("properties"), dict):
+        made["properties"] = {name: _json_schema(sub) for name, sub in schema["properties"].items()}
+        given = {name for name, sub in schema["properties"].items() if at(sub, "default") is not None}
+        made["required"] = [name for name in made.get("required", ()) if name not in given]  # the server fills defaults in first
+    made |= {word: _json_schema(schema[word]) for word in ("items", "additionalProperties", "not") if isinstance(schema.get(word), dict)}
+    made |= {
+        word: [_json_schema(sub) for sub in schema[word]] for word in ("allOf", "anyOf", "oneOf") if isinstance(schema.get(word), list)
+    }
+    return _kubernetes_words(schema, made)
+
+
+def _kubernetes_words(schema: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """Add what OpenAPI v3.0 and Kubernetes say in words of their own: exclusive bounds, int-or-string, nullable."""
+    for bound in ("Minimum", "Maximum"):
+        if schema.get(f"exclusive{bound}") is True and bound.lower() in made:
+            made[f"exclusive{bound}"] = made.pop(bound.lower())
+    if schema.get("x-kubernetes-int-or-string") is True:
         made.pop("anyOf", None)
         made["type"] = ["integer", "string"]
-    for bound in ("Minimum", "Maximum"):
-        if made.pop(f"exclusive{bound}", False):
-            made[f"exclusive{bound}"] = made.pop(bound.lower())
-    if schema.get("nullable") and isinstance(made.get("type"), str):
-        made["type"] = [made["type"], "null"]
+    if schema.get("nullable") is True and "type" in made:
+        made["type"] = [*([made["type"]] if isinstance(made["type"], str) else made["type"]), "null"]
         if "enum" in made:
             made["enum"] = [*made["enum"], None]
     return made
 
 
-def _translated(key: str, value: Any) -> Any:
-    """Translate what one keyword holds: a schema, schemas by name, or a list of schemas."""
-    if key == "properties":
-        return {name: _json_schema(sub) for name, sub in value.items()}
-    if key in ("items", "additionalProperties", "not") and isinstance(value, dict):
-        return _json_schema(value)
-    if key in ("allOf", "anyOf", "oneOf"):
-        return [_json_schema(sub) for sub in value]
-    return value
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -25,7 +25,7 @@ from handler.plan.admit import NAMESPACE, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.ignore import Ignoring
-from handler.plan.prune import Facts, custom_kinds, judge, prune_stages, questions
+from handler.plan.prune import Facts, custom_kinds, judge, leaving, prune_stages, questions
 from handler.run.deciding import Decision
 
 _SYSTEM_CONTENT = {
@@ -177,14 +177,13 @@ class Planner:
     def _facts(self, comparison: Comparison) -> Facts:
         """Ask what Namespaces hold and how many instances CRDs have, beyond what goes with them."""
         namespaces, crds = questions(comparison.candidates.values(), self.target)
-        leaving = frozenset(str(live["metadata"]["uid"]) for live in comparison.candidates.values())
-        return self.facts(namespaces, crds, leaving)
+        return self.facts(namespaces, crds, leaving(comparison.candidates.values(), self.target))
 
-    def facts(self, namespaces: Sequence[str], crds: Sequence[Identity], leaving: frozenset[str]) -> Facts:
-        """Return the Facts of these Namespaces and CRDs, not counting the uids that leave in the same run."""
+    def facts(self, namespaces: Sequence[str], crds: Sequence[Identity], gone: frozenset[str]) -> Facts:
+        """Return the Facts of these Namespaces and CRDs, not counting the uids that are gone before them."""
         return Facts(
-            {name: self._foreign(name, leaving) for name in namespaces},
-            {crd.name: self._instances(crd, leaving) for crd in crds},
+            {name: self._content(name, gone) for name in namespaces},
+            {crd.name: self._instances(crd, gone) for crd in crds},
         )
 
     def judged_again(self, live: dict[str, Any], desired: Collection[Identity]) -> Change:
@@ -195,14 +194,14 @@ class Planner:
         namespaces, crds = questions([live], self.target)
         return judge(live, self.target, desired, self.facts(namespaces, crds, frozenset()))
 
-    def _foreign(self, namespace: str, leaving: frozenset[str]) -> list[str]:
-        """Return what a Namespace holds that is neither ours nor the system's own."""
+    def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
+        """Return what would go with a Namespace, ours or not, beyond the system's own and what goes with its owner."""
         kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.kind not in _SYSTEM_KINDS]
-        lists = together([partial(self._names, kind, namespace, leaving) for kind in kinds])
+        lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
         return [name for names in lists for name in names]
 
-    def _names(self, kind: Resource, namespace: str, leaving: frozenset[str]) -> list[str]:
-        return [str(identity_of(live)) for live in self._metadata(kind, namespace) if self._is_foreign(live, leaving)]
+    def _names(self, kind: Resource, namespace: str, gone: frozenset[str]) -> list[str]:
+        return [str(identity_of(live)) for live in self._metadata(kind, namespace) if _is_content(live, gone)]
 
     def _metadata(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
         """LIST a kind; one that has vanished with its CRD since discovery was read holds nothing."""
@@ -213,23 +212,24 @@ class Planner:
                 raise
             return []
 
-    def _is_foreign(self, live: dict[str, Any], leaving: frozenset[str]) -> bool:
-        identity, meta = identity_of(live), live["metadata"]
-        system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
-        ours = is_member(live, identity, self.target.name, self.applyset)
-        return not (system or ours or meta.get("ownerReferences") or meta["uid"] in leaving)
-
-    def _instances(self, crd: Identity, leaving: frozenset[str]) -> int:
+    def _instances(self, crd: Identity, gone: frozenset[str]) -> int:
         """Count the instances of a CRD that would be deleted with it."""
         served = custom_kinds(self.discovery.listable(), crd)
         found = [live for kind in served for live in self._metadata(kind, "")]
-        return sum(live["metadata"]["uid"] not in leaving for live in found)
+        return sum(live["metadata"]["uid"] not in gone for live in found)
 
     def _ordered(self, found: Sequence[Change], bodies: dict[Identity, dict[str, Any]]) -> tuple[Change, ...]:
         """Return prunes in the order they go, then what is kept."""
         going = [change for change in found if change.action is Action.PRUNE]
         kept = [change for change in found if change.action is not Action.PRUNE]
         return (*(change for stage in prune_stages(going, bodies) for change in stage), *kept)
+
+
+def _is_content(live: dict[str, Any], gone: frozenset[str]) -> bool:
+    """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""
+    identity, meta = identity_of(live), live["metadata"]
+    system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
+    return not (system or meta.get("ownerReferences") or meta["uid"] in gone)
 
 
 def namespaces_of(desired: Iterable[Identity]) -> frozenset[str]:

@@ -1,0 +1,112 @@
+"""Live objects, as their pages arrive, are sorted by what has to be done about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handler.config.settings import IgnoreRule
+from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.plan.compare import Comparison, fingerprint
+from handler.plan.ignore import Ignoring
+from tests.unit.plan.samples import SET, desired, document, live, member
+
+WEB = Identity("", "ConfigMap", "shop", "web")
+
+
+def comparison(*bodies: dict[str, Any], rules: tuple[IgnoreRule, ...] = (), **parts: Any) -> Comparison:
+    declared = {item.identity: item for item in desired(*bodies)}
+    return Comparison("shop", SET, declared, Ignoring(rules), **parts)
+
+
+def applied(found: Comparison, identity: Identity = WEB) -> dict[str, Any]:
+    """What lives after Anneal applied a declared object."""
+    return live(found.desired[identity].manifest.body())
+
+
+def changed(body: dict[str, Any], **data: str) -> dict[str, Any]:
+    return body | {"data": data}
+
+
+def test_what_equals_git_is_noted_by_uid_and_version_only() -> None:
+    found = comparison(document(data={"a": "1"}))
+    found.see([applied(found)])
+    assert (found.same, found.undecided, found.members) == ({WEB: ("uid-web", "7")}, {}, 1)
+
+
+def test_what_differs_is_kept_for_the_servers_word() -> None:
+    found = comparison(document(data={"a": "1"}))
+    drifted = changed(applied(found), a="2")
+    found.see([drifted])
+    assert (found.same, found.undecided, found.members) == ({}, {WEB: drifted}, 1)
+
+
+def test_what_the_server_called_the_same_is_the_same_until_either_side_changes() -> None:
+    declared = document(data={"a": "1"})
+    (item,) = desired(declared)
+    verdict = {("uid-web", "7"): fingerprint(item)}
+    known, moved = comparison(declared, known_same=verdict), comparison(declared, known_same=verdict)
+    edited = comparison(document(data={"a": "2"}), known_same=verdict)
+    known.see([changed(applied(known), a="one")])
+    moved.see([live(changed(item.manifest.body(), a="one"), resourceVersion="8")])
+    edited.see([changed(applied(edited), a="one")])
+    assert [list(each.same) for each in (known, moved, edited)] == [[WEB], [], []]
+
+
+def test_what_is_ours_and_not_declared_is_a_candidate_without_its_content() -> None:
+    found = comparison()
+    gone = member(document("Secret", data={"key": "Q0FOQVJZ"}))
+    found.see([gone])
+    (candidate,) = found.candidates.values()
+    assert candidate.keys() == {"apiVersion", "kind", "metadata"}
+    assert candidate["metadata"] == {key: value for key, value in gone["metadata"].items() if key != "managedFields"}
+    assert found.members == 1
+
+
+def test_a_copy_of_our_label_is_nobodys_business() -> None:
+    found = comparison()
+    found.see([member(document(), annotations={IDENTITY: "shop:/ConfigMap:shop/original"})])
+    assert (found.candidates, found.members) == ({}, 0)
+
+
+def test_a_declared_object_with_a_copied_label_is_not_ours_yet() -> None:
+    found = comparison(document())
+    copy = document(metadata={"namespace": "shop", "labels": {PART_OF: SET}})
+    found.see([copy])
+    assert (found.unowned, found.members, found.absent()) == ({WEB: copy}, 0, ())
+
+
+def test_an_object_that_comes_twice_counts_by_its_later_state() -> None:
+    found = comparison(document(data={"a": "1"}))
+    right = applied(found)
+    stolen = changed(right, a="2") | {"metadata": right["metadata"] | {"annotations": {}}}
+    for order, place in (
+        ([changed(right, a="2"), right], "same"),
+        ([right, changed(right, a="2")], "undecided"),
+        ([right, stolen], "unowned"),
+        ([stolen, right], "same"),
+    ):
+        found.see(order)
+        assert [name for name in ("same", "undecided", "unowned") if getattr(found, name)] == [place]
+
+
+def test_a_candidate_whose_mark_went_is_no_candidate() -> None:
+    found = comparison()
+    found.see([member(document()), member(document(), annotations={IDENTITY: ""})])
+    assert not found.candidates
+
+
+def test_what_no_list_showed_is_absent_until_it_is_found_unlabelled() -> None:
+    found = comparison(document(), document("Secret"))
+    assert [item.identity.kind for item in found.absent()] == ["ConfigMap", "Secret"]
+    found.probe([document(metadata={"namespace": "shop"})])
+    assert [item.identity.kind for item in found.absent()] == ["Secret"]
+
+
+def test_ignored_fields_neither_count_as_a_difference_nor_are_applied() -> None:
+    found = comparison(document(data={"a": "1", "b": "2"}), rules=(IgnoreRule(paths=("/data/b",)),))
+    item = found.desired[WEB]
+    drifted = changed(applied(found), a="1", b="theirs")
+    found.see([drifted])
+    assert list(found.same) == [WEB]
+    effective = found.effective(item, drifted).manifest
+    assert (effective.body()["data"], effective.place) == ({"a": "1", "b": "theirs"}, item.manifest.place)

@@ -1,0 +1,92 @@
+"""Whether the whole plan may run, and what an approval covers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.config.settings import HoldAbove, Prune
+from handler.model.errors import PlanRefused
+from handler.model.names import Identity
+from handler.model.plan import Action, Change, Hold
+from handler.plan.guards import Key, approved, hold_for, hold_id, refuse_empty
+
+
+def change(action: Action, name: str) -> Change:
+    return Change(action, Identity("", "ConfigMap", "shop", name), f"uid-{name}", "7")
+
+
+def changes(**counts: int) -> list[Change]:
+    """So many changes of each action: `changes(prune=3, update=1)`."""
+    return [change(Action(action), f"{action}-{index}") for action, count in counts.items() for index in range(count)]
+
+
+def hold(found: list[Change], members: int, prune: Prune | None = None) -> Hold | None:
+    return hold_for(found, members, prune or Prune(), "reads", "settings")
+
+
+def test_an_empty_render_is_refused_with_the_way_out() -> None:
+    with pytest.raises(PlanRefused) as caught:
+        refuse_empty("shop", 0, 7, Prune())
+    assert str(caught.value) == (
+        "target shop: the render declares no object (7 live members would go); "
+        "set prune: {allowEmpty: true} if that is meant, or correct path and include"
+    )
+
+
+def test_an_empty_render_may_be_meant() -> None:
+    refuse_empty("shop", 0, 7, Prune(allow_empty=True))
+    refuse_empty("shop", 1, 0, Prune())
+
+
+@pytest.mark.parametrize(
+    ("counts", "members", "held"),
+    [
+        ({"prune": 11, "unchanged": 25}, 36, True),
+        ({"prune": 10, "unchanged": 5}, 15, False),
+        ({"prune": 11, "unchanged": 26}, 37, False),
+        ({"recreate": 6, "prune": 5, "unchanged": 5}, 16, True),
+        ({"skip": 90, "update": 90, "create": 90, "unchanged": 1}, 181, False),
+        ({"prune": 3}, 3, True),
+        ({"prune": 3, "skip": 1}, 4, False),
+        ({"prune": 3, "create": 1}, 3, False),
+        ({"prune": 3, "recreate": 1}, 4, False),
+        ({"skip": 3}, 3, False),
+        ({}, 0, False),
+        ({"recreate": 11}, 0, True),
+    ],
+)
+def test_a_plan_is_held_above_both_thresholds_or_when_nothing_is_left(counts: dict[str, int], members: int, held: bool) -> None:
+    assert (hold(changes(**counts), members) is not None) is held
+
+
+def test_a_hold_carries_the_numbers_and_exactly_what_would_go() -> None:
+    found = hold(changes(prune=2, update=1), 4, Prune(hold_above=HoldAbove(1, 0.4)))
+    assert found
+    assert found.reasons == ("2 of 4 live objects would be deleted (50 %), above holdAbove 1 and 40%",)
+    assert found.changes == (("prune", "ConfigMap/shop/prune-0", "uid-prune-0"), ("prune", "ConfigMap/shop/prune-1", "uid-prune-1"))
+    assert found.id == hold_id(found.changes, "reads", "settings")
+
+
+def test_a_hold_says_that_nothing_would_be_left() -> None:
+    found = hold(changes(prune=2), 2)
+    assert found
+    assert found.reasons == ("all 2 live objects would be deleted and none is declared",)
+
+
+keys: st.SearchStrategy[Key] = st.tuples(st.sampled_from(["prune", "recreate"]), st.sampled_from("abcd"), st.sampled_from("uvw"))
+
+
+@given(st.sets(keys), st.sets(keys))
+def test_an_approval_covers_a_subset_and_nothing_else(held: set[Key], given_for: set[Key]) -> None:
+    waiting = Hold("id", (), tuple(held))
+    assert approved(waiting, tuple(given_for), same_inputs=True) is (held - given_for == set())
+    assert not approved(waiting, tuple(given_for), same_inputs=False)
+
+
+@given(st.lists(keys, unique=True).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))), keys)
+def test_the_name_of_a_hold_depends_on_what_is_held_not_on_its_order(found: tuple[list[Key], list[Key]], other: Key) -> None:
+    one, again = found
+    assert hold_id(one, "r", "s") == hold_id(again, "r", "s")
+    assert len({hold_id(one, "r", "s"), hold_id(one, "r2", "s"), hold_id(one, "r", "s2"), hold_id([*one, other], "r", "s")}) == 4
