@@ -65,7 +65,7 @@ def _guarded(function: Callable[..., int], output: Output, common: dict[str, Any
             return function(session, **given)
     except AnnealError as error:
         return reports.error(output, error)
-    except (click.ClickException, click.Abort, click.exceptions.Exit, OSError):
+    except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
         raise
     except Exception as error:  # noqa: BLE001 - a trace may hold what must be masked
         return reports.unexpected(output, error)

@@ -60,7 +60,7 @@ class Output:
 
     def document(self, value: Any) -> None:
         """Print a value as JSON, its texts masked."""
-        click.echo(json.dumps(_masked(plain(value), self.mask), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(_masked(plain(value), self.mask), indent=2))  # ASCII: a terminal obeys some others
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows: a table on a terminal, columns of plain text elsewhere."""

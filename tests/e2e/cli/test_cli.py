@@ -5,6 +5,11 @@ from __future__ import annotations
 from base64 import b64encode
 from pathlib import Path
 
+from handler.cluster.api import Api
+from handler.cluster.connect import connect
+from handler.cluster.store import Objects
+from handler.config.settings import Cluster
+from handler.state.lease import LeaseLock
 from tests.e2e.cli.conftest import SECRET, Shop, document
 from tests.kubectl import Kubectl
 
@@ -117,6 +122,15 @@ def test_the_lease_of_a_dead_worker_is_freed(shop: Shop, kubectl: Kubectl) -> No
     assert shop.cli.json("unlock")["freed"] == "dead_1"
 
 
+def test_the_lease_of_a_living_worker_stays(shop: Shop) -> None:
+    shop.configure(top="leaseDuration: 3s")
+    objects = Objects(Api(connect(Cluster(), kubeconfig=str(shop.cli.kubeconfig), environ={})))
+    with LeaseLock(objects, shop.namespace, "anneal-shop", "alive", 3.0).acquire():
+        assert "renews it" in shop.cli("unlock", code=4).stderr
+        status = shop.cli("status").stdout
+    assert "alive_" in status
+
+
 def test_a_failing_commit_says_whose_turn_it_is(shop: Shop) -> None:
     shop.work.write("deploy/bad.yaml", document("ConfigMap", "Not A Name"))
     shop.push("Broken")
@@ -148,6 +162,19 @@ def test_a_directory_is_applied_without_a_configuration(shop: Shop, kubectl: Kub
     assert shop.cli.json(*flags, "--prune")["counts"] == {"unchanged": 3}
 
 
+def test_what_a_directory_would_delete_is_held_and_approved_like_any_other(shop: Shop) -> None:
+    directory = shop.work.directory / "deploy"
+    flags = ("apply", "-f", str(directory), "--name", "local", "-n", shop.namespace, "--state-namespace", shop.namespace, "--prune")
+    shop.declare("one", *(f"more-{number}" for number in range(11)))
+    shop.push("Eleven more")
+    shop.cli(*flags)
+    shop.declare("one")
+    held = shop.cli(*flags, code=3).stdout.splitlines()[-2]
+    assert held.startswith("allow exactly that: the same command with --approve ")
+    approved = shop.cli(*flags, "--approve", held.split()[-1])
+    assert "2 unchanged, 11 pruned" in approved.stdout
+
+
 def test_a_directory_without_any_repository_has_a_name_too(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "cm.yaml").write_text(document("ConfigMap", "plain"))
@@ -158,7 +185,7 @@ def test_a_directory_without_any_repository_has_a_name_too(shop: Shop, tmp_path:
 
 
 def test_render_masks_secrets_unless_told(shop: Shop) -> None:
-    text = shop.cli("render").stdout
+    text = shop.cli("render", kubeconfig=Path("/nonexistent")).stdout  # no cluster is asked
     assert 'password: "***"' in text
     assert text.count("---\n# deploy/") == 4
     items = shop.cli.json("render")["items"]

@@ -97,6 +97,23 @@ def test_the_printed_rights_are_enough_for_every_run(shop: Shop, kubectl: Kubect
     shop.cli("unlock", kubeconfig=granted)
 
 
+def test_an_impersonated_target_has_its_own_rights_and_the_handler_none_of_them(shop: Shop, kubectl: Kubectl, account: Path) -> None:
+    kubectl.run("create", "serviceaccount", "deployer", "-n", shop.namespace)
+    shop.configure(f"impersonate: {{serviceAccount: {shop.namespace}/deployer}}")
+    printed = shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout
+    kubectl.run("apply", "-f", "-", given=_renamed(printed, shop.namespace))
+    try:
+        shop.cli("check", kubeconfig=account)
+        assert shop.cli.json("apply", kubeconfig=account)["counts"] == {"created": 4}
+        asked = ("auth", "can-i", "list", "secrets", "-n", shop.namespace)
+        can = [
+            kubectl.tried(*asked, f"--as=system:serviceaccount:{shop.namespace}:{name}").stdout.strip() for name in ("anneal", "deployer")
+        ]
+        assert can == ["no", "yes"]
+    finally:
+        kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{shop.namespace}")
+
+
 DENIED = (
     ("list", "secrets", "-A"),
     ("get", "deployments.apps"),

@@ -1,0 +1,91 @@
+"""At a terminal: questions before deletions, tables, colour; and `anneal serve` from the command line to the applied commit."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+
+from tests.e2e.cli.conftest import Shop
+from tests.kubectl import Kubectl
+
+PATIENCE = 60.0
+
+
+def typed(shop: Shop, answer: str, *arguments: str, environ: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Run a command on a terminal, type `answer` when it asks, and return the exit code and all that was shown."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig), "TERM": "xterm", **(environ or {})}
+    with subprocess.Popen([sys.executable, "-m", "handler", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env) as command:
+        os.close(theirs)
+        shown, end = b"", time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                part = os.read(ours, 65536) if select.select([ours], [], [], 1)[0] else b""
+            except OSError:  # the other end is closed
+                break
+            shown += part
+            if answer and shown.rstrip().endswith(b"[y/N]:"):
+                os.write(ours, answer.encode() + b"\n")
+                answer = ""
+        os.close(ours)
+        return command.wait(PATIENCE), shown.decode(errors="replace").replace("\r\n", "\n")
+
+
+def test_a_person_is_asked_before_a_deletion(shop: Shop, kubectl: Kubectl) -> None:
+    shop.cli("apply")
+    shop.declare("one", "two")
+    shop.push("Three goes")
+    code, shown = typed(shop, "n", "apply")
+    assert code == 1
+    assert f"delete ConfigMap/{shop.namespace}/three" in shown
+    assert "nothing was changed" in shown
+    assert kubectl("get", "cm", "three", "-n", shop.namespace)
+    code, shown = typed(shop, "y", "apply")
+    assert code == 0, shown
+    assert f"ConfigMap/{shop.namespace}/three pruned" in shown
+    assert kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode == 1
+
+
+def test_colour_and_tables_are_for_terminals_and_no_color_is_obeyed(shop: Shop) -> None:
+    _, shown = typed(shop, "", "apply", "-y")
+    assert "\x1b[32m" in shown
+    _, shown = typed(shop, "", "history")
+    assert "───" in shown
+    code, shown = typed(shop, "", "apply", environ={"NO_COLOR": "1"})
+    assert code == 0
+    assert not re.search(r"\x1b\[3\dm", shown)
+
+
+def test_serve_runs_its_targets_until_sigterm(shop: Shop, kubectl: Kubectl) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        bind = f"127.0.0.1:{probe.getsockname()[1]}"
+    command = [
+        sys.executable,
+        "-m",
+        "handler",
+        "serve",
+        "-c",
+        str(shop.cli.config),
+        "--bind",
+        bind,
+        "--kubeconfig",
+        str(shop.cli.kubeconfig),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as served:
+        try:
+            end = time.monotonic() + PATIENCE
+            while kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode and time.monotonic() < end:
+                time.sleep(0.2)
+        finally:
+            served.send_signal(signal.SIGTERM)
+        _, log = served.communicate(timeout=PATIENCE)
+    assert served.returncode == 0, log
+    assert "applied" in shop.cli("status").stdout.splitlines()[0], log
