@@ -43,25 +43,19 @@ def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
     """Open shops of the test's own; what they leave in the cluster goes without being waited for."""
     shops: list[Shop] = []
 
-    def opened(**settings: Any) -> Shop:
+    def opened(cluster: Kubectl = kubectl, **settings: Any) -> Shop:
         name = f"s-{secrets.token_hex(4)}"
         work = Work.of(host, name)
         repository = Repository(url=host.url_of(name))
         target = Target(name, repository, (name, f"{name}-jobs"), path=PATH, cluster_scoped=SCOPED)
-        shop = Shop(name, work, kubectl, sandbox, target)
+        shop = Shop(name, work, cluster, sandbox, target)
         shop.configure(**settings)
         shops.append(shop)
         return shop
 
     yield opened
     for shop in shops:
-        leftovers = [f"crd/offers.{shop.group}", f"validatingwebhookconfiguration/{shop.name}"]
-        spaces = [
-            f"namespace/{name}"
-            for name in kubectl.run("get", "namespaces", "-o", "name").replace("namespace/", "").split()
-            if name.startswith(shop.name)
-        ]
-        kubectl.run("delete", "--wait=false", "--ignore-not-found", *leftovers, *spaces)
+        shop.close()
 
 
 @pytest.fixture
