@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 
 from handler.cluster.api import Api
@@ -57,7 +58,11 @@ def test_what_is_held_names_the_command_that_allows_it(shop: Shop, kubectl: Kube
     assert shop.cli("status").stdout.splitlines()[2].strip() == f"anneal {' '.join(approve)}"
     assert "can't approve 0123" in shop.cli("approve", "shop", "0123", code=1).stderr
     assert "name what is approved" in shop.cli("approve", code=64).stderr
-    assert f"ConfigMap/{shop.namespace}/two pruned" in shop.cli(*approve).stdout
+    found = shop.cli.json("status", "shop")
+    assert (found["next"]["command"], found["state"]["held"]["id"]) == (f"anneal {' '.join(approve)}", approve[-1])
+    assert f"ConfigMap/{shop.namespace}/two pruned" in shop.cli("approve", "-y").stdout
+    assert f"    ConfigMap/{shop.namespace}/two prune" in shop.cli("history", "-v").stdout.splitlines()
+    assert "nothing is held" in shop.cli(*approve, code=1).stderr
     assert kubectl.tried("get", "cm", "two", "-n", shop.namespace).returncode == 1
     assert [run["outcome"] for run in shop.cli.json("history")["runs"]] == ["applied", "held", "applied"]
 
@@ -197,6 +202,19 @@ def test_doctor_finds_this_machine_well(shop: Shop) -> None:
     steps = {step["name"]: step["ok"] for step in shop.cli.json("doctor")["steps"]}
     assert steps.keys() >= {"python", "packages", "sandbox", "configuration", "secrets", "clock", "state", "cluster of shop"}
     assert set(steps.values()) == {True}
+
+
+def test_doctor_needs_no_configuration_but_names_what_is_wrong_in_one(shop: Shop) -> None:
+    shop.configure(top="webhooks: {github: {secrets: [{env: WEAK}]}}")
+    weak = replace(shop.cli, environ={"WEAK": "short"})
+    found = {step["name"]: step for step in weak.json("doctor", code=1)["steps"]}
+    assert "is shorter than 16 characters" in found["secrets"]["problems"][0]["message"]
+    shop.cli.config.unlink()
+    bare = replace(shop.cli, environ={"ANNEAL_CONFIG": ""})
+    text = bare("doctor").stdout
+    assert "! configuration: found neither" in text
+    assert "✓ clock: agrees" in text
+    assert "! cluster: " in bare("doctor", kubeconfig=Path("/nonexistent")).stdout
 
 
 def test_init_writes_what_check_accepts(shop: Shop) -> None:

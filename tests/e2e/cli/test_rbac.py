@@ -76,6 +76,20 @@ def test_without_rights_check_names_each_that_is_missing(shop: Shop, account: Pa
     missing = [problem["message"] for problem in step["problems"]]
     assert any("create" in message and "configmaps" in message for message in missing)
     assert step["problems"][-1]["fix"].endswith("anneal rbac shop | kubectl apply -f -")
+    assert "✗ state: handler: may not" in shop.cli("doctor", code=1, kubeconfig=account).stdout
+
+
+def test_a_target_that_may_use_every_namespace_can_be_granted_those_it_uses(shop: Shop) -> None:
+    config = shop.cli.config
+    config.write_text(config.read_text().replace(f"[{shop.namespace}]", '"*"'))
+
+    def scopes(*flags: str) -> set[str]:
+        found = shop.cli.json("rbac", *flags)["items"]
+        rules = [(one["metadata"].get("namespace", "*"), rule) for one in found for rule in one.get("rules", ())]
+        return {scope for scope, rule in rules if "secrets" in rule["resources"]}
+
+    assert scopes() == {"*"}
+    assert scopes("--namespaced") == {shop.namespace}
 
 
 def test_the_printed_rights_are_enough_for_every_run(shop: Shop, kubectl: Kubectl, granted: Path) -> None:
