@@ -53,7 +53,9 @@ def drift(run: Context, planned: Planned) -> Result:
 
 
 def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeover: bool) -> Result:
-    """Record a finished run: the commit moves, the attempt closes."""
+    """Record a finished run: the commit moves, the attempt closes. Raises LeaseLost when that is another's to say by now."""
+    assert run.lease is not None  # noqa: S101 - a run writes under the Lease
+    run.lease.check()
     result = run.result(Outcome.APPLIED, f"{len(planned.plan.writes)} objects written", planned)
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else 0.0
