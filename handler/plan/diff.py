@@ -79,7 +79,7 @@ def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any
 def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterator[tuple[Path, Any, Any]]:
     """Compare lists by what identifies their elements, else by position."""
     before, after = _keyed(was, becomes), _keyed(becomes, was)
-    if before.keys() == after.keys() and all(before[key] == after[key] for key in before):
+    if before.keys() == after.keys() and all(equal(before[key], after[key]) for key in before):
         yield path, was, becomes  # only the order differs
         return
     for step in dict.fromkeys([*before, *after]):

@@ -80,9 +80,11 @@ def stages(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], ...]:
     levels = _levels(edges, waves)
     needed = {need for needs in edges.values() for need in needs}
     last = max(levels.values(), default=0) + 1
-    placed = {identity: last if _is_webhook(identity) and identity not in needed else level for identity, level in levels.items()}
-    grouped = (sorted((i for i in items if placed[i] == level), key=sort_key) for level in sorted(set(placed.values())))
-    return tuple(tuple(items[identity] for identity in group) for group in grouped)
+    staged: dict[int, list[Desired]] = {}
+    for identity in sorted(items, key=sort_key):
+        is_last = _is_webhook(identity) and identity not in needed
+        staged.setdefault(last if is_last else levels[identity], []).append(items[identity])
+    return tuple(tuple(staged[level]) for level in sorted(staged))
 
 
 def _is_webhook(identity: Identity) -> bool:

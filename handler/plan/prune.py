@@ -150,10 +150,10 @@ def prune_stages(changes: Sequence[Change], bodies: Mapping[Identity, dict[str, 
     order = sorted(set(places.values()), key=lambda place: (place[0] == _HOLDERS, place[0] != _WEBHOOKS, place[1], place[0]))
     levels = {identity: order.index(place) for identity, place in places.items()}
     _put_behind(levels, _edges(bodies, levels.keys()))
-    return tuple(
-        tuple(sorted((c for c in changes if levels[c.identity] == level), key=lambda c: sort_key(c.identity), reverse=True))
-        for level in sorted(set(levels.values()))
-    )
+    staged: dict[int, list[Change]] = {}
+    for change in sorted(changes, key=lambda change: sort_key(change.identity), reverse=True):
+        staged.setdefault(levels[change.identity], []).append(change)
+    return tuple(tuple(staged[level]) for level in sorted(staged))
 
 
 def _class(identity: Identity) -> int:

@@ -56,12 +56,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan and what was seen on the way. `present`: kinds with a live member; `bodies`: what prune orders by."""
+    """A plan and what was seen on the way.
+
+    `present`: kinds with a live member; `bodies`: what prune orders by; `scopes`: where was looked, None: everywhere.
+    """
 
     plan: Plan
     present: frozenset[GroupKind]
     bodies: dict[Identity, dict[str, Any]]
     desired: dict[Identity, Desired]
+    scopes: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -100,7 +104,7 @@ class Planner:
         )
         hold = guards.hold_for(plan.changes, comparison.members, self.target.prune, ask.reads, ask.settings)
         present = frozenset(i.group_kind for i in (*comparison.same, *comparison.undecided, *bodies))
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired)
+        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, self.scopes)
 
     def _compare(self, ask: Ask) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""

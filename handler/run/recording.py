@@ -65,7 +65,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     """
     desired = tuple(sorted(planned.desired))
     state = widened(state, desired, planned)
-    if job.drift and not planned.plan.writes:
+    if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
         state = replace(state, kinds=frozenset(kinds), namespaces=namespaces_of(desired) | _held_namespaces(planned))
     return replace(
@@ -85,6 +85,11 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         orphans=_orphans(state, planned, now),
         deliveries=history.deliveries(state.deliveries, job.deliveries),
     )
+
+
+def _looked_everywhere(state: State, planned: Planned) -> bool:
+    """Whether the LISTs reached every namespace where members can be: one that left the whitelist may be out of reach."""
+    return planned.scopes is None or state.namespaces <= set(planned.scopes)
 
 
 def _held_namespaces(planned: Planned) -> frozenset[str]:
@@ -120,11 +125,13 @@ def approve(state: State, by: str, now: float) -> State:
 
 
 def asked(state: State, job: Job, pin: Pin | None, now: float) -> State:
-    """Return the state with what the Lease's holder must do next: approval, pin, unpin, force, drift."""
+    """Return the state with what the Lease's holder must do next: approval, pin, unpin, force, drift; what was asked before stays."""
     if job.approve and state.held and state.held.id == job.approve:
         state = approve(state, job.actor, now)
     if pin or job.unpin:
         state = replace(state, pin=pin)
     if job.force or job.drift:
-        state = replace(state, requested=Request(job.actor or job.trigger, stamp(now), job.force, job.drift))
+        before = state.requested or Request("", "")
+        wanted = Request(job.actor or job.trigger, stamp(now), job.force or before.force, job.drift or before.drift)
+        state = replace(state, requested=wanted)
     return state

@@ -70,7 +70,14 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 
 def entry(fields: dict[str, Any], manager: str = FIELD_MANAGER, operation: str = "Apply", **more: str) -> dict[str, Any]:
-    return {"manager": manager, "operation": operation, "apiVersion": more.pop("api", "v1"), "fieldsType": "FieldsV1", "fieldsV1": fields, **more}
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": more.pop("api", "v1"),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+        **more,
+    }
 
 
 def live(body: dict[str, Any], fields: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:

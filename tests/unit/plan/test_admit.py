@@ -54,20 +54,26 @@ def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
         (
             document(),
             {"namespace": ""},
-            "0.yaml:1: ConfigMap/web: names no namespace, and the target has no default; "
-            "write metadata.namespace, or set namespace: shop on target shop",
+            (
+                "0.yaml:1: ConfigMap/web: names no namespace, and the target has no default; "
+                "write metadata.namespace, or set namespace: shop on target shop"
+            ),
         ),
         (
             document(),
             {"namespace": "", "namespaces": ("*",)},
-            "0.yaml:1: ConfigMap/web: names no namespace, and the target has no default; "
-            "write metadata.namespace, or set namespace: default on target shop",
+            (
+                "0.yaml:1: ConfigMap/web: names no namespace, and the target has no default; "
+                "write metadata.namespace, or set namespace: default on target shop"
+            ),
         ),
         (
             document("Namespace", "shop"),
             {"cluster_scoped": ("ClusterRole",)},
-            "0.yaml:1: Namespace/shop: Namespace is cluster-scoped and not allowed here; "
-            "add to target shop: clusterScoped: [ClusterRole, Namespace]",
+            (
+                "0.yaml:1: Namespace/shop: Namespace is cluster-scoped and not allowed here; "
+                "add to target shop: clusterScoped: [ClusterRole, Namespace]"
+            ),
         ),
         (
             document("Namespace", "bank"),
@@ -82,8 +88,10 @@ def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
         (
             document("Qqq", api="zzz.example/v9"),
             {},
-            "0.yaml:1: Qqq/web: the API server doesn't serve zzz.example/v9 Qqq; "
-            "declare its CustomResourceDefinition in the same path, or install it first",
+            (
+                "0.yaml:1: Qqq/web: the API server doesn't serve zzz.example/v9 Qqq; "
+                "declare its CustomResourceDefinition in the same path, or install it first"
+            ),
         ),
         (
             document("ConfigMap", "anneal-shop", metadata={"namespace": "anneal-system"}),
@@ -120,6 +128,18 @@ def test_a_kind_that_this_commit_brings_is_known_and_waits_for_its_crd_and_names
 
 def test_a_version_that_isnt_served_is_unknown() -> None:
     assert "doesn't serve acme.io/v0 Widget" in refusals(CRD, document("Widget", "w", "acme.io/v0"), cluster_scoped=(CRD["kind"],))[0]
+
+
+@pytest.mark.parametrize("spec", [None, "text", [], {"versions": "v1"}, {"names": "w", "versions": ["v1", {"name": "v1"}]}])
+def test_a_crd_of_any_shape_is_the_servers_to_refuse(spec: Any) -> None:
+    (item,) = desired(CRD | {"spec": spec}, cluster_scoped=(CRD["kind"],))
+    assert item.identity.name == "widgets.acme.io"
+
+
+def test_a_kind_brought_by_a_crd_may_be_cluster_scoped() -> None:
+    crd = CRD | {"spec": CRD["spec"] | {"scope": "Cluster"}}
+    items = desired(crd, document("Widget", "w", "acme.io/v1"), cluster_scoped=(CRD["kind"], "Widget.acme.io"))
+    assert [str(item.identity) for item in items] == ["CustomResourceDefinition/widgets.acme.io", "Widget/w"]
 
 
 def test_nothing_declared_is_admitted_as_nothing() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from handler.model.names import GroupKind
 from handler.plan.diff import differs, field_changes
@@ -17,7 +21,7 @@ def containers(*items: dict[str, Any]) -> dict[str, Any]:
 
 def test_an_image_is_named_by_its_container_and_its_owner() -> None:
     before, after = containers({"name": "web", "image": "a"}), containers({"name": "web", "image": "b"})
-    fields = {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}
+    fields: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}
     before["metadata"]["managedFields"] = [entry(fields), entry(fields, "kubectl-edit", "Update")]
     (change,) = field_changes(DEPLOYMENT, before, after)
     assert (change.path, change.declared, change.live, change.manager) == ("spec.containers[name=web].image", "b", "a", "kubectl-edit")
@@ -25,7 +29,9 @@ def test_an_image_is_named_by_its_container_and_its_owner() -> None:
 
 def test_an_inserted_element_is_one_line() -> None:
     before, after = containers({"name": "b"}), containers({"name": "a"}, {"name": "b"})
-    assert [(c.path, c.declared, c.live) for c in field_changes(DEPLOYMENT, before, after)] == [("spec.containers[name=a]", '{"name": "a"}', "")]
+    assert [(c.path, c.declared, c.live) for c in field_changes(DEPLOYMENT, before, after)] == [
+        ("spec.containers[name=a]", '{"name": "a"}', "")
+    ]
 
 
 def test_another_order_alone_is_shown_whole() -> None:
@@ -40,7 +46,54 @@ def test_elements_without_a_name_are_counted() -> None:
 
 def test_elements_are_counted_when_names_repeat() -> None:
     before, after = containers({"name": "a", "x": 1}, {"name": "a", "x": 2}), containers({"name": "a", "x": 1}, {"name": "a", "x": 3})
-    assert [c.path for c in field_changes(DEPLOYMENT, before, after)] == ["spec.containers[1].x"]
+    assert [c.path for c in field_changes(DEPLOYMENT, before, after)] == ["spec.containers[1]"]
+
+
+def test_a_variable_written_twice_shows_no_value_of_a_telling_name() -> None:
+    env = [{"name": "DB_PASSWORD", "value": "CANARY"}, {"name": "A", "value": "1"}, {"name": "A", "value": "1"}]
+    before, after = document("Deployment", spec={"env": env}), document("Deployment", spec={"env": [{"name": "DB_PASSWORD"}, *env[1:]]})
+    (change,) = field_changes(DEPLOYMENT, before, after)
+    assert (change.path, change.live) == ("spec.env[0]", '{"name": "DB_PASSWORD", "value": "***"}')
+
+
+def test_a_boolean_is_not_a_number() -> None:
+    before, after = document(spec={"a": [1]}), document(spec={"a": [True]})
+    assert differs(before, after)
+    assert [(c.path, c.live, c.declared) for c in field_changes(DEPLOYMENT, before, after)] == [("spec.a[0]", "1", "true")]
+
+
+def test_a_port_is_named_by_its_number_and_its_owner_found() -> None:
+    fields: dict[str, Any] = {"f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:nodePort": {}}}}}
+    before = document("Service", spec={"ports": [{"port": 80, "protocol": "TCP", "nodePort": 3}]})
+    after = document("Service", spec={"ports": [{"port": 80, "protocol": "TCP", "nodePort": 4}]})
+    before["metadata"]["managedFields"] = [entry(fields, "cloud", "Update")]
+    (change,) = field_changes(GroupKind("", "Service"), before, after)
+    assert (change.path, change.manager) == ("spec.ports[port=80,protocol=TCP].nodePort", "cloud")
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["CANARY-1", "CANARY-2"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "name", "value", "key"]), inner, max_size=2),
+    max_leaves=5,
+)
+bodies = st.fixed_dictionaries({"data": values, "stringData": values, "other": values, "spec": values})
+
+
+@settings(max_examples=30, deadline=None)
+@given(bodies, bodies)
+def test_equal_bodies_differ_nowhere_and_different_ones_somewhere(one: dict[str, Any], other: dict[str, Any]) -> None:
+    first, second = document(**one), document(**other)
+    assert not differs(first, first)
+    assert field_changes(DEPLOYMENT, first, copy.deepcopy(first)) == ()
+    assert bool(field_changes(DEPLOYMENT, first, second)) == differs(first, second) == differs(second, first)
+
+
+@settings(max_examples=30, deadline=None)
+@given(bodies, bodies)
+def test_no_value_of_a_secret_is_ever_in_a_change(one: dict[str, Any], other: dict[str, Any]) -> None:
+    annotated = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "CANARY", "note": "CANARY"}}
+    found = field_changes(SECRET, document("Secret", metadata=annotated, **one), document("Secret", **other))
+    assert "CANARY" not in repr(found)
 
 
 def test_what_the_server_keeps_for_itself_is_no_difference() -> None:

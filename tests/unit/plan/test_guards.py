@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.config.settings import HoldAbove, Prune
@@ -78,6 +78,7 @@ def test_a_hold_says_that_nothing_would_be_left() -> None:
 keys: st.SearchStrategy[Key] = st.tuples(st.sampled_from(["prune", "recreate"]), st.sampled_from("abcd"), st.sampled_from("uvw"))
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.sets(keys), st.sets(keys))
 def test_an_approval_covers_a_subset_and_nothing_else(held: set[Key], given_for: set[Key]) -> None:
     waiting = Hold("id", (), tuple(held))
@@ -85,6 +86,7 @@ def test_an_approval_covers_a_subset_and_nothing_else(held: set[Key], given_for:
     assert not approved(waiting, tuple(given_for), same_inputs=False)
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(keys, unique=True).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))), keys)
 def test_the_name_of_a_hold_depends_on_what_is_held_not_on_its_order(found: tuple[list[Key], list[Key]], other: Key) -> None:
     one, again = found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from handler.model.errors import PlanRefused
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, stages
@@ -44,6 +46,24 @@ def test_kind_rank_breaks_ties_inside_a_stage() -> None:
 def test_webhook_configurations_come_last() -> None:
     hook = document("ValidatingWebhookConfiguration", "hook", "admissionregistration.k8s.io/v1")
     assert order(hook, document(), wave("5", "late")) == [["ConfigMap/web"], ["ConfigMap/late"], ["ValidatingWebhookConfiguration/hook"]]
+
+
+def test_a_webhook_that_something_depends_on_stands_before_it() -> None:
+    hook = document("ValidatingWebhookConfiguration", "hook", "admissionregistration.k8s.io/v1")
+    needing = after("admissionregistration.k8s.io/ValidatingWebhookConfiguration/hook")
+    assert order(needing, hook, document("Secret")) == [["Secret/web", "ValidatingWebhookConfiguration/hook"], ["ConfigMap/web"]]
+
+
+def test_a_wave_may_put_a_binding_before_its_role() -> None:
+    binding = document("RoleBinding", api=RBAC, roleRef={"kind": "Role", "name": "web"})
+    role = document("Role", api=RBAC, metadata={"annotations": {SYNC_WAVE: "1"}})
+    assert order(role, binding) == [["RoleBinding/web"], ["Role/web"]]
+
+
+@pytest.mark.parametrize("parts", [{"spec": "text"}, {"spec": None}, {"spec": {"serviceAccountName": ["x"]}}, {"roleRef": "web"}])
+def test_a_body_of_any_shape_is_ordered(parts: dict[str, Any]) -> None:
+    bodies = [document("Pod", **parts), document("RoleBinding", api=RBAC, **parts), document("ServiceAccount", "default")]
+    assert sum(len(stage) for stage in order(*bodies)) == 3
 
 
 def test_a_bare_pod_waits_for_its_account_and_a_binding_for_its_role() -> None:
@@ -95,6 +115,69 @@ def test_what_cant_be_ordered_is_refused_naming_the_path(bodies: list[dict[str, 
     with pytest.raises(PlanRefused) as caught:
         order(*bodies)
     assert str(caught.value).startswith(told)
+
+
+def test_all_that_cant_be_read_is_told_at_once() -> None:
+    both = document(metadata={"annotations": {SYNC_WAVE: "first", DEPENDS_ON: "nonsense"}})
+    with pytest.raises(PlanRefused) as caught:
+        order(both, after("nonsense", "other"))
+    assert len(caught.value.problems) == 3
+
+
+def test_a_long_chain_is_ordered_without_recursion() -> None:
+    chain = [after(f"/namespaces/shop/ConfigMap/{number + 1}", str(number)) for number in range(1100)]
+    assert [stage[0] for stage in order(*chain)][:2] == ["ConfigMap/1099", "ConfigMap/1098"]
+
+
+names = st.sampled_from("abcdef")
+marks = st.fixed_dictionaries({}, optional={"wave": st.sampled_from(["-1", "0", "2"]), "after": names})
+SHARED = (
+    CRD,
+    document("Namespace", "shop"),
+    document("Widget", "w", "acme.io/v1"),
+    document("ValidatingWebhookConfiguration", "hook", "admissionregistration.k8s.io/v1"),
+)
+
+
+def graph(found: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+    """ConfigMaps that depend only on names after their own, so that there is no cycle by depends-on alone."""
+    bodies = []
+    for name, mark in found.items():
+        annotations = {SYNC_WAVE: mark["wave"]} if "wave" in mark else {}
+        if mark.get("after", "") > name:
+            annotations[DEPENDS_ON] = f"/namespaces/shop/ConfigMap/{mark['after']}"
+        bodies.append(document(name=name, metadata={"annotations": annotations}))
+    return [*bodies, *SHARED]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(names, marks).map(graph).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
+def test_every_need_stands_earlier_and_nothing_is_lost(found: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+    bodies, shuffled = found
+    try:
+        staged = order(*bodies)
+    except PlanRefused:
+        with pytest.raises(PlanRefused):
+            order(*shuffled)
+        return
+    assert staged == order(*shuffled)
+    assert sorted(name for stage in staged for name in stage) == sorted(f"{body['kind']}/{body['metadata']['name']}" for body in bodies)
+    level = {name: number for number, stage in enumerate(staged) for name in stage}
+    for body in bodies:
+        name, annotations = f"{body['kind']}/{body['metadata']['name']}", body["metadata"].get("annotations") or {}
+        needs = ["Namespace/shop"] * (body["kind"] in ("ConfigMap", "Widget")) + ["CustomResourceDefinition/widgets.acme.io"] * (
+            body["kind"] == "Widget"
+        )
+        if DEPENDS_ON in annotations:
+            needs.append(f"ConfigMap/{annotations[DEPENDS_ON][-1]}")
+        assert all(level[need] < level[name] for need in needs if need in level)
+    waves = {
+        name: int((body["metadata"].get("annotations") or {}).get(SYNC_WAVE, 0))
+        for body in bodies
+        if (name := f"ConfigMap/{body['metadata']['name']}") in level
+    }
+    assert all(level[one] < level[other] for one in waves for other in waves if waves[one] < waves[other])
+    assert level["ValidatingWebhookConfiguration/hook"] == len(staged) - 1
 
 
 def test_nothing_has_no_stages() -> None:

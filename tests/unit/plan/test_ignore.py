@@ -1,0 +1,207 @@
+"""Ignoring a field never resets it and never fails."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from handler.config.settings import IgnoreRule, IgnoreSelect
+from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
+from handler.plan.ignore import ANNOTATION, Ignoring
+from tests.unit.plan.samples import desired, document, entry
+
+REPLICAS: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+HOOKS: dict[str, Any] = {"f:webhooks": {'k:{"name":"b"}': {"f:clientConfig": {"f:caBundle": {}}}}}
+
+
+def effective(body: dict[str, Any], live: dict[str, Any], *paths: str, **select: str) -> dict[str, Any]:
+    """What is applied of a body onto a live object under one rule."""
+    rules = (IgnoreRule(IgnoreSelect(**select), paths),)
+    return Ignoring(rules).effective(identity_of(body), copy.deepcopy(body), live)
+
+
+def owned(body: dict[str, Any], *entries: dict[str, Any]) -> dict[str, Any]:
+    found = copy.deepcopy(body)
+    found["metadata"]["managedFields"] = list(entries)
+    return found
+
+
+def scaled(replicas: int, *entries: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return owned(document("Deployment", api="apps/v1", spec={"replicas": replicas, **more}), *entries)
+
+
+DECLARED = document("Deployment", api="apps/v1", spec={"replicas": 1, "paused": False})
+UNDECLARED = document("Deployment", api="apps/v1", spec={"paused": False})
+
+
+@pytest.mark.parametrize(
+    ("body", "live", "spec"),
+    [
+        (DECLARED, scaled(5, entry(REPLICAS, "keda")), {"paused": False}),
+        (DECLARED, scaled(5, entry(REPLICAS)), {"replicas": 5, "paused": False}),
+        (DECLARED, scaled(5, entry(REPLICAS), entry(REPLICAS, "keda")), {"replicas": 5, "paused": False}),
+        (DECLARED, scaled(5), {"replicas": 5, "paused": False}),
+        (DECLARED, owned(UNDECLARED), {"paused": False}),
+        (UNDECLARED, scaled(5, entry(REPLICAS)), {"replicas": 5, "paused": False}),
+        (UNDECLARED, scaled(5, entry(REPLICAS, "keda")), {"paused": False}),
+        (UNDECLARED, scaled(5), {"paused": False}),
+    ],
+    ids=["theirs", "ours", "shared", "nobody's", "not live", "ours, undeclared", "theirs, undeclared", "nobody's, undeclared"],
+)
+def test_an_ignored_field_is_left_out_when_another_owns_it_and_else_keeps_its_live_value(
+    body: dict[str, Any], live: dict[str, Any], spec: dict[str, Any]
+) -> None:
+    assert effective(body, live, "/spec/replicas")["spec"] == spec
+
+
+def hook(name: str, bundle: str = "") -> dict[str, Any]:
+    return {"name": name, "clientConfig": {"service": {"name": name}} | ({"caBundle": bundle} if bundle else {})}
+
+
+def hooks(kind: str, *found: dict[str, Any]) -> dict[str, Any]:
+    return document(kind, "hooks", "admissionregistration.k8s.io/v1", webhooks=list(found))
+
+
+@pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+def test_an_injected_ca_bundle_stays_with_its_own_webhook_in_whatever_order_they_live(kind: str) -> None:
+    ours: dict[str, Any] = {"f:webhooks": {'k:{"name":"a"}': {"f:clientConfig": {"f:caBundle": {}}}}}
+    live = owned(
+        hooks(kind, hook("c", "CC"), hook("b", "BB"), hook("a", "AA")), entry(HOOKS, "cert-manager-cainjector", "Update"), entry(ours)
+    )
+    body = hooks(kind, hook("a", "old"), hook("b", "old"), hook("new", "first"))
+    found = effective(body, live)["webhooks"]
+    assert [each["clientConfig"].get("caBundle") for each in found] == ["AA", None, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "body"),
+    [
+        (
+            "CustomResourceDefinition",
+            "apiextensions.k8s.io/v1",
+            {"conversion": {"webhook": {"clientConfig": {"caBundle": "old"}}}},
+        ),
+        ("APIService", "apiregistration.k8s.io/v1", {"caBundle": "old"}),
+    ],
+)
+def test_every_cluster_needs_its_ca_bundles_ignored(kind: str, api: str, body: dict[str, Any]) -> None:
+    live = document(kind, api=api, spec={"conversion": {"webhook": {"clientConfig": {"caBundle": "new"}}}, "caBundle": "new"})
+    assert "old" not in str(effective(document(kind, api=api, spec=body), live)["spec"])
+
+
+def test_webhooks_that_git_removed_are_not_brought_back() -> None:
+    live = owned(hooks("MutatingWebhookConfiguration", hook("b", "BB")), entry(HOOKS))
+    body = document("MutatingWebhookConfiguration", "hooks", "admissionregistration.k8s.io/v1")
+    assert effective(body, live, "/webhooks/*/failurePolicy") == body
+    assert effective(body | {"webhooks": None}, live) == body | {"webhooks": None}
+
+
+def test_a_declared_hpa_owns_the_replicas_of_what_it_scales() -> None:
+    hpa = document("HorizontalPodAutoscaler", api="autoscaling/v2", spec={"scaleTargetRef": {"kind": "Deployment", "name": "web"}})
+    admitted = [item.manifest.body() for item in desired(hpa, document("Service"))]
+    ignoring = Ignoring.of((), admitted)
+    assert ignoring.scaled == {("Deployment", "shop", "web")}
+    for name, replicas in (("web", None), ("other", 1)):
+        body = copy.deepcopy(DECLARED)
+        found = ignoring.effective(Identity("apps", "Deployment", "shop", name), body, scaled(5, entry(REPLICAS, "hpa")))
+        assert found["spec"].get("replicas") == replicas
+
+
+def test_an_hpa_at_work_counts_although_git_doesnt_declare_it() -> None:
+    at_work = entry(REPLICAS, "kube-controller-manager", "Update", subresource="scale")
+    person = entry(REPLICAS, "kubectl-scale", "Update", subresource="scale")
+    assert effective(DECLARED, scaled(5, at_work))["spec"] == {"paused": False}
+    assert effective(DECLARED, scaled(5, person))["spec"] == {"replicas": 1, "paused": False}
+
+
+@pytest.mark.parametrize("spec", [None, "text", {"scaleTargetRef": "web"}, {"scaleTargetRef": None}])
+def test_an_hpa_of_any_shape_is_read(spec: Any) -> None:
+    assert Ignoring.of((), [document("HorizontalPodAutoscaler", api="autoscaling/v2", spec=spec)]).scaled == {("None", "", "None")}
+
+
+@pytest.mark.parametrize(
+    ("select", "chosen"),
+    [
+        ({}, True),
+        ({"group": "apps"}, True),
+        ({"group": "app*", "kind": "Deploy*", "name": "w?b", "namespace": "sh*"}, True),
+        ({"group": "core"}, False),
+        ({"group": "batch"}, False),
+        ({"kind": "deployment"}, False),
+        ({"name": "api"}, False),
+        ({"namespace": "bank"}, False),
+    ],
+)
+def test_a_rule_selects_by_globs(select: dict[str, str], chosen: bool) -> None:
+    body = document("Deployment", api="apps/v1", metadata={"namespace": "shop"}, spec={"replicas": 1})
+    assert (effective(body, scaled(5), "/spec/replicas", **select)["spec"]["replicas"] == 5) is chosen
+
+
+def test_core_names_the_group_without_a_name() -> None:
+    assert effective(document(data={"a": "1"}), document(data={"a": "2"}), "/data/a", group="core")["data"] == {"a": "2"}
+
+
+def test_an_annotation_ignores_several_pointers() -> None:
+    body = document(data={"a/b": "1", "c~d": "1", "e": "1"}, metadata={"annotations": {ANNOTATION: " /data/a~1b, /data/c~0d ,"}})
+    live = document(data={"a/b": "2", "c~d": "2", "e": "2"})
+    assert effective(body, live)["data"] == {"a/b": "2", "c~d": "2", "e": "1"}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "before", "live", "after"),
+    [
+        ("/data/*", {"a": "1", "b": "1"}, {"a": "2", "c": "2"}, {"a": "2"}),
+        ("/data/1", ["a", "b"], ["c", "d"], ["a", "d"]),
+        ("/data/*", ["a", "b", "c"], ["d"], ["d"]),
+        ("/data/5", ["a"], ["c"], ["a"]),
+        ("/data/-1", ["a"], ["c"], ["a"]),
+        ("/data/0/x", [{"x": 1}], "text", [{}]),
+        ("/data/0/x", [{"name": "n", "x": 1}], "text", [{"name": "n"}]),
+        ("/data/x/y", "text", {"x": {"y": 1}}, "text"),
+        ("/data/x/y", {"x": None}, {"x": {"y": 1}}, {"x": None}),
+        ("/data/x/y", {"z": 1}, {"x": {"y": 1}}, {"z": 1}),
+        ("/data//y", {"": {"y": 1}}, {"": {"y": 2}}, {"": {"y": 2}}),
+    ],
+)
+def test_a_pointer_reaches_what_git_declares_and_nothing_else(pointer: str, before: Any, live: Any, after: Any) -> None:
+    assert effective(document(data=before), document(data=live), pointer)["data"] == after
+
+
+def test_ports_are_told_apart_by_their_place_live() -> None:
+    ports: dict[str, Any] = {"f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:nodePort": {}}}}}
+    live = owned(document("Service", spec={"ports": [{"port": 80, "protocol": "TCP", "nodePort": 30000}]}), entry(ports, "lb", "Update"))
+    body = document("Service", spec={"ports": [{"port": 80, "nodePort": 30001}]})
+    assert effective(body, live, "/spec/ports/*/nodePort")["spec"]["ports"] == [{"port": 80}]
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        "/apiVersion",
+        "/kind",
+        "/metadata",
+        "/metadata/name",
+        "/metadata/namespace",
+        "/metadata/labels",
+        "/metadata/annotations",
+        "/metadata/*",
+        "/metadata/labels/*",
+        "/metadata/annotations/*",
+        "/metadata/annotations/anneal.dev~1identity",
+        "/metadata/labels/applyset.kubernetes.io~1part-of",
+        "/*",
+    ],
+)
+def test_no_pointer_takes_the_marks_off_that_make_an_object_ours(pointer: str) -> None:
+    (item,) = desired(document(data={}))
+    body = item.manifest.body()
+    other = document("Secret", "other", "v2", metadata={"namespace": "bank", "labels": {PART_OF: "x"}, "annotations": {IDENTITY: "y"}})
+    found = effective(body, other, pointer)
+    assert (found["apiVersion"], found["kind"], found["metadata"]) == (body["apiVersion"], body["kind"], body["metadata"])
+
+
+def test_a_label_may_be_ignored() -> None:
+    body, live = document(metadata={"labels": {"a": "1", "b": "1"}}), document(metadata={"labels": {"a": "2", "b": "2"}})
+    assert effective(body, live, "/metadata/labels/a")["metadata"]["labels"] == {"a": "2", "b": "1"}

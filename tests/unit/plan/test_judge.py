@@ -1,0 +1,200 @@
+"""What the server's word makes of one object."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from handler.config.settings import Recreate
+from handler.model.errors import ApiRefused, Problem
+from handler.model.plan import Action, Change
+from handler.plan.admit import Desired
+from handler.plan.judge import RECREATE, Judge
+from tests.unit.plan.samples import SET, desired, document, entry, live, member, target
+
+IMMUTABLE = 'Deployment.apps "web" is invalid: spec.selector: Invalid value: {"app":"x"}: field is immutable'
+SCOPED = ("Namespace", "CustomResourceDefinition")
+FINISHED = {"conditions": [{"type": "Suspended", "status": "True"}, {"type": "Complete", "status": "True"}]}
+
+
+def judge(**settings: Any) -> Judge:
+    return Judge(target(cluster_scoped=SCOPED, **settings), SET)
+
+
+def item(kind: str = "ConfigMap", api: str = "v1", **parts: Any) -> Desired:
+    (found,) = desired(document(kind, api=api, **parts), cluster_scoped=SCOPED, namespaces=("shop", "web"))
+    return found
+
+
+def applied(declared: Desired, **parts: Any) -> dict[str, Any]:
+    return live(declared.manifest.body()) | parts
+
+
+def refused(
+    declared: Desired, found: dict[str, Any] | None, message: str = IMMUTABLE, status: int = 422, **settings: Any
+) -> Change | Problem:
+    error = ApiRefused(Problem(str(declared.identity), message, fix="fix"), status=status, reason="Invalid")
+    return judge(**settings).refused(declared, found, error)
+
+
+def test_what_isnt_there_is_created() -> None:
+    declared = item()
+    assert judge().absent(declared) == Change(Action.CREATE, declared.identity, manifest=declared.manifest)
+    assert judge().absent(declared, deferred=True).deferred
+
+
+def test_what_the_server_calls_equal_is_unchanged() -> None:
+    declared = item(data={"a": "1"})
+    found = applied(declared)
+    wanted = found | {"metadata": found["metadata"] | {"resourceVersion": "8", "generation": 2}}
+    change = judge().present(declared, found, wanted)
+    assert (change.action, change.uid, change.resource_version, change.manifest) == (Action.UNCHANGED, "uid-web", "7", declared.manifest)
+
+
+def test_what_the_server_would_change_is_an_update_that_names_the_fields() -> None:
+    declared = item(data={"a": "1"})
+    change = judge().present(declared, applied(declared, data={"a": "0"}), applied(declared))
+    assert (change.action, change.reason, change.uid, change.resource_version) == (Action.UPDATE, "", "uid-web", "7")
+    assert [(each.path, each.declared, each.live) for each in change.fields] == [("data.a", "1", "0")]
+    assert not change.adopted
+    assert not change.managed_fields
+
+
+def test_an_adopted_object_takes_over_what_kubectl_wrote() -> None:
+    declared = item(data={"a": "1"})
+    found = live(
+        document(metadata={"namespace": "shop"}), managedFields=[entry({"f:data": {"f:b": {}}}, "kubectl-client-side-apply", "Update")]
+    )
+    change = judge().present(declared, found, found)
+    assert (change.action, change.reason, change.adopted) == (Action.UPDATE, "adopted", True)
+    assert json.loads(change.managed_fields)[0]["fieldsV1"] == {"f:data": {"f:b": {}}}
+
+
+def test_the_entries_of_kubectl_stay_on_what_is_ours() -> None:
+    declared = item()
+    found = applied(declared)
+    found["metadata"]["managedFields"].append(entry({"f:data": {}}, "kubectl-edit", "Update"))
+    assert judge().present(declared, found, found).action is Action.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("metadata", "adopt", "told"),
+    [
+        ({}, "unowned", ""),
+        ({}, "never", "ConfigMap/shop/web: exists already and isn't ours; set adopt: unowned on target shop"),
+        (
+            {"labels": {"argocd.argoproj.io/instance": "web"}},
+            "unowned",
+            "ConfigMap/shop/web: belongs to Argo CD application web; take it out of there first, or out of target shop",
+        ),
+    ],
+)
+def test_an_object_of_another_tool_is_not_adopted(metadata: dict[str, Any], adopt: str, told: str) -> None:
+    problem = judge(adopt=adopt).refusal_to_adopt(item(), document(metadata=metadata))
+    assert (f"{problem.subject}: {problem.message}; {problem.fix}" if problem else "") == told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        IMMUTABLE,
+        'Service "web" is invalid: spec.clusterIPs[0]: Invalid value: ["10.0.0.9"]: may not change once set',
+        "StatefulSet.apps \"web\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden",
+        'RoleBinding "web" is invalid: roleRef: Invalid value: {}: cannot change roleRef',
+        'Pod "web" is invalid: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`',
+        'PriorityClass "web" is invalid: value: Forbidden: may not be changed in an update.',
+        'Widget "web" is invalid: spec.size: Invalid value: "integer": Value is immutable',
+        'X "web" is invalid: [spec.a: Invalid value: 1: field is immutable, spec.b: Forbidden: field is immutable when `immutable` is set]',
+        "field is immutable, field data (the server's text is left out: it may quote values)",
+    ],
+)
+def test_the_servers_words_about_immutable_fields_recreate_where_that_is_allowed(words: str) -> None:
+    declared = item(metadata={"annotations": {RECREATE: "allow"}})
+    change = refused(declared, applied(declared), words)
+    assert isinstance(change, Change)
+    assert (change.action, change.uid, change.resource_version) == (Action.RECREATE, "uid-web", "7")
+    assert (change.reason, change.manifest, change.removes) == ("an immutable field changed", declared.manifest, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ('ConfigMap "web" is invalid: data.a: Invalid value: 1: must be text', 422),
+        ('admission webhook "tags" denied the request: images need immutable tags', 403),
+        ('admission webhook "tags" denied the request: images need immutable tags', 400),
+        (IMMUTABLE, 409),
+        (IMMUTABLE, 0),
+        ('X "w" is invalid: [spec.a: Invalid value: 1: field is immutable, spec.b: Invalid value: 2: must be odd]', 422),
+        ('X "w" is invalid: [spec.b: Required value, spec.a: Invalid value: 1: field is immutable]', 422),
+        ('X "w" is invalid: [spec.a: Forbidden: field is immutable when `immutable` is set, spec.b: Too long: must have at most 3]', 422),
+    ],
+)
+def test_a_mistake_is_never_cured_by_deleting(words: str, status: int) -> None:
+    declared = item(metadata={"annotations": {RECREATE: "allow"}})
+    found = refused(declared, applied(declared), words, status, recreate=Recreate(("ConfigMap",)))
+    assert found == Problem("ConfigMap/shop/web", words, "0.yaml:1", "fix")
+
+
+def test_what_isnt_there_cant_be_recreated() -> None:
+    declared = item(metadata={"annotations": {RECREATE: "allow"}})
+    assert isinstance(refused(declared, None), Problem)
+
+
+@pytest.mark.parametrize("kinds", [(), ("ConfigMap",)])
+def test_what_isnt_ours_is_never_deleted_to_be_made_anew(kinds: tuple[str, ...]) -> None:
+    declared = item(metadata={"annotations": {RECREATE: "allow"}})
+    found = refused(declared, live(document(metadata={"namespace": "shop"})), recreate=Recreate(kinds))
+    assert isinstance(found, Problem)
+    assert "isn't ours to delete" in found.fix
+
+
+def test_a_finished_job_that_isnt_ours_stays_too() -> None:
+    declared = item("Job", "batch/v1")
+    assert isinstance(refused(declared, live(document("Job", api="batch/v1")) | {"status": FINISHED}), Problem)
+
+
+GUARDED = [
+    ("CustomResourceDefinition", "apiextensions.k8s.io/v1", "CustomResourceDefinition.apiextensions.k8s.io"),
+    ("Namespace", "v1", "Namespace"),
+    ("PersistentVolumeClaim", "v1", "PersistentVolumeClaim"),
+    ("StatefulSet", "apps/v1", "StatefulSet.apps"),
+]
+
+
+@pytest.mark.parametrize(("kind", "api", "name"), GUARDED)
+def test_what_holds_data_is_recreated_only_by_name(kind: str, api: str, name: str) -> None:
+    declared = item(kind, api, metadata={"annotations": {RECREATE: "allow"}})
+    problem = refused(declared, applied(declared))
+    assert isinstance(problem, Problem)
+    assert problem.fix == f"add to target shop: recreate: {{kinds: [{name}]}}"
+    for allowed in (name, kind):
+        assert isinstance(refused(declared, applied(declared), recreate=Recreate((allowed,))), Change)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "status", "fix"),
+    [
+        ("ConfigMap", "v1", {}, f'annotate it {RECREATE}: "allow", or add to target shop: recreate: {{kinds: [ConfigMap]}}'),
+        ("Job", "batch/v1", {}, "wait until the Job has finished, or add to target shop: recreate: {kinds: [Job.batch]}"),
+        (
+            "Job",
+            "batch/v1",
+            {"conditions": [{"type": "Failed", "status": "False"}]},
+            "wait until the Job has finished, or add to target shop: recreate: {kinds: [Job.batch]}",
+        ),
+        ("Job", "batch/v1", FINISHED, ""),
+        ("Job", "batch/v1", {"conditions": [{"type": "Failed", "status": "True"}]}, ""),
+        ("ConfigMap", "v1", FINISHED, f'annotate it {RECREATE}: "allow", or add to target shop: recreate: {{kinds: [ConfigMap]}}'),
+    ],
+)
+def test_unless_a_job_has_finished_the_way_out_is_told(kind: str, api: str, status: dict[str, Any], fix: str) -> None:
+    declared = item(kind, api)
+    found = refused(declared, applied(declared, status=status))
+    assert (found.fix if isinstance(found, Problem) else "") == fix
+    assert isinstance(found, Change) or found.message.startswith("an immutable field changed: ")
+
+
+def test_membership_is_what_makes_an_object_ours() -> None:
+    assert judge().present(item(), member(document()), member(document())).adopted is False

@@ -1,0 +1,158 @@
+"""How objects, sets of them and plans are named and spelled."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handler.model.errors import ApiRefused, Busy, ConfigInvalid, Problem, RenderFailed
+from handler.model.manifest import at, canonical, digest_of, items_at
+from handler.model.masking import masked
+from handler.model.names import GroupKind, Identity, applyset_id, identity_of
+from handler.model.plan import DONE, Action, Change, Plan
+from handler.model.resource import Resource
+from tests.unit.plan.samples import document, manifest
+
+
+@pytest.mark.parametrize(
+    ("parent", "applyset"),
+    [
+        (("my-set", "test", "Secret", ""), "applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1"),
+        (("my-set", "", "ApplySet", "company.com"), "applyset-rhp1a-HVAVT_dFgyEygyA1BEB82HPp2o10UiFTpqtAs-v1"),
+    ],
+)
+def test_an_applyset_id_is_kubectls(parent: tuple[str, str, str, str], applyset: str) -> None:
+    assert applyset_id(*parent) == applyset
+
+
+def test_our_parent_is_a_config_map() -> None:
+    assert applyset_id("anneal-shop", "anneal-system") == applyset_id("anneal-shop", "anneal-system", "ConfigMap", "")
+
+
+@pytest.mark.parametrize(("text", "kind"), [("Deployment.apps", ("apps", "Deployment")), ("ConfigMap", ("", "ConfigMap"))])
+def test_a_kind_reads_as_it_is_written(text: str, kind: tuple[str, str]) -> None:
+    assert GroupKind.parse(text) == GroupKind(*kind)
+    assert str(GroupKind(*kind)) == text
+
+
+@pytest.mark.parametrize(
+    ("body", "identity", "text", "mark"),
+    [
+        (
+            document("Deployment", api="apps/v1", metadata={"namespace": "shop"}),
+            Identity("apps", "Deployment", "shop", "web"),
+            "Deployment/shop/web",
+            "t:apps/Deployment:shop/web",
+        ),
+        (document("Namespace", "shop"), Identity("", "Namespace", "", "shop"), "Namespace/shop", "t:/Namespace:/shop"),
+        ({}, Identity("", "", "", ""), "", "t:/:/"),
+    ],
+)
+def test_an_object_is_named_by_what_it_is(body: dict[str, Any], identity: Identity, text: str, mark: str) -> None:
+    assert (identity_of(body), str(identity), identity.mark("t")) == (identity, text, mark)
+
+
+@pytest.mark.parametrize(
+    ("resource", "where", "path"),
+    [
+        (Resource("apps", "v1", "Deployment", "deployments", True), ("shop", "web"), "/apis/apps/v1/namespaces/shop/deployments/web"),
+        (Resource("apps", "v1", "Deployment", "deployments", True), (), "/apis/apps/v1/deployments"),
+        (Resource("", "v1", "Namespace", "namespaces", False), ("ignored", "shop"), "/api/v1/namespaces/shop"),
+    ],
+)
+def test_a_kind_knows_its_paths(resource: Resource, where: tuple[str, ...], path: str) -> None:
+    assert resource.path(*where) == path
+    assert resource.api_version == ("apps/v1" if resource.group else "v1")
+    assert resource.group_kind == GroupKind(resource.group, resource.kind)
+
+
+def test_a_manifest_hands_out_copies() -> None:
+    found = manifest(data={"b": "1", "a": "ü"})
+    found.body()["data"]["a"] = "changed"
+    assert found.body()["data"] == {"a": "ü", "b": "1"}
+    assert found.raw == '{"apiVersion":"v1","data":{"a":"ü","b":"1"},"kind":"ConfigMap","metadata":{"name":"web"}}'.encode()
+    with pytest.raises(ValueError, match="JSON"):
+        canonical(float("nan"))
+
+
+def test_the_checksum_of_a_set_is_kubernixos_whatever_the_order_of_its_files() -> None:
+    one, two = manifest(name="a", place="x:1"), manifest(name="b", place="y:1")
+    assert digest_of([one, two]) == digest_of([two, one]) == hashlib.sha256(b"[" + one.raw + b"," + two.raw + b"]").hexdigest()
+    assert digest_of([one]) != digest_of([one, one]) != digest_of([])
+
+
+@pytest.mark.parametrize(("steps", "found"), [((), {"a": {"b": [1]}}), (("a", "b"), [1]), (("a", "b", "c"), None), (("x",), None)])
+def test_a_body_of_any_shape_can_be_asked(steps: tuple[str, ...], found: Any) -> None:
+    body = {"a": {"b": [1]}}
+    assert at(body, *steps) == found
+    assert items_at(body, *steps) == (found if isinstance(found, list) else [])
+
+
+def test_a_whole_object_can_be_shown() -> None:
+    secret = document("Secret", data={"key": "CANARY"}, type="Opaque", metadata={"annotations": {"note": "CANARY"}})
+    found = masked(secret)
+    assert "CANARY" not in str(found)
+    assert (found["kind"], found["type"], found["metadata"]["name"], found["data"]) == ("Secret", "Opaque", "web", {"key": "***"})
+
+
+def test_an_error_is_told_by_all_its_problems() -> None:
+    first, second = Problem("Deployment/shop/api", "is wrong", "a.yaml:3", "write it right"), Problem("x", "too")
+    error = ConfigInvalid(first, second)
+    assert str(error) == "a.yaml:3: Deployment/shop/api: is wrong; write it right\nx: too"
+    assert (error.who, error.problems, Busy.who) == ("operator", (first, second), "nobody")
+    assert RenderFailed(first, reason="memory").reason == "memory"
+    assert (ApiRefused(first, status=422, reason="Invalid").status, ApiRefused(first).reason) == (422, "")
+
+
+def change(action: Action, name: str = "web", group: str = "") -> Change:
+    return Change(action, Identity(group, "Thing", "shop", name), f"uid-{name}", "7", manifest=manifest(name=name))
+
+
+@pytest.mark.parametrize(
+    ("action", "writes", "removes", "word"),
+    [
+        (Action.CREATE, True, False, "created"),
+        (Action.UPDATE, True, False, "configured"),
+        (Action.RECREATE, True, True, "recreated"),
+        (Action.UNCHANGED, False, False, "unchanged"),
+        (Action.PRUNE, True, True, "pruned"),
+        (Action.SKIP, False, False, "skipped"),
+    ],
+)
+def test_every_action_says_what_it_does(action: Action, writes: bool, removes: bool, word: str) -> None:
+    found = change(action)
+    assert (found.writes, found.removes, DONE[action]) == (writes, removes, word)
+    plan = Plan("shop", "c" * 40, ((found,),), (found,))
+    assert plan.counts() == {word: 2}
+    assert plan.changes == (found, found)
+    assert plan.writes == ((found, found) if writes else ())
+
+
+def test_a_change_is_approved_by_action_group_object_and_uid() -> None:
+    assert change(Action.PRUNE).key() == ("prune", "Thing/shop/web", "uid-web")
+    assert change(Action.PRUNE, group="acme.io").key() == ("prune", "acme.io/Thing/shop/web", "uid-web")
+
+
+some = st.lists(st.builds(change, st.sampled_from(list(Action)), st.sampled_from("abc")), max_size=5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(some.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
+def test_a_plans_digest_is_what_it_writes_whatever_the_order(found: tuple[list[Change], list[Change]]) -> None:
+    one, again = (Plan("shop", "c", (tuple(changes),)) for changes in found)
+    assert one.digest() == again.digest()
+    assert Plan("shop", "c", (one.changes, (change(Action.CREATE, "new"),))).digest() != one.digest()
+    assert Plan("shop", "c", (one.changes, (change(Action.UNCHANGED, "new"),))).digest() == one.digest()
+
+
+def test_a_plans_digest_knows_the_uid_and_the_body() -> None:
+    plans = [
+        Plan("shop", "c", ((Change(Action.UPDATE, Identity("", "X", "", "x"), uid, manifest=body),),))
+        for uid in "ab"
+        for body in (None, manifest())
+    ]
+    assert len({plan.digest() for plan in plans}) == 4

@@ -1,0 +1,127 @@
+"""A custom resource against the schema of its CRD, which git alone has seen yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.manifest import Manifest
+from handler.plan.schema import check
+from tests.unit.plan.samples import desired, document
+
+
+def crd(schema: Any, **version: Any) -> dict[str, Any]:
+    return document(
+        "CustomResourceDefinition",
+        "widgets.acme.io",
+        "apiextensions.k8s.io/v1",
+        spec={
+            "group": "acme.io",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v0"}, {"name": "v1", "schema": {"openAPIV3Schema": schema}, **version}],
+        },
+    )
+
+
+def told(schema: Any, spec: Any, version: str = "v1") -> list[str]:
+    """What is said of a Widget with this spec."""
+    declared = crd({"type": "object", "properties": {"spec": schema}})
+    items = desired(declared, document("Widget", "w", f"acme.io/{version}", spec=spec), cluster_scoped=("CustomResourceDefinition",))
+    problems = check(items[1], Manifest.of(declared))
+    assert all((problem.subject, problem.place) == ("Widget/shop/w", "1.yaml:1") for problem in problems)
+    return [problem.message for problem in problems]
+
+
+def obj(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("schema", "spec"),
+    [
+        (obj(size={"type": "integer", "minimum": 1}), {"size": 1}),
+        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, {"anything": {"goes": 1}}),
+        (obj(template={"type": "object", "x-kubernetes-embedded-resource": True}), {"template": {"kind": "Pod"}}),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, {"a": "1"}),
+        ({"type": "object", "additionalProperties": True}, {"a": {"b": 1}}),
+        ({"type": "array", "items": obj(a={"type": "string"})}, [{"a": "1"}]),
+        (obj(port={"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}), {"port": "http"}),
+        (obj(port={"x-kubernetes-int-or-string": True, "nullable": True}), {"port": None}),
+        (obj(a={"type": "string", "nullable": True, "enum": ["x"]}), {"a": None}),
+        (obj(a={"type": "string", "nullable": True}), {"a": None}),
+        (obj(a={"type": "string", "default": "x"}) | {"required": ["a"]}, {}),
+        (obj(a={"type": "string", "format": "date-time"}), {"a": "not a date"}),
+        (
+            obj(a={"allOf": [{"type": "string"}], "oneOf": [{"enum": ["x"]}], "anyOf": [{"enum": ["x"]}], "not": {"enum": ["y"]}}),
+            {"a": "x"},
+        ),
+    ],
+)
+def test_what_the_server_will_accept_passes(schema: dict[str, Any], spec: Any) -> None:
+    assert told(schema, spec) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "spec", "messages"),
+    [
+        (obj(size={"type": "integer"}), {"sise": 1}, ["spec.sise: unknown field"]),
+        (obj(a=obj(b={"type": "array", "items": obj()})), {"a": {"b": [{"c": 1}]}}, ["spec.a.b[0].c: unknown field"]),
+        ({"type": "object", "additionalProperties": obj()}, {"x": {"y": 1}}, ["spec.x.y: unknown field"]),
+        ({"type": "object"}, {"x": 1}, ["spec.x: unknown field"]),
+        (obj(size={"type": "integer"}), {"size": "ten"}, ["spec.size: ten breaks type: integer"]),
+        (obj(size={"type": "integer"}) | {"required": ["size"]}, {}, ["spec: 'size' is a required property"]),
+        (obj(a={"type": "number", "minimum": 1, "exclusiveMinimum": True}), {"a": 1}, ["spec.a: 1 breaks exclusiveMinimum: 1"]),
+        (obj(a={"type": "number", "maximum": 9, "exclusiveMaximum": False}), {"a": 10}, ["spec.a: 10 breaks maximum: 9"]),
+        (obj(a={"enum": ["x", "y"]}), {"a": "z"}, ['spec.a: z breaks enum: ["x", "y"]']),
+        (obj(a={"type": "string", "maxLength": 2}), {"a": "abc"}, ["spec.a: abc breaks maxLength: 2"]),
+        (obj(a={"not": {"enum": ["x"]}}), {"a": "x"}, ['spec.a: x breaks not: {"enum": ["x"]}']),
+        (obj(port={"x-kubernetes-int-or-string": True}), {"port": 1.5}, ['spec.port: 1.5 breaks type: ["integer", "string"]']),
+        (obj(a={"type": "boolean"}), {"a": None}, ["spec.a:  breaks type: boolean"]),
+    ],
+)
+def test_a_mistake_names_its_field(schema: dict[str, Any], spec: Any, messages: list[str]) -> None:
+    assert told(schema, spec) == messages
+
+
+def test_a_secret_looking_value_is_not_quoted() -> None:
+    schema = obj(password={"type": "integer"}, auth=obj(token={"type": "string"}) | {"maxProperties": 0})
+    found = set(told(schema, {"password": "CANARY", "auth": {"token": "CANARY"}}))
+    assert found == {"spec.password: *** breaks type: integer", 'spec.auth: {"token": "***"} breaks maxProperties: 0'}
+
+
+def test_the_root_fields_are_the_servers() -> None:
+    assert told(obj(), {}) == []
+    items = desired(crd(obj()), document("Widget", "w", "acme.io/v1", extra=1), cluster_scoped=("CustomResourceDefinition",))
+    assert [problem.message for problem in check(items[1], Manifest.of(crd(obj())))] == ["extra: unknown field"]
+
+
+@pytest.mark.parametrize("body", [crd(None), crd("text"), crd([]), document(spec={"versions": "v1"}), document(spec="x"), document()])
+def test_without_a_schema_nothing_is_said(body: dict[str, Any]) -> None:
+    (item,) = desired(document())
+    assert check(item, Manifest.of(body)) == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        {"$dynamicRef": "#nowhere", "$id": "http://127.0.0.1:9/", "$schema": "x"},
+        {"type": "strng"},
+        {"type": ["string", 5]},
+        {"type": "string", "pattern": "("},
+        {"type": "string", "pattern": "(a+)+$"},
+        {"type": "string", "minLength": "x", "maxLength": -1},
+        {"enum": "x", "minimum": "x", "maximum": True, "multipleOf": 0, "uniqueItems": "x", "required": 5},
+        {"required": [1], "properties": "x", "items": True, "additionalProperties": True},
+        {"allOf": ["x", 5, None], "anyOf": "x", "exclusiveMinimum": True, "nullable": True},
+        {"properties": {"a": "x", "b": None}, "additionalProperties": True},
+    ],
+)
+def test_a_schema_of_any_shape_neither_fails_nor_leads_anywhere(schema: dict[str, Any]) -> None:
+    assert told(schema, "a" * 60) == []
+
+
+def test_nested_schemas_of_any_shape_are_passed_over() -> None:
+    assert told({"type": "object", "properties": {"a": "text", "b": {"items": "text"}}}, {"a": {"x": 1}, "b": [{"y": 1}]}) == []

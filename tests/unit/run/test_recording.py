@@ -1,0 +1,190 @@
+"""What each end of a run leaves in the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from handler.model.event import Delivery, Job
+from handler.model.names import GroupKind, Identity
+from handler.model.plan import Action, Change, Hold, Plan
+from handler.model.result import Outcome, Result
+from handler.model.tree import CommitInfo, ReadSet
+from handler.plan.admit import Desired
+from handler.run.planning import Planned
+from handler.run.preparing import Prepared
+from handler.run.recording import Inputs, approve, asked, ended, held, opened, recorded, widened
+from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Request, State, Status
+from tests.unit.plan.samples import desired, document
+
+NOW, LATER = 1_772_366_400.0, 1_772_366_460.0
+NOON, PAST_NOON = "2026-03-01T12:00:00Z", "2026-03-01T12:01:00Z"
+COMMIT = CommitInfo("a" * 40, "Add web", "Ada", 1)
+READS = ReadSet.of({"deploy/web.yaml": "b" * 40})
+WEB, GONE = Identity("", "ConfigMap", "shop", "web"), Identity("", "Secret", "old", "gone")
+CONFIG_MAP, SECRET, SERVICE = GroupKind("", "ConfigMap"), GroupKind("", "Secret"), GroupKind("", "Service")
+INPUTS = Inputs(Prepared(COMMIT, READS, "rendered", ()), "settings")
+KEYS = (("prune", "Secret/old/gone", "u"),)
+APPROVAL = Approval("h1", READS.digest(), "settings", KEYS, "ada", NOON)
+WAITING = Held("h1", ("many",), KEYS, COMMIT.sha, READS.digest(), "settings", NOON)
+PIN = Pin("c" * 40)
+DELIVERY = Delivery("1", "github", "refs/heads/main", COMMIT.sha, "ada", NOON)
+PUSH, DRIFT = Job("shop", "push", deliveries=(DELIVERY,)), Job("shop", "drift")
+
+
+def state(**parts: object) -> State:
+    return replace(State("shop", "default", "cluster", "https://git.example.com/acme/shop.git"), **parts)  # type: ignore[arg-type]  # keywords
+
+
+def planned(*changes: Change, prunes: tuple[Change, ...] = (), scopes: tuple[str, ...] | None = None) -> Planned:
+    """A plan of one declared ConfigMap; live are it and what `prunes` name."""
+    declared: dict[Identity, Desired] = {item.identity: item for item in desired(document())}
+    present = frozenset({CONFIG_MAP} | {change.identity.group_kind for change in prunes})
+    return Planned(Plan("shop", COMMIT.sha, (changes,), prunes), present, {}, declared, scopes)
+
+
+def record(before: State, plan: Planned, job: Job = PUSH, *, recovery: bool = False, due: float = 0.0) -> State:
+    return recorded(before, INPUTS, plan, job, recovery=recovery, takeover_due=due, now=NOW)
+
+
+SKIPPED = Change(Action.SKIP, GONE, "u-gone", "7", "protected")
+UPDATE = Change(Action.UPDATE, WEB, "u-web", "7")
+
+
+def test_before_the_first_write_the_record_holds_all_that_was_and_all_that_will_be() -> None:
+    before = state(kinds=frozenset({SECRET}), namespaces=frozenset({"old"}))
+    plan = replace(planned(), present=frozenset({SERVICE}))
+    found = widened(before, [WEB, Identity("", "Namespace", "", "new")], plan)
+    assert found.kinds == {SECRET, SERVICE, CONFIG_MAP, GroupKind("", "Namespace")}
+    assert found.namespaces == {"old", "shop", "new"}
+
+
+def test_an_open_attempt_says_what_is_being_applied_and_by_whose_token() -> None:
+    before = state(held=WAITING, approval=APPROVAL, commit="d" * 40, reads="old")
+    found = opened(before, INPUTS, planned(), "token", PIN, NOW)
+    assert found.attempt == Attempt(COMMIT.sha, READS.digest(), "settings", "token", NOON)
+    assert (found.pin, found.held, found.approval) == (PIN, None, APPROVAL)
+    assert (found.commit, found.reads) == ("d" * 40, "old"), "the commit moves last"
+    assert found.kinds == {CONFIG_MAP}
+    assert found.namespaces == {"shop"}
+
+
+def test_a_finished_run_moves_the_commit_and_closes_everything_it_answered() -> None:
+    attempt = Attempt("x", "y", "z", "token", NOON)
+    drift = (Drift(WEB, "data.a", "1", "2"),)
+    before = state(attempt=attempt, held=WAITING, approval=APPROVAL, requested=Request("ada", NOON), drift=drift, drift_due=NOON, pin=PIN)
+    found = record(before, planned(UPDATE))
+    assert (found.commit, found.reads, found.settings, found.digest) == (COMMIT.sha, READS.digest(), "settings", "rendered")
+    assert (found.reads_paths, found.declared, found.deliveries) == (("deploy/web.yaml",), (WEB,), (DELIVERY,))
+    assert (found.attempt, found.held, found.approval, found.requested, found.drift, found.drift_due) == (None, None, None, None, (), "")
+    assert found.pin == PIN
+
+
+def test_a_recovery_records_neither_reads_nor_settings_so_that_the_next_run_plans_fully() -> None:
+    found = record(state(), planned(UPDATE), recovery=True)
+    assert (found.commit, found.reads, found.settings) == (COMMIT.sha, "", "")
+
+
+def test_after_a_takeover_a_drift_run_is_due() -> None:
+    assert record(state(), planned(UPDATE), due=LATER).drift_due == PAST_NOON
+
+
+WIDE = {"kinds": frozenset({CONFIG_MAP, SERVICE}), "namespaces": frozenset({"shop", "bank"})}
+
+
+@pytest.mark.parametrize(
+    ("job", "plan", "kinds", "namespaces"),
+    [
+        (DRIFT, planned(), {CONFIG_MAP}, {"shop"}),
+        (DRIFT, planned(prunes=(SKIPPED,)), {CONFIG_MAP, SECRET}, {"shop", "old"}),
+        (DRIFT, planned(scopes=("shop", "bank")), {CONFIG_MAP}, {"shop"}),
+        (DRIFT, planned(scopes=("shop",)), {CONFIG_MAP, SERVICE}, {"shop", "bank"}),
+        (DRIFT, planned(UPDATE), {CONFIG_MAP, SERVICE}, {"shop", "bank"}),
+        (PUSH, planned(), {CONFIG_MAP, SERVICE}, {"shop", "bank"}),
+    ],
+    ids=["listed, no member", "a member is kept", "all namespaces listed", "one namespace out of reach", "it wrote", "a push"],
+)
+def test_only_a_drift_run_that_found_no_member_narrows_the_record(
+    job: Job, plan: Planned, kinds: set[GroupKind], namespaces: set[str]
+) -> None:
+    found = record(state(**WIDE), plan, job)
+    assert found.kinds == kinds
+    assert found.namespaces == namespaces
+
+
+def test_a_cluster_scoped_member_that_is_kept_names_no_namespace() -> None:
+    role = Change(Action.SKIP, Identity("", "PersistentVolume", "", "v"), "u-v", "7")
+    assert record(state(), planned(prunes=(role,)), DRIFT).namespaces == {"shop"}
+
+
+def test_what_lives_undeclared_is_listed_since_it_was_first_seen() -> None:
+    new, pruned = Change(Action.SKIP, WEB, "u-new", "7"), Change(Action.PRUNE, WEB, "u-pruned", "7")
+    before = state(orphans=(Orphan("u-gone", GONE, "2026-01-01T00:00:00Z"), Orphan("u-left", WEB, NOON)))
+    found = record(before, planned(prunes=(SKIPPED, new, pruned)))
+    assert found.orphans == (Orphan("u-gone", GONE, "2026-01-01T00:00:00Z"), Orphan("u-new", WEB, NOON))
+
+
+@pytest.mark.parametrize(("waiting", "since"), [(None, PAST_NOON), (WAITING, NOON), (replace(WAITING, id="h0"), PAST_NOON)])
+def test_a_held_plan_waits_since_it_was_first_held(waiting: Held | None, since: str) -> None:
+    found = held(state(held=waiting, commit="d" * 40), Hold("h1", ("many",), KEYS), INPUTS, PUSH, LATER)
+    assert found.held == replace(WAITING, since=since)
+    assert (found.deliveries, found.commit, found.attempt) == ((DELIVERY,), "d" * 40, None)
+
+
+def test_an_approval_is_of_exactly_what_is_held() -> None:
+    assert approve(state(held=WAITING), "ada", NOW).approval == APPROVAL
+    assert approve(state(), "ada", NOW) == state()
+
+
+@pytest.mark.parametrize(
+    ("approval", "same"),
+    [
+        (APPROVAL, True),
+        (None, False),
+        (replace(APPROVAL, reads="other"), False),
+        (replace(APPROVAL, settings="other"), False),
+        (replace(APPROVAL, id="other", changes=()), True),
+    ],
+)
+def test_an_approval_is_for_the_same_reads_and_settings(approval: Approval | None, same: bool) -> None:
+    assert INPUTS.are_of(approval) is same
+
+
+def test_a_run_that_ends_leaves_its_status_and_its_entry_in_front() -> None:
+    result = Result("shop", Outcome.APPLIED, COMMIT.sha, "push", "2 objects written", {"created": 2}, run="r1")
+    found = ended(state(), result, COMMIT, "ada", NOW, LATER)
+    assert found.status == Status("applied", PAST_NOON, {"created": 2}, message="2 objects written")
+    (entry,) = found.history
+    assert (entry.id, entry.started, entry.subject, entry.actor, entry.outcome) == ("r1", NOON, "Add web", "ada", "applied")
+    assert ended(found, replace(result, run="r2"), None, "", LATER, LATER).history[1] == entry
+
+
+def test_only_the_held_id_is_approved() -> None:
+    before = state(held=WAITING)
+    assert asked(before, Job("shop", "oneoff", approve="h1", actor="ada"), None, NOW).approval == APPROVAL
+    assert asked(before, Job("shop", "oneoff", approve="h0", actor="ada"), None, NOW) == before
+    assert asked(state(), Job("shop", "oneoff", approve="h1", actor="ada"), None, NOW) == state()
+    assert asked(before, Job("shop", "oneoff"), None, NOW) == before
+
+
+def test_a_pin_is_set_or_ended_and_else_left_alone() -> None:
+    pinned = state(pin=PIN)
+    assert asked(state(), Job("shop", "oneoff"), PIN, NOW).pin == PIN
+    assert asked(pinned, Job("shop", "oneoff", unpin=True), None, NOW).pin is None
+    assert asked(pinned, Job("shop", "oneoff"), None, NOW).pin == PIN
+
+
+@pytest.mark.parametrize(
+    ("before", "job", "after"),
+    [
+        (None, Job("shop", "push"), None),
+        (None, Job("shop", "oneoff", force=True, actor="ada"), Request("ada", NOON, force=True)),
+        (None, Job("shop", "drift"), Request("drift", NOON, drift=True)),
+        (Request("bob", "x", force=True), Job("shop", "drift"), Request("drift", NOON, force=True, drift=True)),
+        (Request("bob", "x", drift=True), Job("shop", "oneoff", force=True), Request("oneoff", NOON, force=True, drift=True)),
+        (Request("bob", "x", force=True), Job("shop", "push"), Request("bob", "x", force=True)),
+    ],
+)
+def test_what_was_asked_before_isnt_forgotten(before: Request | None, job: Job, after: Request | None) -> None:
+    assert asked(state(requested=before), job, None, NOW).requested == after
