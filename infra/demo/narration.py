@@ -32,7 +32,12 @@ class Narrator:
         self._began = time.monotonic()
         self._steps = 0
         self._waiting = False
-        self._told = self._began
+        self._told = -QUIET_SECONDS
+
+    @property
+    def lively(self) -> bool:
+        """Whether a line can be rewritten: somebody watches."""
+        return self._console.is_terminal
 
     def title(self, text: str) -> None:
         """Say what this is."""
@@ -75,7 +80,7 @@ class Narrator:
 
     def waiting(self, text: str) -> None:
         """Tell how far something slow is: one line that is rewritten on a terminal, few lines elsewhere. No part of the transcript."""
-        if self._console.is_terminal:
+        if self.lively:
             sys.stdout.write(f"\r\x1b[K{INDENT}{text}")
             sys.stdout.flush()
             self._waiting = True

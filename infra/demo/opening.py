@@ -63,9 +63,8 @@ def start(tell: Telling, plane: subprocess.Popen[bytes] | None) -> None:
     stage, voice = tell.stage, tell.voice
     voice.step("anneal serve")
     if plane:
-        voice.say(
-            stage.await_controlplane(plane, voice.waiting).partition(":")[0] + ": etcd, kube-apiserver, controller-manager, scheduler, kwok"
-        )
+        ready, _, _ = stage.await_controlplane(plane, lambda line: progress(voice, line)).partition(":")
+        voice.say(f"{ready}: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok")
     mark = stage.log.mark()
     seconds = tell.serve(USUAL)
     voice.timing(f"ready for webhooks on http://{stage.address} after {milliseconds(seconds)}")
@@ -73,3 +72,9 @@ def start(tell: Telling, plane: subprocess.Popen[bytes] | None) -> None:
     voice.check(
         line.outcome == "applied" and line.counts.get("created") == 2, "it has looked at the branch at once: its two namespaces are there"
     )
+
+
+def progress(voice: Narrator, line: str) -> None:
+    """Tell how far the control plane is; where nobody watches, only of its build, which takes minutes."""
+    if voice.lively or line.startswith("building"):
+        voice.waiting(line)

@@ -1,0 +1,163 @@
+"""The demo, told on the session's cluster as on anybody's: every step asserts what it shows, and nothing of it stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.controlplane import processes
+from infra.demo.cluster import Names
+from infra.demo.narration import DemoFailed, Narrator, normalised
+from infra.demo.repository import SHOP, declared
+from tests.kubectl import Kubectl
+
+ROOT = Path(__file__).resolve().parents[2]
+STORY = (
+    "service-a outlives its declaration",
+    "service-a has left; service-b didn't notice",
+    "one object was written, the others weren't touched",
+    "0 writes:",
+    "record and Lease weren't written either",
+    "3 replicas, as git says",
+    "the push was late, not lost",
+    "every mistake in one report, each with file and line",
+    "nothing was changed: not even the currency, which was right",
+    "held; nothing was changed",
+    "13 objects are gone, all of them declared in deploy/back",
+    "all 13 objects live again, 25 in all",
+    "Everything was as told",
+)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Path]:
+    """Where this test's demos live; whatever one leaves is ended."""
+    yield tmp_path
+    run_demo(tmp_path, "--down")
+
+
+def environment(cache: Path, kubectl: Kubectl | None = None) -> dict[str, str]:
+    path = f"{kubectl.program.parent}:{os.environ['PATH']}" if kubectl else os.environ["PATH"]
+    return {**os.environ, "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT), "PATH": path, "NO_COLOR": "1"}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "infra.demo", *arguments]
+
+
+def run_demo(cache: Path, *arguments: str, kubectl: Kubectl | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, check=False, timeout=280, env=environment(cache, kubectl), cwd=ROOT
+    )
+
+
+def demo_directories(cache: Path) -> list[Path]:
+    return sorted((cache / "anneal" / "demo").glob("run-*"))
+
+
+def cluster_wide(kubectl: Kubectl, prefix: str) -> list[str]:
+    return [name for name in kubectl.run("get", "namespaces,customresourcedefinitions", "-o", "name").split() if prefix in name]
+
+
+def test_a_cluster_in_which_a_name_is_taken_is_refused_untouched(kubectl: Kubectl, cache: Path) -> None:
+    kubectl.run("create", "namespace", "taken-shop-back")
+    try:
+        done = run_demo(cache, "--kubeconfig", str(kubectl.kubeconfig), "--prefix", "taken-", kubectl=kubectl)
+        assert done.returncode == 1
+        assert "taken-shop-back is in the cluster already" in done.stderr
+        assert cluster_wide(kubectl, "taken-") == ["namespace/taken-shop-back"]
+    finally:
+        kubectl.run("delete", "namespace", "taken-shop-back", "--wait=false")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_an_ended_demo_leaves_nothing_and_a_killed_one_is_ended_by_down(
+    kubectl: Kubectl, cache: Path, number: signal.Signals, code: int
+) -> None:
+    prefix = f"cut-{number.value}-"
+    arguments = command("--kubeconfig", str(kubectl.kubeconfig), "--prefix", prefix)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(cache, kubectl)) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "objects live, each labelled" in line:
+                break
+        (directory,) = demo_directories(cache)
+        started = processes.load(directory / "processes.json")
+        assert {process.name for process in started} == {"demo", "githost", "anneal"}
+        demo.send_signal(number)
+        demo.stdout.read()
+    assert demo.returncode == code
+    if number == signal.SIGKILL:
+        assert run_demo(cache, "--down", kubectl=kubectl).stdout == "ended: 1\n"
+    assert not [process for process in started if processes.alive(process)]
+    assert demo_directories(cache) == []
+    assert cluster_wide(kubectl, prefix) == []
+
+
+def test_the_whole_story_is_true_what_is_kept_follows_a_push_and_nothing_of_it_stays(kubectl: Kubectl, cache: Path, tmp_path: Path) -> None:
+    arguments = command("--kubeconfig", str(kubectl.kubeconfig), "--prefix", "told-", "--keep")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(cache, kubectl)) as demo:
+        assert demo.stdout is not None
+        told = ""
+        for line in demo.stdout:
+            told += line
+            if "Ctrl-C here" in line:
+                break
+        positions = [told.find(line) for line in STORY]
+        assert -1 not in positions, f"not told: {[line for line, at in zip(STORY, positions, strict=True) if at < 0]}\n{told}"
+        assert "tea-and-biscuits" not in told
+        url = next(line.split()[-1] for line in told.splitlines() if "git clone " in line)
+        subprocess.run(["git", "clone", "-q", url, str(tmp_path / "clone")], check=True, capture_output=True)
+        assert "webhook: 202" in _push_a_title(tmp_path / "clone")
+        _wait_for_title(kubectl)
+        assert run_demo(cache, "--down", kubectl=kubectl).stdout == "ended: 1\n"
+        demo.stdout.read()
+    assert demo.returncode == 0
+    assert cluster_wide(kubectl, "told-") == []
+    assert demo_directories(cache) == []
+
+
+def _push_a_title(clone: Path) -> str:
+    file = clone / "deploy" / "front" / "web-config.yaml"
+    file.write_text(file.read_text().replace("kettles", "saucers"))
+    identity = ("-c", "user.name=anneal", "-c", "user.email=anneal@example.invalid")
+    subprocess.run(["git", *identity, "commit", "-q", "-a", "-m", "Saucers"], cwd=clone, check=True)
+    return subprocess.run(["git", "push", "origin", "main"], cwd=clone, check=True, capture_output=True, text=True).stderr
+
+
+def _wait_for_title(kubectl: Kubectl) -> None:
+    deadline = time.monotonic() + 60
+    while "saucers" not in json.dumps(kubectl("get", "configmap", "web", "-n", "told-shop-front")["data"]):
+        assert time.monotonic() < deadline, "the push never arrived"
+        time.sleep(0.2)
+
+
+def test_a_claim_that_is_not_so_ends_the_demo_unsaid() -> None:
+    voice = Narrator()
+    with pytest.raises(DemoFailed, match="not so: all is well"):
+        voice.check(False, "all is well")
+    assert voice.lines == []
+
+
+def test_the_transcript_names_neither_paths_nor_ports_of_this_machine() -> None:
+    known = {"/home/me/.cache/anneal/demo/run-x": "~/.cache/anneal/demo", "/home/me": "~", "127.0.0.1:40001": "127.0.0.1:3000"}
+    text = "/home/me/.cache/anneal/demo/run-x/anneal.yaml and /home/me/y at http://127.0.0.1:40001/shop.git"
+    assert normalised(text, known) == "~/.cache/anneal/demo/anneal.yaml and ~/y at http://127.0.0.1:3000/shop.git"
+
+
+def test_a_prefix_reaches_every_name_that_the_shop_has_in_a_cluster() -> None:
+    names = Names("p-")
+    texts = [path.read_text() for path in sorted(SHOP.rglob("*.yaml"))]
+    for text in texts:
+        fitted = names.fitted(text)
+        for name in ("shop-front", "shop-back", "shop.example.com"):
+            assert fitted.count(f"p-{name}") == text.count(name)
+    assert declared() == sum(text.count("\nkind: ") for text in texts) == 27
