@@ -20,27 +20,32 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])
 
 
-def work(settings: Settings, kubeconfig: str, job: Job, pipe: Connection) -> None:
-    """Be the process: run one job and send its Result."""
+def work(settings: Settings, kubeconfig: str, pipe: Connection) -> None:
+    """Be the process: run the job that comes and send its Result."""
     with Sandbox() as sandbox:
         handler = Handler(settings, resolve_all(settings, os.environ, door=False), sandbox, os.environ, Options(kubeconfig=kubeconfig))
-        pipe.send(handler.run(job))
+        pipe.send(handler.run(pipe.recv()))
 
 
 @dataclass
 class Child:
-    """A process that runs one job."""
+    """A process that runs one job, once it is told to `begin`."""
 
     process: ForkServerProcess
     pipe: Connection
 
     @classmethod
-    def start(cls, settings: Settings, kubeconfig: str, job: Job) -> Child:
+    def start(cls, settings: Settings, kubeconfig: str) -> Child:
         ours, theirs = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(target=work, args=(settings, kubeconfig, job, theirs), daemon=True)
+        process = _CONTEXT.Process(target=work, args=(settings, kubeconfig, theirs), daemon=True)
         process.start()
         theirs.close()
         return cls(process, ours)
+
+    def begin(self, job: Job) -> Child:
+        """Let it run."""
+        self.pipe.send(job)
+        return self
 
     def signal(self, number: signal.Signals) -> None:
         """Kill, stop or continue it."""

@@ -87,9 +87,9 @@ class Shop:
         assert result.outcome is Outcome.APPLIED, told(result)
         return result
 
-    def child(self, job: Job | None = None, kubeconfig: Path | None = None) -> Child:
-        """Start a run in a process of its own."""
-        return Child.start(self.settings, str(kubeconfig or self.kubectl.kubeconfig), job or self.job())
+    def child(self, kubeconfig: Path | None = None) -> Child:
+        """Start a process that waits for its job."""
+        return Child.start(self.settings, str(kubeconfig or self.kubectl.kubeconfig))
 
     # --- git
     def declare(self, *documents: Document) -> str:
@@ -155,8 +155,8 @@ class Shop:
         live = self.labelled()
         wanted = {str(identity_of(document)): document for document in self.documents}
         assert live.keys() == wanted.keys()
-        for name, document in wanted.items():
-            assert differences(document, live[name]) == [], name
+        wrong = {name: differences(document, live[name]) for name, document in wanted.items()}
+        assert not any(wrong.values()), wrong
         state = self.state()
         assert (state.commit, state.attempt) == (sha or self.head, None)
         assert {str(identity) for identity in state.declared} == wanted.keys()
@@ -172,7 +172,8 @@ def differences(declared: Any, live: Any, path: str = "") -> list[str]:
     if isinstance(declared, dict) and isinstance(live, dict):
         found = [place for key in declared for place in differences(declared[key], live.get(key), f"{path}/{key}")]
         extent = path in ("/data", "/metadata/labels", "/metadata/annotations")
-        return found + [f"{path}/{key} is left over" for key in live if extent and key not in {*declared, PART_OF, IDENTITY}]
+        known = {*declared, PART_OF, IDENTITY, "deployment.kubernetes.io/revision"}
+        return found + [f"{path}/{key} is left over" for key in live if extent and key not in known]
     if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
         return [place for index, item in enumerate(declared) for place in differences(item, live[index], f"{path}/{index}")]
     return [] if declared == live else [f"{path}: {declared!r} is {live!r}"]

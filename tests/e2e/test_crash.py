@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
-from handler.model.event import Job
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer, service
+from tests.e2e.killing import Wire, kill_after
 from tests.e2e.shop import DONE, Shop, told
-from tests.e2e.wire import Wired, is_write
-from tests.rooms.cluster.wire import Handler
+from tests.e2e.wire import is_object_write, is_write
 
 AT_ONCE = 4
-Wire = Callable[[], Wired]
 
 
 def is_step(method: str, path: str) -> bool:
@@ -79,28 +74,10 @@ class Neighbours:
 def steps(shop: Shop, wired: Wire) -> int:
     """Run undisturbed in a process of its own, and count the steps."""
     wire = wired()
-    result = shop.child(kubeconfig=wire.kubeconfig).result()
+    result = shop.child(wire.kubeconfig).begin(shop.job()).result()
     assert result, "the undisturbed run didn't end"
     assert result.outcome is Outcome.APPLIED, told(result)
     return sum(is_step(*request) for request in wire.seen)
-
-
-def kill_after(shop: Shop, wired: Wire, step: int, job: Job | None = None) -> None:
-    """Run in a process of its own that is killed as soon as the API server has done this step."""
-    wire = wired()
-    pid: list[int] = []
-
-    def kill(handler: Handler) -> bool:
-        handler.forward(deaf=True)
-        os.kill(pid[0], signal.SIGKILL)
-        handler.reset()
-        return False
-
-    wire.meet(step, kill, is_step)
-    child = shop.child(job, wire.kubeconfig)
-    assert child.process.pid
-    pid.append(child.process.pid)
-    assert child.result() is None, f"step {step} never came"
 
 
 def assert_next_run_converges(shop: Shop, neighbours: Neighbours, trigger: str = "tick") -> None:
@@ -127,7 +104,7 @@ def test_a_first_run_killed_after_any_write_is_finished_by_the_next(open_shop: O
         shop = opened(open_shop)
         neighbours = Neighbours.plant(shop)
         shop.push(*first(shop))
-        kill_after(shop, wired, step)
+        kill_after(shop, wired, step, is_step)
         assert_next_run_converges(shop, neighbours)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -153,7 +130,7 @@ def test_an_update_with_prunes_killed_after_any_write_is_finished_by_the_next(op
         for step in range(number + 1, total + 1, AT_ONCE):
             changed = not changed
             shop.push(*(second(shop) if changed else first(shop)))
-            kill_after(shop, wired, step)
+            kill_after(shop, wired, step, is_step)
             assert_next_run_converges(shop, neighbours)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -166,7 +143,7 @@ def test_a_force_push_back_to_an_older_commit_undoes_a_half_applied_newer_one(sh
     shop.applied()
     documents = shop.documents
     shop.push(*second(shop))
-    kill_after(shop, wired, 7)  # in the middle of its object writes
+    kill_after(shop, wired, 2, is_object_write)
     shop.work.git("reset", "-q", "--hard", older)
     shop.work.push(force=True)
     shop.documents = documents

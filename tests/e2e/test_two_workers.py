@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -19,11 +18,11 @@ from handler.state.configmap import state_name
 from handler.state.lease_record import REQUESTED
 from tests.e2e.child import Child
 from tests.e2e.documents import Document, config_map
+from tests.e2e.killing import Wire, kill_after
 from tests.e2e.shop import DONE, STATES, Shop, told
-from tests.e2e.wire import Wired, is_object_write
+from tests.e2e.wire import is_object_write
 from tests.rooms.cluster.wire import Handler
 
-Wire = Callable[[], Wired]
 PATIENCE = 60.0
 
 
@@ -31,14 +30,14 @@ PATIENCE = 60.0
 class Pause:
     """Stops the child at a request, which is let through when the test says so. `status`: what the API server then said."""
 
-    pid: int = 0
+    child: Child
     reached: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
     status: int = 0
 
     def __call__(self, handler: Handler) -> bool:
-        os.kill(self.pid, signal.SIGSTOP)
+        self.child.signal(signal.SIGSTOP)
         self.reached.set()
         assert self.released.wait(PATIENCE)
         start = handler.start
@@ -54,11 +53,11 @@ class Pause:
 
 def paused(shop: Shop, wired: Wire, chosen: Callable[[str, str], bool]) -> tuple[Child, Pause]:
     """Start a run that is stopped at the first chosen request."""
-    wire, pause = wired(), Pause()
+    wire = wired()
+    child = shop.child(wire.kubeconfig)
+    pause = Pause(child)
     wire.meet(1, pause, chosen)
-    child = shop.child(kubeconfig=wire.kubeconfig)
-    assert child.process.pid
-    pause.pid = child.process.pid
+    child.begin(shop.job())
     assert pause.reached.wait(PATIENCE)
     return child, pause
 
@@ -227,18 +226,8 @@ def test_an_approved_mass_deletion_that_was_killed_goes_on_without_another_appro
     assert held.outcome is Outcome.HELD
     assert held.plan
     assert held.plan.hold
-    wire = wired()
-    pid: list[int] = []
-
-    def kill(handler: Handler) -> bool:
-        handler.forward(deaf=True)
-        os.kill(pid[0], signal.SIGKILL)
-        return False
-
-    wire.meet(5, kill, lambda method, path: method == "DELETE")
-    child = shop.child(shop.job("replay", approve=held.plan.hold.id, actor="ann"), wire.kubeconfig)
-    pid.append(child.process.pid or 0)
-    assert child.result() is None
+    approving = shop.job("replay", approve=held.plan.hold.id, actor="ann")
+    kill_after(shop, wired, 5, lambda method, path: method == "DELETE", approving)
     left = len(shop.labelled())
     assert 1 < left < 17
     result = shop.applied("tick")

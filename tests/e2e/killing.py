@@ -1,0 +1,28 @@
+"""Runs that are killed at a chosen request: SIGKILL, from outside, no hook in the handler."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+from handler.model.event import Job
+from tests.e2e.shop import Shop
+from tests.e2e.wire import Chosen, Wired
+from tests.rooms.cluster.wire import Handler
+
+Wire = Callable[[], Wired]
+
+
+def kill_after(shop: Shop, wired: Wire, number: int, chosen: Chosen, job: Job | None = None) -> None:
+    """Run in a process of its own that dies as soon as the API server has done the chosen request with this number."""
+    wire = wired()
+    child = shop.child(wire.kubeconfig)
+
+    def kill(handler: Handler) -> bool:
+        handler.forward(deaf=True)
+        child.signal(signal.SIGKILL)
+        handler.reset()
+        return False
+
+    wire.meet(number, kill, chosen)
+    assert child.begin(job or shop.job()).result() is None, f"request {number} never came"
