@@ -182,9 +182,9 @@ class Handler:
         key = ("uid", target.cluster)
 
         def uid(fresh: bool) -> str:
-            if fresh:
-                self._made.pop(key, None)
-            return self._once(key, self.objects(target).cluster_uid)
+            if fresh or key not in self._made:
+                self._made[key] = self.objects(target).cluster_uid()
+            return str(self._made[key])
 
         return uid
 

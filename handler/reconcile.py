@@ -16,18 +16,22 @@ start: then the Lease is taken before planning. Errors are recorded and become a
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from dataclasses import dataclass, replace
 
-from handler.model.errors import AnnealError, Busy, LeaseLost, Suspended
+from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.run import recording, records
 from handler.run.applying import Applier
 from handler.run.context import Context, Rooms
 from handler.run.planning import Planned
+from handler.run.pruning import Pruner
 from handler.run.recording import Inputs
+
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +71,22 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Re
 
 
 def _ended_by(run: Context, error: AnnealError) -> Result:
-    """Turn an error into the run's end; a lost Lease and a pause record nothing."""
+    """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing."""
     if isinstance(error, LeaseLost):
         return run.problem_result(Outcome.BUSY, error)
     if isinstance(error, Suspended):
         return run.problem_result(Outcome.SUSPENDED, error)
+    if isinstance(error, Stopping):
+        return run.problem_result(Outcome.BUSY, error)
     return records.failed(run, error)
 
 
 def _walk(run: Context) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
-    if run.job.approve or run.job.unpin:
-        run.ask()
     if not run.job.dry_run:
+        if run.job.approve or run.job.unpin:
+            run.ask()
         run.raise_if_suspended()
     if run.state.attempt and not run.job.dry_run:
         return _locked(run, None)
@@ -119,31 +125,44 @@ def _locked(run: Context, look: Look | None) -> Result:
     run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=run.ask, stop=run.stop)
     while True:
         try:
-            result = _round(run, look)
+            result = _rounds(run, look)
         except LeaseLost:
             raise
-        except Suspended as error:
-            result = run.problem_result(Outcome.SUSPENDED, error)
         except AnnealError as error:
-            result = records.failed(run, error)
+            result = _ended_by(run, error)
         if not _goes_on(run, result):
             return result
         look = None
-        run.job = Job(run.job.target, run.job.trigger, actor=run.job.actor)
+        run.again()
 
 
 def _goes_on(run: Context, result: Result) -> bool:
-    """Whether to run again: after a recovery, and when a run was requested meanwhile."""
+    """Whether to run again: after a recovery, and when a run was requested meanwhile (a run without prune leaves that to the tick).
+
+    What is done is done: trouble with the Lease now changes nothing of the result, and `hand_over` sees to the rest.
+    """
     if run.lease is None or run.stop.is_set():
         return False
     if run.recovery and result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
         return True
-    return not run.lease.release() and run.lease.take_request()
+    with contextlib.suppress(AnnealError):
+        return run.job.prune and not run.lease.release() and run.lease.take_request()
+    return False
 
 
-def _round(run: Context, look: Look | None) -> Result:
-    """One round under the Lease: read and resolve again, plan again if either moved, then write."""
-    run.read()
+def _rounds(run: Context, look: Look | None) -> Result:
+    """Try a round again whose state a person changed in the moment before its attempt opened."""
+    for _ in range(_TRIES):
+        result = _round(run, look)
+        if result:
+            return result
+        look = None
+    raise Moved.of(f"target {run.job.target}", f"its state changed {_TRIES} times before the attempt could open")
+
+
+def _round(run: Context, look: Look | None) -> Result | None:
+    """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
+    run.read(certain=True)
     run.raise_if_suspended()
     run.choose_goal()
     if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):
@@ -160,14 +179,19 @@ def _round(run: Context, look: Look | None) -> Result:
     return _write(run, look)
 
 
-def _write(run: Context, look: Look) -> Result:
-    """Open the attempt, apply, prune, record."""
+def _write(run: Context, look: Look) -> Result | None:
+    """Open the attempt, apply, prune, record what came of it."""
     assert run.lease is not None  # noqa: S101 - a round runs under the Lease
     token = run.lease.token
     takeover = run.state.attempt is not None and run.state.attempt.token != token
     state = recording.opened(run.state, look.inputs, look.planned, token, run.pin(), run.rooms.clock())
-    run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
+    try:
+        run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
+    except Moved:
+        return None
     applier = Applier(run.rooms.planner, look.planned, run.fence, run.between)
     applier.apply()
-    applier.prune()
-    return records.applied(run, look.inputs, look.planned, token, takeover=takeover)
+    pruner = Pruner(run.rooms.planner, look.planned, run.fence, run.between, applier.uids)
+    pruner.prune()
+    plan = look.planned.plan.with_outcomes([*applier.outcomes, *pruner.outcomes])
+    return records.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

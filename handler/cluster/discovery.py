@@ -7,7 +7,7 @@ The result is kept until `refresh`, which a run calls after it applied CRDs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,51 +28,58 @@ class Served:
     stale: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One look, ordered for questions. A reader keeps the one it got, whatever is refreshed meanwhile."""
+
+    served: Served
+    exact: Mapping[tuple[str, str], Resource]
+    preferred: Mapping[GroupKind, Resource]
+
+    @classmethod
+    def of(cls, served: Served) -> Index:
+        """Order what was found."""
+        preferred: dict[GroupKind, Resource] = {}
+        for resource in served.resources:
+            preferred.setdefault(resource.group_kind, resource)
+        return cls(served, _first((resource.api_version, resource.kind, resource) for resource in served.resources), preferred)
+
+
 class Discovery:
     """The kinds of one cluster. Loaded at the first question; safe to share between threads."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._lock = threading.Lock()
-        self._served: Served | None = None
-        self._exact: dict[tuple[str, str], Resource] = {}
-        self._preferred: dict[GroupKind, Resource] = {}
+        self._index: Index | None = None
 
     def find(self, api_version: str, kind: str) -> Resource | None:
         """Return a kind in exactly this version (`apps/v1`, `Deployment`), or None."""
-        self._load()
-        return self._exact.get((api_version, kind))
+        return self._load().exact.get((api_version, kind))
 
     def preferred(self, group_kind: GroupKind) -> Resource | None:
         """Return a kind in the version its group prefers among those that serve it, or None."""
-        self._load()
-        return self._preferred.get(group_kind)
+        return self._load().preferred.get(group_kind)
 
     def listable(self) -> tuple[Resource, ...]:
         """Return one Resource per kind that can be listed and deleted: where a member may hide."""
-        self._load()
-        return tuple(resource for resource in self._preferred.values() if {"list", "delete"} <= resource.verbs)
+        return tuple(resource for resource in self._load().preferred.values() if {"list", "delete"} <= resource.verbs)
 
     @property
     def stale(self) -> frozenset[str]:
         """Groups whose APIService is dead: what they hold can't be known now."""
-        return self._load().stale
+        return self._load().served.stale
 
     def refresh(self) -> None:
         """Ask the cluster again at the next question."""
         with self._lock:
-            self._served = None
+            self._index = None
 
-    def _load(self) -> Served:
+    def _load(self) -> Index:
         with self._lock:
-            if self._served is None:
-                served = _ask(self._api)
-                self._exact = _first((resource.api_version, resource.kind, resource) for resource in served.resources)
-                self._preferred = {}
-                for resource in served.resources:
-                    self._preferred.setdefault(resource.group_kind, resource)
-                self._served = served
-            return self._served
+            if self._index is None:
+                self._index = Index.of(_ask(self._api))
+            return self._index
 
 
 def _first(rows: Iterable[tuple[str, str, Resource]]) -> dict[tuple[str, str], Resource]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from handler.model.manifest import Manifest, canonical
@@ -118,6 +119,12 @@ class Plan:
             word = DONE[change.action]
             found[word] = found.get(word, 0) + 1
         return found
+
+    def with_outcomes(self, outcomes: Iterable[Change]) -> Plan:
+        """Return the plan as it came out: what a second look decided stands in the place of what was planned."""
+        found = {change.identity: change for change in outcomes}
+        stages = tuple(tuple(found.get(change.identity, change) for change in stage) for stage in self.stages)
+        return replace(self, stages=stages, prunes=tuple(found.get(change.identity, change) for change in self.prunes))
 
     def digest(self) -> str:
         """Return the sha256 of what would be written: the same plan has the same digest."""

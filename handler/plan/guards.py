@@ -42,9 +42,9 @@ def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, 
         seen = f"{len(removals)} of {members} live objects would be deleted ({share:.0f} %)"
         reasons.append(f"{seen}, above holdAbove {limit.count} and {limit.fraction:.0%}")
     prunes = [change for change in removals if change.action is Action.PRUNE]
-    stays = [change for change in changes if change.action not in (Action.PRUNE, Action.SKIP)]
-    if prunes and not stays and len(prunes) == members:
-        reasons.append(f"all {members} live objects would be deleted and none is declared")
+    is_renamed = members == 1 and any(change.action is Action.CREATE for change in changes)
+    if prunes and len(prunes) == members and not is_renamed:
+        reasons.append(f"all {members} live objects would be deleted, none of them is declared any more")
     if not reasons:
         return None
     keys = tuple(sorted(change.key() for change in removals))

@@ -7,8 +7,9 @@ three times at most; a lost Lease stops everything; a failed apply means that no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -18,18 +19,22 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait import until, until_gone
 from handler.cluster.write import DryRunner, Writer
-from handler.model.errors import AnnealError, ApiRefused, LeaseError, Moved, NotReady, PlanRefused, Problem, StillDeleting
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, Problem, StillDeleting
+from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.judge import Judge
-from handler.plan.prune import prune_stages
+from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
 from handler.run.planning import Planned, Planner
 
 _TRIES = 3
 _READY_TIMEOUT = 60.0
-_GONE_TIMEOUT = 60.0
+_CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)
+"""Seconds between looks at whether the server has taken a changed CRD in."""
+_CREATE_ONLY = "1"
+"""A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
 _JOB = GroupKind("batch", "Job")
 
 
@@ -41,7 +46,8 @@ class Applier:
     planned: Planned
     fence: Callable[[], None]
     between: Callable[[], None]
-    applied: list[Change] = field(default_factory=list)
+    outcomes: list[Change] = field(default_factory=list)
+    written: set[Identity] = field(default_factory=set)
     uids: set[str] = field(default_factory=set)
     settling: set[Identity] = field(default_factory=set)
 
@@ -75,40 +81,41 @@ class Applier:
             if not writes:
                 continue
             self.between()
-            self._wait_for(writes)
+            self._wait_for({need for change in writes for need in self._desired(change).needs})
             self._check_deferred(writes)
-            self._collect(parallel([partial(self._write, change) for change in writes]))
+            self._collect(writes, parallel([partial(self._write, change) for change in writes]))
             self.settling |= {change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)}
+        self._wait_for(self.settling)
 
     def _check_deferred(self, writes: Sequence[Change]) -> None:
         """Dry-run what had to be deferred, before the first write of its stage."""
         deferred = [change for change in writes if change.deferred]
         if self.planner.target.validate != "none":
-            self._raise_problems(parallel([partial(self._dry_run, change) for change in deferred]), deferred)
+            raise_together(parallel([partial(self._dry_run, change) for change in deferred]), deferred)
 
     def _dry_run(self, change: Change) -> None:
-        desired = self._desired(change)
-        DryRunner(self._api).check(desired.resource, desired.manifest.body())
+        """Dry-run one object; where its CRD was just written, the server may judge by the old one for a moment."""
+        fresh = any(need.group_kind == CRD and need in self.written for need in self._desired(change).needs)
+        for pause in _CRD_LAG if fresh else ():
+            try:
+                return self._dry_run_once(change)
+            except ApiRefused:
+                self.fence()
+                time.sleep(pause)
+        return self._dry_run_once(change)
+
+    def _dry_run_once(self, change: Change) -> None:
+        DryRunner(self._api).check(self._desired(change).resource, _manifest(change).body())
 
     def _desired(self, change: Change) -> Desired:
         return self.planned.desired[change.identity]
 
-    def _collect(self, answers: Sequence[Change | AnnealError]) -> None:
+    def _collect(self, writes: Sequence[Change], answers: Sequence[Change | AnnealError]) -> None:
         """Keep what was written; raise what wasn't, all of it together."""
-        self.applied += [answer for answer in answers if isinstance(answer, Change)]
-        self._raise_problems(answers, ())
-
-    def _raise_problems(self, answers: Iterable[Any], changes: Sequence[Change]) -> None:
-        """Raise the errors among answers: a lost Lease or a transient one as it is, refusals together."""
-        errors = [answer for answer in answers if isinstance(answer, AnnealError)]
-        errors.sort(key=lambda error: not isinstance(error, LeaseError))
-        for error in errors:
-            if not isinstance(error, ApiRefused | PlanRefused):
-                raise error
-        problems = [problem for error in errors for problem in error.problems]
-        places = {str(change.identity): change.manifest.place for change in changes if change.manifest}
-        if problems:
-            raise PlanRefused(*(replace(p, place=p.place or places.get(p.subject, "")) for p in problems))
+        done = [answer for answer in answers if isinstance(answer, Change)]
+        self.outcomes += done
+        self.written |= {change.identity for change in done}
+        raise_together(answers, writes)
 
     # --- one object
     def _write(self, change: Change, tries: int = _TRIES) -> Change:
@@ -119,21 +126,21 @@ class Applier:
             self.fence()
             if tries == 1:
                 raise
-            again = self._again(change)
-            return self._write(again, tries - 1) if again.writes else again
+        again = self._again(change)
+        self.uids.add(again.uid)
+        return self._write(again, tries - 1) if again.writes else again
 
     def _send(self, change: Change) -> Change:
         """Send the request(s) of one create, update or recreate."""
-        resource, manifest = self._resource(change), change.manifest
-        assert manifest is not None  # noqa: S101 - only prunes have none, and they go another way
-        uid, version = change.uid, change.resource_version
+        resource = self._desired(change).resource
+        uid, version = change.uid, change.resource_version or _CREATE_ONLY
         if change.action is Action.RECREATE:
             self._remove_first(change, resource)
-            uid = version = ""
+            uid, version = "", _CREATE_ONLY
         if change.managed_fields:
             merged = self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
             version = str(merged["metadata"]["resourceVersion"])
-        written = self._writer.apply(resource, manifest.body(), uid, version)
+        written = self._writer.apply(resource, _manifest(change).body(), uid, version)
         self.uids.add(str(written["metadata"]["uid"]))
         return change
 
@@ -141,41 +148,31 @@ class Applier:
         """Delete what is recreated and wait until it's gone; Jobs in the foreground, so that their pods go too."""
         propagation: Literal["Foreground", "Background"] = "Foreground" if change.identity.group_kind == _JOB else "Background"
         self._writer.delete(resource, change.identity, change.uid, change.resource_version, propagation)
-        survivors = until_gone(self._api, [(resource, change.identity, change.uid)], _GONE_TIMEOUT, self.fence)
+        survivors = until_gone(self._api, [(resource, change.identity, change.uid)], GONE_TIMEOUT, self.fence)
         if survivors:
-            raise StillDeleting(_lingering(change.identity, survivors[0]))
+            raise StillDeleting(lingering(change.identity, survivors[0]))
 
     def _again(self, change: Change) -> Change:
-        """Plan one object again from what is live now."""
+        """Plan one object again from what is live now, as the whole plan was: whose it is, what is ignored, what the server says.
+
+        Raises:
+            PlanRefused, AccessDenied: it can't be written any more.
+
+        """
         item = self._desired(change)
         found = probe(self._api, [(item.resource, item.identity.namespace, item.identity.name)])
         live = next(iter(found.values()), None)
-        if live is None:
-            return self._judge.absent(item)
-        refusal = self._judge.refusal_to_adopt(item, live) if live["metadata"]["uid"] != change.uid else None
-        if refusal:
-            raise PlanRefused(refusal)
-        try:
-            wanted = DryRunner(self._api).apply(item.resource, item.manifest.body())
-        except ApiRefused as error:
-            outcome = self._judge.refused(item, live, error)
-            if isinstance(outcome, Problem):
-                raise PlanRefused(outcome) from None
-            return outcome
-        return self._judge.present(item, live, wanted)
+        outcomes = self.planned.decision.present(item, live) if live else [self._judge.absent(item)]
+        problems = [outcome for outcome in outcomes if isinstance(outcome, Problem)]
+        if problems:
+            raise PlanRefused(*problems)
+        for outcome in outcomes:
+            if isinstance(outcome, AccessDenied):
+                raise outcome
+        return next(outcome for outcome in outcomes if isinstance(outcome, Change))
 
-    def _resource(self, change: Change) -> Resource:
-        """Return how the server serves a change's kind."""
-        if change.identity in self.planned.desired:
-            return self.planned.desired[change.identity].resource
-        found = self._discovery.preferred(change.identity.group_kind)
-        if found is None:
-            raise Moved.of(str(change.identity), "its kind is no longer served")
-        return found
-
-    def _wait_for(self, writes: Sequence[Change]) -> None:
-        """Wait for what this stage needs of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""
-        needed = {need for change in writes for need in self._desired(change).needs}
+    def _wait_for(self, needed: set[Identity]) -> None:
+        """Wait for those of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""
         wanted = sorted(needed & self.settling)
         if not wanted:
             return
@@ -193,81 +190,12 @@ class Applier:
         if any(identity.group_kind == CRD for identity in wanted):
             self._discovery.refresh()
 
-    # --- prune
-    def prune(self) -> list[Change]:
-        """Delete the plan's candidates in stages and wait until they're gone; return what was kept after a second look.
 
-        Raises:
-            StillDeleting: some are not gone; their finalizers are named. The next run goes on.
-
-        """
-        going = [change for change in self.planned.plan.prunes if change.writes and change.uid not in self.uids]
-        kept: list[Change] = []
-        lingering: list[Problem] = []
-        for stage in prune_stages(going, self.planned.bodies):
-            self.between()
-            answers = parallel([partial(self._prune_one, change) for change in stage])
-            self._raise_problems(answers, ())
-            outcomes = [answer for answer in answers if isinstance(answer, Change)]
-            kept += [change for change in outcomes if not change.writes]
-            pruned = [change for change in outcomes if change.writes]
-            self.applied += pruned
-            lingering += self._wait_gone(pruned)
-        if lingering:
-            raise StillDeleting(*lingering)
-        return kept
-
-    def _prune_one(self, change: Change, tries: int = _TRIES) -> Change:
-        """Delete one object under its uid and resourceVersion; a moved one is looked at and judged again."""
-        resource = self._resource(change)
-        if change.identity.group_kind in (CRD, NAMESPACE):
-            change = self._looked_at_again(change, resource)
-        if not change.writes or change.reason == "is being deleted already":
-            return change
-        try:
-            self._writer.delete(resource, change.identity, change.uid, change.resource_version, "Background")
-        except Moved:
-            self.fence()
-            if tries == 1:
-                raise
-            again = self._looked_at_again(change, resource)
-            return self._prune_one(again, tries - 1) if again.writes else again
-        return change
-
-    def _looked_at_again(self, change: Change, resource: Resource) -> Change:
-        """Judge a candidate from what is live now; one that is gone or no longer ours is left alone."""
-        found = probe(self._api, [(resource, change.identity.namespace, change.identity.name)])
-        live = next(iter(found.values()), None)
-        if live is None or live["metadata"]["uid"] != change.uid:
-            return replace(change, action=Action.SKIP, reason="gone already")
-        return self.planner.judged_again(live, self.planned.desired)
-
-    def _wait_gone(self, changes: Sequence[Change]) -> list[Problem]:
-        """Return a problem for everything that is still there after the time-out, naming its finalizers."""
-        wanted = [(self._resource(change), change.identity, change.uid) for change in changes]
-        survivors = until_gone(self._api, wanted, _GONE_TIMEOUT, self.fence)
-        by_uid = {change.uid: change.identity for change in changes}
-        return [_lingering(by_uid[str(live["metadata"]["uid"])], live) for live in survivors]
-
-
-_CLEARED_BY = {
-    "kubernetes.io/pvc-protection": "the pods that use it must end",
-    "kubernetes.io/pv-protection": "its claim must go",
-    "foregroundDeletion": "the garbage collector, once its dependents are gone",
-    "orphan": "the garbage collector",
-    "customresourcecleanup.apiextensions.k8s.io": "the API server, once the CRD's instances are gone",
-    "service.kubernetes.io/load-balancer-cleanup": "the cloud's service controller",
-}
-
-
-def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
-    """Say why an object isn't gone: its finalizers and who usually clears them."""
-    finalizers = [str(name) for name in live["metadata"].get("finalizers") or []]
-    told = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
-    why = f"finalizers: {', '.join(told)}" if told else "the server has not removed it yet"
-    return Problem(
-        str(identity), f"is not gone yet; {why}", fix=f"kubectl get {identity.kind.lower()} {identity.name} -o yaml shows who must act"
-    )
+def _manifest(change: Change) -> Manifest:
+    """Return what a create or update declares."""
+    if change.manifest is None:
+        raise ValueError(f"{change.identity}: only a prune has no manifest, and it goes another way")
+    return change.manifest
 
 
 def _stands(live: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, PlanRefused, Stopping, Suspended
+from handler.model.errors import AnnealError, LeaseLost, PlanRefused, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
@@ -25,12 +25,14 @@ from handler.run.recording import Inputs
 from handler.run.recovering import Found, scan
 from handler.state.held_lease import HeldLease
 from handler.state.lease import LeaseLock
-from handler.state.record import Pin, State, Suspend
+from handler.state.record import Pin, State
 from handler.state.rules import seconds_of, stamp
 from handler.state.store import StateStore, Stored
 
 _LAG_WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds after which the head is resolved again when the host doesn't show a pushed commit yet."""
+_UNSETTLED = frozenset({"failed", "held", "pruning"})
+"""Phases that a run which finds the head applied must look into, and end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +80,26 @@ class Context:
         seconds = round(max(self.rooms.clock() - self.started, 0.0), 3)
         return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, duration=seconds, run=self.run, plan=plan)
 
-    def read(self) -> None:
+    def read(self, *, certain: bool = False) -> None:
         """Read the state; where no run has recorded anything, look for members that outlived an earlier one.
+
+        Args:
+            certain: ask the cluster who it is, too, before something is written to it.
 
         Raises:
             TargetMoved: it belongs to another repository, installation or cluster.
 
         """
         rooms, repository = self.rooms, self.rooms.target.repository.url
-        self.stored = rooms.store.read()
-        cluster = rooms.cluster_uid(self.job.drift or self.stored.state is None)
-        known = self.stored.state or rooms.store.blank(repository, cluster)
+        stored = rooms.store.read()
+        cluster = rooms.cluster_uid(certain or self.job.drift or stored.state is None)
+        known = stored.state or rooms.store.blank(repository, cluster)
+        rooms.store.check_home(known, repository, cluster)
         if known.fresh:
             found = self.found = self.found or scan(rooms.planner)
             known = replace(known, kinds=found.kinds, namespaces=found.namespaces)
-        self.stored = replace(self.stored, state=known)
-        rooms.store.check_home(self.state, repository, cluster)
-        self.recovery = bool(self.state.kinds) and not self.state.commit and not self.state.attempt
+        self.stored = replace(stored, state=known)
+        self.recovery = bool(known.kinds) and not known.commit
 
     # --- which commit
     def choose_goal(self) -> None:
@@ -141,14 +146,14 @@ class Context:
             raise Suspended.of(f"target {self.job.target}", seen, fix=f"anneal resume {self.job.target}")
 
     def between(self) -> None:
-        """Before each stage: is somebody asking us to pause?"""
+        """Before each stage: is the record still there, and is somebody asking us to pause?"""
         self.fence()
-        self.stored = replace(self.stored, state=replace(self.state, suspend=self._suspend_now()))
+        fresh = self.rooms.store.read()
+        if fresh.state is None or fresh.uid != self.stored.uid:
+            fix = "run again: what was applied is found by its label"
+            raise LeaseLost.of(f"target {self.job.target}", "its state was deleted during the run", fix=fix)
+        self.stored = replace(self.stored, state=replace(self.state, suspend=fresh.state.suspend))
         self.raise_if_suspended()
-
-    def _suspend_now(self) -> Suspend | None:
-        fresh = self.rooms.store.read().state
-        return fresh.suspend if fresh else None
 
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""
@@ -172,10 +177,11 @@ class Context:
         """Return the end of a run that finds nothing new, or None."""
         state = self.state
         busy = self.drift or self.job.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
-        if busy or self.pin() != state.pin or not self.is_recorded():
+        if busy or state.status.phase in _UNSETTLED or self.pin() != state.pin or not self.is_recorded():
             return None
         if not self._is_lagging():
-            return self.result(Outcome.UNCHANGED, f"{self.goal[:12]} is applied")
+            due = seconds_of(state.drift_due) if state.drift_due else 0.0
+            return replace(self.result(Outcome.UNCHANGED, f"{self.goal[:12]} is applied"), next_try=due)
         if self._hint_arrives():
             return None
         return self.result(Outcome.SUPERSEDED, f"the host's head stays {self.goal[:12]}, not {self.job.hint[:12]}")
@@ -200,7 +206,8 @@ class Context:
         """Whether the new commit changes nothing that the render read (monorepos)."""
         state = self.state
         special = self.drift or self.job.force or self.job.dry_run or self.recovery or self.job.commit or state.pin or state.approval
-        if special or state.attempt or not state.reads or state.settings != self.rooms.settings:
+        unsettled = state.attempt or state.status.phase in _UNSETTLED
+        if special or unsettled or not state.reads or state.settings != self.rooms.settings:
             return False
         tree = self.rooms.preparer.tree(self.goal)
         self.commit = tree.commit
@@ -245,12 +252,19 @@ class Context:
             raise PlanRefused.of(
                 f"target {self.job.target}", f"can't approve {self.job.approve}; {seen}", fix=f"anneal status {self.job.target}"
             )
+        if self.job.commit and not self.goal:
+            self.choose_goal()
         pin = self.pin() if self.job.commit else None
-        if self.stored.uid:
-            self.stored = self.rooms.store.update(lambda state: recording.asked(state, self.job, pin, self.rooms.clock()))
+        initial = None if self.stored.uid else self.state
+        self.stored = self.rooms.store.update(lambda state: recording.asked(state, self.job, pin, self.rooms.clock()), initial)
 
     def _is_approved(self) -> bool:
         return self.state.approval is not None and self.state.approval.id == self.job.approve
+
+    def again(self) -> None:
+        """Begin another run under the same Lease: nothing that was asked of this one alone is asked twice."""
+        self.job = replace(self.job, hint="", commit="", force=False, approve="", unpin=False, deliveries=())
+        self.run, self.started, self.commit = uuid.uuid4().hex[:12], self.rooms.clock(), None
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""

@@ -7,7 +7,7 @@ namespace now, and dry-run when their stage comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -31,6 +31,9 @@ _NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
 """Kinds whose dry-run fails while what they name (an account, a role) is only being created."""
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
+Outcome = Change | Problem | AccessDenied
+"""What comes of one object: a change, a mistake of its author's, or a right that the operator must give."""
+
 
 @dataclass
 class Decision:
@@ -45,7 +48,7 @@ class Decision:
     notes: list[str]
     absent: frozenset[Identity] = field(default=frozenset())
 
-    def decide(self) -> list[Change | Problem]:
+    def decide(self) -> list[Outcome]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
         missing = self.comparison.absent()
         if self.target.validate == "none" or self.target.adopt == "never":
@@ -54,8 +57,8 @@ class Decision:
         self.absent = frozenset(item.identity for item in missing)
         known = {**self.comparison.undecided, **self.comparison.unowned}
         tasks = [partial(self._absent, item) for item in missing]
-        tasks += [partial(self._present, self.comparison.desired[identity], live) for identity, live in known.items()]
-        found: list[Change | Problem] = []
+        tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
+        found: list[Outcome] = []
         for answer in parallel(tasks):
             if isinstance(answer, AnnealError):
                 raise answer
@@ -71,7 +74,7 @@ class Decision:
     def _judge(self) -> Judge:
         return Judge(self.target, self.applyset)
 
-    def _absent(self, item: Desired) -> list[Change | Problem]:
+    def _absent(self, item: Desired) -> list[Outcome]:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
         waits_for = next((need for need in item.needs if need in self.absent), None)
         if waits_for is not None:
@@ -85,9 +88,9 @@ class Decision:
         if not answer["metadata"].get("resourceVersion"):
             return [self._judge.absent(item)]
         found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
-        return [outcome for live in found.values() for outcome in self._present(item, live)] or [self._judge.absent(item)]
+        return [outcome for live in found.values() for outcome in self.present(item, live)] or [self._judge.absent(item)]
 
-    def _absent_refused(self, item: Desired, error: AnnealError) -> list[Change | Problem]:
+    def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Outcome]:
         """Take a refused dry-run of a new object: not possible here, to be tried in its stage, or a mistake."""
         text = str(error)
         if _NO_DRY_RUN in text:
@@ -95,9 +98,17 @@ class Decision:
             return [self._judge.absent(item)]
         if item.identity.kind in _NEEDS_OTHERS and item not in self.stages[0]:
             return [self._judge.absent(item, deferred=True)]
-        return [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
+        changing = self._changing_crd(item)
+        if changing and isinstance(error, ApiRefused):
+            return [*schema.check(item, self.comparison.desired[changing].manifest), self._judge.absent(item, deferred=True)]
+        return _placed(error, item)
 
-    def _deferred_problems(self, item: Desired, need: Identity) -> list[Change | Problem]:
+    def _changing_crd(self, item: Desired) -> Identity | None:
+        """Return the CRD of an object when this run changes it: the server judges by the old one until then."""
+        changing = self.comparison.undecided.keys() | self.comparison.unowned.keys()
+        return next((need for need in item.needs if need.group_kind == CRD and need in changing), None)
+
+    def _deferred_problems(self, item: Desired, need: Identity) -> list[Outcome]:
         """Check what can be checked now of an object whose CRD or Namespace this run creates."""
         if self.target.validate == "none":
             return []
@@ -129,8 +140,8 @@ class Decision:
             return ""
         return next((identity.name for identity in sorted(found)), "")
 
-    def _present(self, item: Desired, live: dict[str, Any]) -> list[Change | Problem]:
-        """Judge an object that is there."""
+    def present(self, item: Desired, live: dict[str, Any]) -> list[Outcome]:
+        """Judge an object that is there: whose it is, then what an apply would make of it."""
         ours = is_member(live, item.identity, self.target.name, self.applyset)
         refusal = None if ours else self._judge.refusal_to_adopt(item, live)
         if refusal:
@@ -142,11 +153,22 @@ class Decision:
             return self._present_refused(applied, live, error)
         return [self._judge.present(applied, live, wanted)]
 
-    def _present_refused(self, item: Desired, live: dict[str, Any], error: AnnealError) -> list[Change | Problem]:
+    def _present_refused(self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied) -> list[Outcome]:
         """Take a refused dry-run of a live object: recreate where allowed, else a mistake."""
-        if isinstance(error, ApiRefused) and _NO_DRY_RUN in str(error):
+        if _NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
             return [self._judge.present(item, live, item.manifest.body())]
-        if isinstance(error, ApiRefused):
-            return [self._judge.refused(item, live, error)]
-        return [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
+        if isinstance(error, AccessDenied):
+            return _placed(error, item)
+        changing = self._changing_crd(item)
+        if changing:
+            change = self._judge.present(item, live, item.manifest.body())
+            later = replace(change, fields=(), reason="its CRD changes first", deferred=True)
+            return [*schema.check(item, self.comparison.desired[changing].manifest), later]
+        return [self._judge.refused(item, live, error)]
+
+
+def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Outcome]:
+    """Return a refusal with the place of its object; who must act stays what it was."""
+    problems = [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
+    return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]

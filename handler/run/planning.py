@@ -6,10 +6,11 @@ One label-selected LIST per kind, a dry-run only for what the LIST can't decide,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
@@ -28,6 +29,7 @@ from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, custom_kinds, judge, leaving, prune_stages, questions
 from handler.run.deciding import Decision
 
+T = TypeVar("T")
 _SYSTEM_CONTENT = {
     ("", "ConfigMap", "kube-root-ca.crt"),
     ("", "ServiceAccount", "default"),
@@ -58,13 +60,15 @@ class Ask:
 class Planned:
     """A plan and what was seen on the way.
 
-    `present`: kinds with a live member; `bodies`: what prune orders by; `scopes`: where was looked, None: everywhere.
+    `present`: kinds with a live member; `bodies`: what prune orders by; `decision` judges an object again;
+    `scopes`: where was looked, None: everywhere.
     """
 
     plan: Plan
     present: frozenset[GroupKind]
     bodies: dict[Identity, dict[str, Any]]
     desired: dict[Identity, Desired]
+    decision: Decision
     scopes: tuple[str, ...] | None = None
 
 
@@ -89,7 +93,8 @@ class Planner:
         """
         comparison = self._compare(ask)
         guards.refuse_empty(self.target.name, len(comparison.desired), comparison.members, self.target.prune)
-        changes, notes = self._decide(ask, comparison)
+        decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
+        changes = self._decide(decision, comparison)
         prunes = self._prunes(ask, comparison)
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
@@ -98,13 +103,13 @@ class Planner:
             commit=ask.commit,
             stages=tuple(tuple(changes[item.identity] for item in stage) for stage in ask.stages),
             prunes=ordered,
-            notes=tuple(notes),
+            notes=tuple(decision.notes),
             live_members=comparison.members,
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
         )
         hold = guards.hold_for(plan.changes, comparison.members, self.target.prune, ask.reads, ask.settings)
         present = frozenset(i.group_kind for i in (*comparison.same, *comparison.undecided, *bodies))
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, self.scopes)
+        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, self.scopes)
 
     def _compare(self, ask: Ask) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
@@ -122,8 +127,15 @@ class Planner:
         return Comparison(self.target.name, self.applyset, ask.desired, ignoring, self.verdicts)
 
     def _listed_into(self, comparison: Comparison, ask: Ask) -> Comparison:
+        """LIST every kind; one whose version vanished since discovery was read is looked for once more as it is served now."""
         vanished: set[Resource] = set()
-        comparison.see(members(self.api, self._listed(ask), f"{PART_OF}={self.applyset}", self.scopes, vanished=vanished))
+        selector = f"{PART_OF}={self.applyset}"
+        comparison.see(members(self.api, self._listed(ask), selector, self.scopes, vanished=vanished))
+        if vanished:
+            self.discovery.refresh()
+            kinds = {resource.group_kind for resource in vanished}
+            again = [resource for resource in self._listed(ask) if resource.group_kind in kinds]
+            comparison.see(members(self.api, again, selector, self.scopes))
         return comparison
 
     def _listed(self, ask: Ask) -> list[Resource]:
@@ -143,21 +155,23 @@ class Planner:
         return self.discovery.find(resource.api_version, resource.kind) is not None
 
     # --- changes
-    def _decide(self, ask: Ask, comparison: Comparison) -> tuple[dict[Identity, Change], list[str]]:
-        """Return every declared object's change, and notes."""
+    def _decide(self, decision: Decision, comparison: Comparison) -> dict[Identity, Change]:
+        """Return every declared object's change."""
         changes = {
             identity: Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
             for identity, (uid, version) in comparison.same.items()
         }
-        notes: list[str] = []
-        found = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, notes).decide()
+        found = decision.decide()
         problems = [item for item in found if isinstance(item, Problem)]
+        denied = [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
         if problems:
-            raise PlanRefused(*problems)
+            raise PlanRefused(*problems, *denied)
+        if denied:
+            raise AccessDenied(*denied)
         decided = [item for item in found if isinstance(item, Change)]
         changes.update((change.identity, change) for change in decided)
         self._remember(decided, comparison)
-        return changes, notes
+        return changes
 
     def _remember(self, decided: Iterable[Change], comparison: Comparison) -> None:
         """Keep what the server called the same, so that the next run needn't ask; forget what isn't live any more."""
@@ -184,11 +198,32 @@ class Planner:
         return self.facts(namespaces, crds, leaving(comparison.candidates.values(), self.target))
 
     def facts(self, namespaces: Sequence[str], crds: Sequence[Identity], gone: frozenset[str]) -> Facts:
-        """Return the Facts of these Namespaces and CRDs, not counting the uids that are gone before them."""
+        """Return the Facts of these Namespaces and CRDs, not counting the uids that are gone before them.
+
+        Discovery is read anew first: a kind that it doesn't know may be just what would be deleted. What can't be known is left out.
+        """
+        if namespaces or crds:
+            self.discovery.refresh()
+        content = {name: self._known(partial(self._content, name, gone)) for name in namespaces}
+        counted = {crd.name: self._known(partial(self._instances, crd, gone)) for crd in crds}
         return Facts(
-            {name: self._content(name, gone) for name in namespaces},
-            {crd.name: self._instances(crd, gone) for crd in crds},
+            {name: found for name, found in content.items() if found is not None},
+            {name: found for name, found in counted.items() if found is not None},
         )
+
+    def _known(self, ask: Callable[[], T]) -> T | None:
+        """Ask; a kind that vanishes meanwhile (its CRD is going) is looked for anew, a kind that may not be read means: not known."""
+        for pause in (0.2, 0.5, 1.0, 0.0):
+            try:
+                return ask()
+            except AccessDenied:
+                return None
+            except ApiRefused as error:
+                if error.status != 404:
+                    raise
+            time.sleep(pause)
+            self.discovery.refresh()
+        return None
 
     def judged_again(self, live: dict[str, Any], desired: Collection[Identity]) -> Change:
         """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
@@ -205,22 +240,13 @@ class Planner:
         return [name for names in lists for name in names]
 
     def _names(self, kind: Resource, namespace: str, gone: frozenset[str]) -> list[str]:
-        return [str(identity_of(live)) for live in self._metadata(kind, namespace) if _is_content(live, gone)]
+        return [str(identity_of(live)) for live in metadata(self.api, kind, namespace) if _is_content(live, gone)]
 
-    def _metadata(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
-        """LIST a kind; one that has vanished with its CRD since discovery was read holds nothing."""
-        try:
-            return list(metadata(self.api, kind, namespace))
-        except ApiRefused as error:
-            if error.status != 404:
-                raise
-            return []
-
-    def _instances(self, crd: Identity, gone: frozenset[str]) -> int:
-        """Count the instances of a CRD that would be deleted with it."""
+    def _instances(self, crd: Identity, gone: frozenset[str]) -> int | None:
+        """Count the instances of a CRD that would be deleted with it; None while the server doesn't say how it serves them."""
         served = custom_kinds(self.discovery.listable(), crd)
-        found = [live for kind in served for live in self._metadata(kind, "")]
-        return sum(live["metadata"]["uid"] not in gone for live in found)
+        found = [live for kind in served for live in metadata(self.api, kind, "")]
+        return sum(live["metadata"].get("uid") not in gone for live in found) if served else None
 
     def _ordered(self, found: Sequence[Change], bodies: dict[Identity, dict[str, Any]]) -> tuple[Change, ...]:
         """Return prunes in the order they go, then what is kept."""
@@ -233,7 +259,7 @@ def _is_content(live: dict[str, Any], gone: frozenset[str]) -> bool:
     """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""
     identity, meta = identity_of(live), live["metadata"]
     system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
-    return not (system or meta.get("ownerReferences") or meta["uid"] in gone)
+    return not (system or meta.get("ownerReferences") or meta.get("uid") in gone)
 
 
 def namespaces_of(desired: Iterable[Identity]) -> frozenset[str]:

@@ -1,7 +1,8 @@
 """The git half of a run: which commit, its tree, its documents, admitted and staged. Nothing live is read but discovery.
 
 Law: the git host is the linearizer. A payload's commit is only a hint; what is rendered is what the host says now, or what
-a person pinned. Rendered sets are kept, so that a drift run neither fetches nor renders what it has just rendered.
+a person pinned. What was prepared last is kept, whole or not at all, so that a drift run
+neither fetches nor renders it again and a refused commit leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Prepared:
     reads: ReadSet
     digest: str
     stages: tuple[tuple[Desired, ...], ...]
+    manifests: tuple[Manifest, ...] = field(default=(), repr=False)
+    files: Files = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
@@ -51,8 +54,6 @@ class Preparer:
     render: Callable[[Tree, RenderRequest], Rendered]
     discovery: Discovery
     last: Prepared | None = field(default=None)
-    _rendered: tuple[Manifest, ...] = field(default=())
-    _files: Files = field(default_factory=dict)
 
     def head(self) -> str:
         """Return the commit that the configured revision names now.
@@ -84,31 +85,30 @@ class Preparer:
             return self.last
         tree = self.tree(sha)
         if self.last and self.last.reads.on(tree) == self.last.reads:
-            reads, digest = self.last.reads, self.last.digest
+            rendered = Rendered(self.last.manifests, self.last.reads, self.last.files)
         else:
             rendered = self.render(tree, self.request())
-            reads, digest = rendered.reads, digest_of(rendered.manifests)
-            self._rendered, self._files = rendered.manifests, rendered.files
-        prepared = Prepared(tree.commit, reads, digest, stages(self._admit()))
-        self.last = prepared
-        return prepared
+        staged = stages(self._admit(rendered.manifests))
+        digest = digest_of(rendered.manifests)
+        self.last = Prepared(tree.commit, rendered.reads, digest, staged, rendered.manifests, rendered.files)
+        return self.last
 
     def forget(self) -> None:
         """Render anew next time."""
-        self.last, self._files = None, {}
+        self.last = None
 
     def request(self) -> RenderRequest:
         """Return what the renderer is asked for."""
         options = self.target.renderer
-        return RenderRequest(self.target.path, options.include, options.exclude, self._files)
+        return RenderRequest(self.target.path, options.include, options.exclude, self.last.files if self.last else {})
 
-    def _admit(self) -> tuple[Desired, ...]:
+    def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
         """Admit what was rendered; a kind nobody serves is looked for once more in a fresh discovery."""
         try:
-            return self._admission().admit(self._rendered)
+            return self._admission().admit(manifests)
         except PlanRefused:
             self.discovery.refresh()
-            return self._admission().admit(self._rendered)
+            return self._admission().admit(manifests)
 
     def _admission(self) -> Admission:
         known = self.discovery.listable()

@@ -58,10 +58,11 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     return replace(widened(state, planned.desired, planned), attempt=attempt, pin=pin, held=None)
 
 
-def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recovery: bool, takeover_due: float, now: float) -> State:
+def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recovery: bool, drift_due: float, now: float) -> State:
     """Return the state after everything is applied and pruned: the commit moves.
 
-    A recovery doesn't record reads and settings, so that the next run plans fully under the guards.
+    A recovery doesn't record reads and settings, so that the next run plans fully under the guards. `drift_due`: when a drift run must
+    look for what a dead holder still had on the wire, in seconds since the epoch; 0: never.
     """
     desired = tuple(sorted(planned.desired))
     state = widened(state, desired, planned)
@@ -81,7 +82,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         approval=None,
         requested=None,
         drift=(),
-        drift_due=stamp(takeover_due) if takeover_due else "",
+        drift_due=stamp(drift_due) if drift_due else "",
         orphans=_orphans(state, planned, now),
         deliveries=history.deliveries(state.deliveries, job.deliveries),
     )
@@ -107,7 +108,8 @@ def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> Stat
     """Return the state of a plan that waits for a person; the same plan again changes nothing."""
     since = state.held.since if state.held and state.held.id == hold.id else stamp(now)
     waiting = Held(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since)
-    return replace(state, held=waiting, deliveries=history.deliveries(state.deliveries, job.deliveries))
+    approval = state.approval if inputs.are_of(state.approval) else None
+    return replace(state, held=waiting, approval=approval, deliveries=history.deliveries(state.deliveries, job.deliveries))
 
 
 def ended(state: State, result: Result, commit: CommitInfo | None, actor: str, started: float, now: float) -> State:

@@ -27,19 +27,26 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already."""
     result = run.result(Outcome.UNCHANGED, "live equals git", planned)
     state = recording.recorded(
-        replace(run.state, pin=run.pin()), inputs, planned, run.job, recovery=run.recovery, takeover_due=0.0, now=run.rooms.clock()
+        replace(run.state, pin=run.pin()), inputs, planned, run.job, recovery=run.recovery, drift_due=_due(run), now=run.rooms.clock()
     )
     if state == run.state and run.state.status.phase == "applied":
-        return result
-    return _end(run, state, result)
+        return replace(result, next_try=_due(run))
+    return replace(_end(run, state, result), next_try=_due(run))
+
+
+def _due(run: Context) -> float:
+    """Return when a drift run is still due after this one: not if it was due when this one began, for then this one was it."""
+    due = seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
+    return due if due > run.started else 0.0
 
 
 def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
-    """Record what waits for a person; the same hold again writes nothing."""
+    """Record what waits for a person, and the pin that an explicit commit leaves, so that the approval finds it; once."""
     result = run.result(Outcome.HELD, f"held as {hold.id}: {'; '.join(hold.reasons)}", planned)
-    if run.state.held and run.state.held.id == hold.id:
+    if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
         return result
-    return _end(run, recording.held(run.state, hold, inputs, run.job, run.rooms.clock()), result)
+    pinned = replace(run.state, pin=run.pin()) if run.job.commit else run.state
+    return _end(run, recording.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
 
 
 def drift(run: Context, planned: Planned) -> Result:
@@ -58,10 +65,10 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     run.lease.check()
     result = run.result(Outcome.APPLIED, f"{len(planned.plan.writes)} objects written", planned)
     now = run.rooms.clock()
-    due = now + run.rooms.lease_duration if takeover else 0.0
+    due = now + run.rooms.lease_duration if takeover else _due(run)
 
     def change(state: State) -> State:
-        moved = recording.recorded(state, inputs, planned, run.job, recovery=run.recovery, takeover_due=due, now=now)
+        moved = recording.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
         return recording.ended(moved, result, run.commit, run.job.actor, run.started, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
@@ -72,9 +79,10 @@ def failed(run: Context, error: AnnealError) -> Result:
     """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself."""
     outcome = Outcome.PRUNING if isinstance(error, StillDeleting) else Outcome.FAILED
     result = run.problem_result(outcome, error)
-    if run.stored.state is None or run.job.dry_run:
-        return result
     now = run.rooms.clock()
+    if run.stored.state is None or run.job.dry_run:
+        soon = now + history.backoff(1) if error.who == "nobody" and not run.job.dry_run else 0.0
+        return replace(result, next_try=soon)
 
     def change(state: State) -> State:
         status = replace(history.failed(state.status, error, now), phase=str(outcome))
@@ -92,9 +100,7 @@ def _kept(run: Context, change: recording.StateChange) -> State:
     try:
         if run.lease and run.state.attempt and run.state.attempt.token == run.lease.token:
             run.stored = run.rooms.store.write(run.stored, change, run.lease.token)
-        elif run.lease and run.state.attempt:
-            run.stored = run.rooms.store.swap(run.stored, _taken_over(run, state), run.lease.token)
-        elif not run.state.attempt:
+        elif run.lease or not run.state.attempt:
             _swap(run, state)
     except AnnealError:
         return state
@@ -122,8 +128,11 @@ def _end(run: Context, state: State, result: Result) -> Result:
 
 
 def _swap(run: Context, state: State) -> None:
-    """Create the first record, or swap."""
+    """Create the first record, or swap; under the Lease a dead holder's open attempt becomes ours."""
+    token = run.lease.token if run.lease else None
     if not run.stored.uid:
         run.stored = run.rooms.store.create(state)
+    elif token and state.attempt and state.attempt.token != token:
+        run.stored = run.rooms.store.swap(run.stored, _taken_over(run, state), token)
     else:
-        run.stored = run.rooms.store.swap(run.stored, state, run.lease.token if run.lease else None)
+        run.stored = run.rooms.store.swap(run.stored, state, token)

@@ -50,7 +50,8 @@ def test_an_empty_render_may_be_meant() -> None:
         ({"skip": 90, "update": 90, "create": 90, "unchanged": 1}, 181, False),
         ({"prune": 3}, 3, True),
         ({"prune": 3, "skip": 1}, 4, False),
-        ({"prune": 3, "create": 1}, 3, False),
+        ({"prune": 3, "create": 1}, 3, True),
+        ({"prune": 1, "create": 1}, 1, False),
         ({"prune": 3, "recreate": 1}, 4, False),
         ({"skip": 3}, 3, False),
         ({}, 0, False),
@@ -72,7 +73,7 @@ def test_a_hold_carries_the_numbers_and_exactly_what_would_go() -> None:
 def test_a_hold_says_that_nothing_would_be_left() -> None:
     found = hold(changes(prune=2), 2)
     assert found
-    assert found.reasons == ("all 2 live objects would be deleted and none is declared",)
+    assert found.reasons == ("all 2 live objects would be deleted, none of them is declared any more",)
 
 
 keys: st.SearchStrategy[Key] = st.tuples(st.sampled_from(["prune", "recreate"]), st.sampled_from("abcd"), st.sampled_from("uvw"))

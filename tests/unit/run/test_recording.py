@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -12,6 +13,7 @@ from handler.model.plan import Action, Change, Hold, Plan
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan.admit import Desired
+from handler.run.deciding import Decision
 from handler.run.planning import Planned
 from handler.run.preparing import Prepared
 from handler.run.recording import Inputs, approve, asked, ended, held, opened, recorded, widened
@@ -41,11 +43,12 @@ def planned(*changes: Change, prunes: tuple[Change, ...] = (), scopes: tuple[str
     """A plan of one declared ConfigMap; live are it and what `prunes` name."""
     declared: dict[Identity, Desired] = {item.identity: item for item in desired(document())}
     present = frozenset({CONFIG_MAP} | {change.identity.group_kind for change in prunes})
-    return Planned(Plan("shop", COMMIT.sha, (changes,), prunes), present, {}, declared, scopes)
+    undecided = cast(Decision, None)  # the server is asked nothing here
+    return Planned(Plan("shop", COMMIT.sha, (changes,), prunes), present, {}, declared, undecided, scopes)
 
 
 def record(before: State, plan: Planned, job: Job = PUSH, *, recovery: bool = False, due: float = 0.0) -> State:
-    return recorded(before, INPUTS, plan, job, recovery=recovery, takeover_due=due, now=NOW)
+    return recorded(before, INPUTS, plan, job, recovery=recovery, drift_due=due, now=NOW)
 
 
 SKIPPED = Change(Action.SKIP, GONE, "u-gone", "7", "protected")

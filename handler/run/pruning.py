@@ -1,0 +1,95 @@
+"""Deleting, the most dangerous thing we do: in stages, each object under its uid and resourceVersion, each stage gone before the next.
+
+Law: only after every apply of the run succeeded; only what the plan showed; a moved object is judged again, and so is every Namespace
+and CRD right before it goes. What isn't gone in time stops the rest: an operator must live to clear its finalizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from handler.cluster.live import probe
+from handler.cluster.parallel import parallel
+from handler.cluster.wait import until_gone
+from handler.cluster.write import Writer
+from handler.model.errors import Moved, Problem, StillDeleting
+from handler.model.plan import Change
+from handler.model.resource import Resource
+from handler.plan.admit import CRD, NAMESPACE
+from handler.plan.prune import prune_stages
+from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
+from handler.run.planning import Planned, Planner
+
+_TRIES = 3
+_GOING, _GONE = "is being deleted already", "is gone already"
+
+
+@dataclass(slots=True)
+class Pruner:
+    """Carries out the deletions of one plan. `keep`: the uids just applied, whatever name they were found under."""
+
+    planner: Planner
+    planned: Planned
+    fence: Callable[[], None]
+    between: Callable[[], None]
+    keep: Collection[str]
+    outcomes: list[Change] = field(default_factory=list)
+
+    def prune(self) -> None:
+        """Delete the plan's candidates in stages; each stage is gone before the next one goes.
+
+        Raises:
+            StillDeleting: some are not gone; their finalizers are named, what comes after them stays, and the next run goes on.
+
+        """
+        going = [change for change in self.planned.plan.prunes if change.writes and change.uid not in self.keep]
+        for stage in prune_stages(going, self.planned.bodies):
+            self.between()
+            answers = parallel([partial(self._prune_one, change) for change in stage])
+            done = [answer for answer in answers if isinstance(answer, Change)]
+            self.outcomes += done
+            raise_together(answers, stage)
+            remaining = self._remaining([change for change in done if change.writes])
+            if remaining:
+                raise StillDeleting(*remaining)
+
+    def _prune_one(self, change: Change, tries: int = _TRIES) -> Change:
+        """Delete one object under its uid and resourceVersion; a moved one is looked at and judged again."""
+        resource = self._resource(change)
+        if change.identity.group_kind in (CRD, NAMESPACE):
+            change = self._looked_at_again(change, resource)
+        if not change.writes or change.reason in (_GOING, _GONE):
+            return change
+        try:
+            Writer(self.planner.api, self.fence).delete(resource, change.identity, change.uid, change.resource_version, "Background")
+        except Moved:
+            self.fence()
+            if tries == 1:
+                raise
+            again = self._looked_at_again(change, resource)
+            return self._prune_one(again, tries - 1) if again.writes else again
+        return change
+
+    def _looked_at_again(self, change: Change, resource: Resource) -> Change:
+        """Judge a candidate from what is live now; one that is gone or no longer ours is left alone."""
+        found = probe(self.planner.api, [(resource, change.identity.namespace, change.identity.name)])
+        live = next(iter(found.values()), None)
+        if live is None or live["metadata"]["uid"] != change.uid:
+            return replace(change, reason=_GONE)
+        return self.planner.judged_again(live, self.planned.desired)
+
+    def _remaining(self, changes: Sequence[Change]) -> list[Problem]:
+        """Return a problem for everything that is still there after the time-out, naming its finalizers."""
+        wanted = [(self._resource(change), change.identity, change.uid) for change in changes]
+        survivors = until_gone(self.planner.api, wanted, GONE_TIMEOUT, self.fence)
+        by_uid = {change.uid: change.identity for change in changes}
+        return [lingering(by_uid[str(live["metadata"]["uid"])], live) for live in survivors]
+
+    def _resource(self, change: Change) -> Resource:
+        """Return how the server serves a candidate's kind."""
+        found = self.planner.discovery.preferred(change.identity.group_kind)
+        if found is None:
+            raise Moved.of(str(change.identity), "its kind is no longer served")
+        return found
