@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from handler.model.names import Identity, identity_of
@@ -13,11 +13,14 @@ from handler.model.names import Identity, identity_of
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One document of git. `raw` is canonical JSON (kept as bytes: thousands stay small), `place` its file:line."""
+    """One document of git. `raw` is canonical JSON (kept as bytes: thousands stay small; not in `repr`: it may be a Secret's).
+
+    `place` is its file:line.
+    """
 
     identity: Identity
     api_version: str
-    raw: bytes
+    raw: bytes = field(repr=False)
     place: str
 
     @classmethod

@@ -13,12 +13,12 @@ import re
 import struct
 from decimal import Decimal
 
-from handler.model.tree import printable
-
 Scalar = str | int | float | bool | None
 
 CORE = "tag:yaml.org,2002:"
 """What `!!` stands for."""
+UNKNOWN_TAG = "unknown tag; a text that begins with ! must be quoted"
+"""The tag isn't told: it may be a password whose quotes were forgotten."""
 
 _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
@@ -77,7 +77,7 @@ def tagged(tag: str, text: str) -> Scalar:
         "null": value is None,
     }
     if name not in fits and name != "timestamp":
-        raise ValueError(f"unknown tag {printable('!!' + name if name else tag, 80)}")
+        raise ValueError(UNKNOWN_TAG)
     if not fits.get(name, False):
         raise ValueError(f"the value isn't a !!{name}")
     return value

@@ -143,7 +143,7 @@ class _Builder:
             self._refuse("key", "a mapping or sequence can't be a key", line)
         allowed = (None, "!", f"{scalars.CORE}map", f"{scalars.CORE}set") if mapping else (None, "!", f"{scalars.CORE}seq")
         if event.tag not in allowed:
-            self._problem(self._subject(), f"unknown tag {printable(event.tag.replace(scalars.CORE, '!!'), 80)}", line)
+            self._problem(self._subject(), scalars.UNKNOWN_TAG, line)
         if event.anchor:
             self.anchors[event.anchor] = (_Open, 0)  # so that an alias within it is known to be recursive
         self.stack.append(_Open(line, event.anchor, mapping=mapping))
@@ -160,10 +160,10 @@ class _Builder:
     def _alias(self, event: Any) -> None:
         line = event.start_mark.line
         if event.anchor not in self.anchors:
-            self._refuse(f"*{printable(event.anchor, 80)}", "no anchor of that name stands before it", line)
+            self._refuse(self._subject(), "an alias of no anchor that stands before it; a text that begins with * must be quoted", line)
         value, size = self.anchors[event.anchor]
         if value is _Open:
-            self._refuse(f"*{printable(event.anchor, 80)}", "stands for a value that contains itself", line)
+            self._refuse(self._subject(), "an alias of a value that contains itself", line)
         if self._expects_key() and isinstance(value, dict | list):
             self._refuse("key", "a mapping or sequence can't be a key", line)
         self._add(value, size, line)
