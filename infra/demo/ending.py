@@ -60,9 +60,9 @@ def keep(tell: Telling) -> None:
 
 def goodbye(tell: Telling, *, kept: bool) -> None:
     """Say what happens now."""
-    more = "" if tell.stage.own else "; what the demo made in the cluster is removed, which takes a while"
+    more = "" if tell.stage.own else " and removing what the demo made in the cluster, which takes a while"
     hint = "" if kept else ". scripts/demo --keep leaves everything running to look around"
-    print(f"\nAll processes are ended{more}{hint}.", flush=True)
+    print(f"\nEnding all processes{more}{hint}.", flush=True)
 
 
 def normal(tell: Telling) -> dict[str, str]:

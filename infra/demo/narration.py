@@ -52,7 +52,7 @@ class Narrator:
     def say(self, *lines: str) -> None:
         """Tell, a line for each argument."""
         for line in lines:
-            self._print(f"{INDENT}{line}")
+            self._print(f"{INDENT}{line}".rstrip())
 
     def command(self, line: str) -> None:
         """Show a command that is run now."""

@@ -40,6 +40,11 @@ class Line:
         return str(self.facts.get("trigger", ""))
 
     @property
+    def note(self) -> str:
+        """What it said of itself."""
+        return str(self.facts.get("note", ""))
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many objects were created, configured, pruned."""
         return dict(self.facts.get("counts", {}))

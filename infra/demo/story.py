@@ -54,12 +54,13 @@ def anneal_deletes_it(tell: Telling) -> None:
     voice.command(f"git rm {SERVICE_A} && git commit")
     tell.repository.work.remove(SERVICE_A)
     commit = tell.repository.commit("Take service-a out of service")
+    voice.command("git push origin HEAD:proposal")
     tell.repository.offer()
     voice.say("As a pull request, it already says what its merge would delete, and why:")
     plan = tell.anneal(f"plan shop --commit {commit.sha[:40]}")
     voice.check(plan.count("no longer declared") == 2, "the plan deletes just the Deployment and the Service of service-a")
     line = tell.push(commit)
-    voice.check(line.counts.get("pruned") == 2 and tell.is_recorded(commit), "deleted, and gone before the commit was recorded")
+    voice.check(line.counts.get("pruned") == 2 and tell.is_recorded(commit), f"both are deleted, and commit {commit.short} is recorded")
     left = tell.kubectl(f"get deployments,services -n {names.front}")
     voice.check("service-a" not in left and "service-b" in left, "service-a has left; service-b didn't notice")
 
@@ -103,13 +104,13 @@ def edit_healed(tell: Telling) -> None:
     tell.kubectl(f"scale deployment web -n {names.front} --replicas=1")
     plan = tell.anneal("plan shop")
     voice.check("replicas: 1 → 3" in plan, "Anneal sees which field differs, and who changed it")
+    began, mark = time.time(), stage.log.mark()
     tell.serve(QUICK)
     voice.say(
         f"anneal serve is started anew, with a drift run every {QUICK.drift} (30m by default) and a tick every {QUICK.interval} (5m)."
     )
-    began, mark = time.time(), stage.log.mark()
     line = stage.log.wait(mark, lambda line: line.outcome == "applied", "a drift run that repairs", stage.serving)
-    voice.timing(f"repaired by a {line.trigger} run after {milliseconds(line.at - began)}   ({counted(line)})")
+    voice.timing(f"repaired by a {line.trigger} run, {milliseconds(line.at - began)} after that   ({counted(line)})")
     replicas = tell.kubectl(f"get deployment web -n {names.front} -o jsonpath='{{.spec.replicas}}'")
     voice.check(line.trigger == "drift" and replicas.strip() == "3", "3 replicas, as git says")
 

@@ -23,7 +23,11 @@ def milliseconds(seconds: float) -> str:
 
 
 def counted(line: Line) -> str:
-    """Write what a run did: 25 created, 2 unchanged."""
+    """Write what a run did: 25 created, 2 unchanged; of one that wrote nothing, why."""
+    if line.outcome == "held":
+        return line.note.partition(": ")[2]
+    if line.problems:
+        return f"{len(line.problems)} mistakes, nothing written"
     return ", ".join(f"{number} {word}" for word, number in line.counts.items()) or line.outcome
 
 
