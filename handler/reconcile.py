@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import uuid
 from dataclasses import dataclass, replace
 
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, Stopping, Suspended
@@ -56,7 +57,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Re
         How it ended; never raises an AnnealError.
 
     """
-    run = Context(rooms, job, stop or threading.Event(), started=rooms.clock())
+    run = Context(rooms, job, stop or threading.Event(), job.run or uuid.uuid4().hex[:12], started=rooms.clock())
     since = time.monotonic()
     try:
         result = _walk(run)

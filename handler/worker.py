@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ class Worker:
 
     def _work(self, work: Work) -> None:
         started = time.time()
-        result = self._result(work.job)
+        result = self._result(replace(work.job, run=work.run))
         _log(work, result, time.time() - started)
         at = time.monotonic() + max(result.next_try - time.time(), 0.0) if result.next_try else None
         with self._lock:

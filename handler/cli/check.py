@@ -108,7 +108,7 @@ class _Target:
         if ended.outcome is not Outcome.PLANNED or ended.plan is None:
             raise AnnealError(*(ended.problems or (Problem(f"target {self._target.name}", ended.message),)))
         held = f"; it would be held: {'; '.join(ended.plan.hold.reasons)}" if ended.plan.hold else ""
-        return f"would be {reports.counted(ended.counts)}{held}"
+        return f"{reports.counted(ended.counts)}{held}"
 
 
 def _rules(grant: rights.Grant) -> list[Rule]:

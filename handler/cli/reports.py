@@ -163,7 +163,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "target": plan.target,
         "commit": plan.commit,
         "digest": plan.digest(),
-        "counts": plan.counts(),
+        "counts": plan.counts(done=False),
         "stages": [[change_facts(change) for change in stage] for stage in plan.stages],
         "prunes": [change_facts(change) for change in plan.prunes],
         "notes": plan.notes,

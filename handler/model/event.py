@@ -51,6 +51,7 @@ class Job:
 
     `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
+    `run`: the id that the door told; empty: the run makes its own.
     """
 
     target: str
@@ -64,6 +65,7 @@ class Job:
     unpin: bool = False
     actor: str = ""
     deliveries: tuple[Delivery, ...] = field(default=())
+    run: str = ""
 
     @property
     def drift(self) -> bool:

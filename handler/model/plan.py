@@ -112,11 +112,11 @@ class Plan:
         """The changes that touch the cluster."""
         return tuple(change for change in self.changes if change.writes)
 
-    def counts(self) -> dict[str, int]:
-        """How many objects each action meets, by its past participle; zeros left out."""
+    def counts(self, *, done: bool = True) -> dict[str, int]:
+        """How many objects each action meets, zeros left out: `pruned`, or `to prune` while nothing is done."""
         found: dict[str, int] = {}
         for change in self.changes:
-            word = DONE[change.action]
+            word = DONE[change.action] if done or not change.writes else f"to {change.action}"
             found[word] = found.get(word, 0) + 1
         return found
 

@@ -31,6 +31,8 @@ from handler.state.store import StateStore, Stored
 
 _LAG_WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds after which the head is resolved again when the host doesn't show a pushed commit yet."""
+_NOT_DONE = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
+"""Ends at which a plan is only a plan: its counts say what is still to do."""
 _UNSETTLED = frozenset({"failed", "held", "pruning"})
 """Phases that a run which finds the head applied must look into, and end."""
 
@@ -57,7 +59,7 @@ class Context:
     rooms: Rooms
     job: Job
     stop: threading.Event
-    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    run: str
     stored: Stored = field(default_factory=lambda: Stored(None))
     goal: str = ""
     head: str = ""
@@ -76,7 +78,7 @@ class Context:
     def result(self, outcome: Outcome, message: str = "", planned: Planned | None = None) -> Result:
         """Return the end of this run."""
         plan = planned.plan if planned else None
-        counts = plan.counts() if plan else {}
+        counts = plan.counts(done=outcome not in _NOT_DONE) if plan else {}
         seconds = round(max(self.rooms.clock() - self.started, 0.0), 3)
         return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, duration=seconds, run=self.run, plan=plan)
 

@@ -82,13 +82,17 @@ def read(target: str, actor: str, body: bytes) -> Job:
         raise BadPayload.of("payload", "approve is not the id of a held run")
     if asked.get("commit") is not None and not commit:
         raise BadPayload.of("payload", "commit is not a commit id")
+    force = payload.flag(asked, "force")
+    if commit and force:  # a host serves the commits of forks under the parent's address, too
+        fix = "run `anneal apply --commit … --force` where you can read the repository"
+        raise BadPayload.of("payload", "a commit that this target never ran can't be forced over HTTP", fix=fix)
     if commit and unpin:
         raise BadPayload.of("payload", "commit pins and unpin ends the pin: ask for one of them")
     return Job(
         target=target,
         trigger="replay",
         commit=commit,
-        force=payload.flag(asked, "force"),
+        force=force,
         dry_run=payload.flag(asked, "dryRun"),
         approve=approve,
         unpin=unpin,

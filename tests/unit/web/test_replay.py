@@ -121,6 +121,7 @@ def test_a_token_does_only_what_it_may(client: FlaskClient, queue: Kept, asked: 
         {"approve": True},
         {"unpin": {}},
         {"commit": SHA, "unpin": True},
+        {"commit": SHA, "force": True},
         {"prune": False},
         {"\n" * 500: 1},
     ],
