@@ -6,9 +6,10 @@ List elements are named by what identifies them (`containers[name=web]`), so tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
-from handler.model.masking import shown
+from handler.model.masking import is_sensitive, shown
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
 from handler.plan.owned import equal, owners
@@ -38,10 +39,16 @@ def field_changes(kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any],
     for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
         if len(found) == limit:
             break
-        text = text_of(path)
+        text = text_of(_tellable(kind, path))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
         found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
     return tuple(found)
+
+
+def _tellable(kind: GroupKind, path: Path) -> Path:
+    """Return as much of a path as anyone may read: elements of a list that is never shown aren't named by their values either."""
+    fields = tuple(takewhile(lambda step: isinstance(step, str), path))
+    return fields if is_sensitive(kind, text_of(fields)) else path
 
 
 def _owner(live: dict[str, Any], path: Path) -> str:
@@ -69,7 +76,10 @@ def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any
         return
     if isinstance(was, dict) and isinstance(becomes, dict):
         for key in sorted(was.keys() | becomes.keys()):
-            yield from _differences((*path, key), was.get(key), becomes.get(key))
+            if key in was and key in becomes:
+                yield from _differences((*path, key), was[key], becomes[key])
+            else:
+                yield (*path, key), was.get(key), becomes.get(key)
     elif isinstance(was, list) and isinstance(becomes, list):
         yield from _list_differences(path, was, becomes)
     else:
@@ -84,11 +94,11 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
         return
     for step in dict.fromkeys([*before, *after]):
         element, other = before.get(step), after.get(step)
-        if isinstance(step, int) and (_step(element, ("name",)) or _step(other, ("name",))):
-            if not equal(element, other):
-                yield (*path, step), element, other  # whole: by its name masking knows a secret's value
-        else:
+        is_named = isinstance(step, int) and (_step(element, ("name",)) or _step(other, ("name",)))
+        if step in before and step in after and not is_named:
             yield from _differences((*path, step), element, other)
+        elif step not in before or step not in after or not equal(element, other):
+            yield (*path, step), element, other  # whole: by its name masking knows a secret's value
 
 
 def _keyed(items: list[Any], others: list[Any]) -> dict[Step, Any]:

@@ -71,6 +71,19 @@ def test_a_port_is_named_by_its_number_and_its_owner_found() -> None:
     assert (change.path, change.manager) == ("spec.ports[port=80,protocol=TCP].nodePort", "cloud")
 
 
+def test_nothing_is_not_the_same_as_null() -> None:
+    before, after = document(spec={"list": [], "map": {}}), document(spec={"list": [None], "map": {"a": None}})
+    assert [(c.path, c.live, c.declared) for c in field_changes(DEPLOYMENT, before, after)] == [
+        ("spec.list[0]", "", ""),
+        ("spec.map.a", "", ""),
+    ]
+
+
+def test_elements_of_what_is_never_shown_arent_named_by_their_values() -> None:
+    (change,) = field_changes(SECRET, document("Secret", other=[]), document("Secret", other=[{"name": "CANARY"}]))
+    assert (change.path, change.declared) == ("other", "***")
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["CANARY-1", "CANARY-2"]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "name", "value", "key"]), inner, max_size=2),
