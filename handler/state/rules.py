@@ -126,7 +126,7 @@ class _Counts:
     def read(self, raw: Any) -> dict[str, int]:
         if not isinstance(raw, dict) or len(raw) > 50:
             raise ValueError("expected at most 50 counts by word")
-        return {_WORD.read(word): int(_Number(int).read(count)) for word, count in raw.items()}
+        return {_COUNTED.read(word): int(_Number(int).read(count)) for word, count in raw.items()}
 
     def write(self, value: Mapping[str, int]) -> dict[str, int]:
         return dict(value)
@@ -185,6 +185,7 @@ class _Object:
 
 _SUBJECT = Free(600)
 _WORD = Form("[a-z][a-z0-9-]{0,39}", "a lower-case word")
+_COUNTED = Form("(?:to )?[a-z][a-z0-9-]{0,39}", "what was done (`pruned`) or is to be done (`to prune`)")
 Sha = Annotated[str, Form("[0-9a-f]{40,64}", "40 to 64 hex digits")]
 Word = Annotated[str, _WORD]
 Time = Annotated[str, _Time()]
