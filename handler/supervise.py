@@ -55,13 +55,14 @@ class Child:
         if self.pid == 0:
             _be(self._body)
 
-    def ended(self, status: int) -> None:
-        """Note that it has died and when it starts again: at once after a steady life, later and later otherwise."""
+    def ended(self, status: int, *, expected: bool) -> None:
+        """Note that it has ended and when it starts again: at once after a steady life, later and later otherwise."""
         now = time.monotonic()
         self._pause = FIRST_PAUSE if now - self._born > STEADY else min(self._pause * 2, LONGEST_PAUSE)
         self.due = now + self._pause
         self.pid = 0
-        _LOG.warning("a process ended", extra={"fields": {"process": self.name, "status": status, "again in": self._pause}})
+        fields = {"process": self.name, "status": status} | ({} if expected else {"again in": self._pause})
+        _LOG.log(logging.INFO if expected else logging.WARNING, "a process ended", extra={"fields": fields})
 
 
 class Supervisor:
@@ -97,7 +98,7 @@ class Supervisor:
         by_pid = {child.pid: child for child in self._children if child.pid}
         while (found := _reaped()) is not None:
             if found[0] in by_pid:
-                by_pid[found[0]].ended(found[1])
+                by_pid[found[0]].ended(found[1], expected=self._stopping)
 
     def _stop(self) -> int:
         """Pass SIGTERM on; who hasn't ended after 20 seconds is killed."""

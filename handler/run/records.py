@@ -63,7 +63,8 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     """Record a finished run: the commit moves, the attempt closes. Raises LeaseLost when that is another's to say by now."""
     assert run.lease is not None  # noqa: S101 - a run writes under the Lease
     run.lease.check()
-    result = run.result(Outcome.APPLIED, f"{len(planned.plan.writes)} objects written", planned)
+    writes = len(planned.plan.writes)
+    result = run.result(Outcome.APPLIED, f"{writes} object{'s' if writes != 1 else ''} written", planned)
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else _due(run)
 
