@@ -54,6 +54,8 @@ def test_a_variable_written_twice_shows_no_value_of_a_telling_name() -> None:
     before, after = document("Deployment", spec={"env": env}), document("Deployment", spec={"env": [{"name": "DB_PASSWORD"}, *env[1:]]})
     (change,) = field_changes(DEPLOYMENT, before, after)
     assert (change.path, change.live) == ("spec.env[0]", '{"name": "DB_PASSWORD", "value": "***"}')
+    after["spec"]["env"] = [{"value": "x"}, *env[1:]]
+    assert "CANARY" not in repr(field_changes(DEPLOYMENT, before, after))
 
 
 def test_a_boolean_is_not_a_number() -> None:

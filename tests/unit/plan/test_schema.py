@@ -123,5 +123,10 @@ def test_a_schema_of_any_shape_neither_fails_nor_leads_anywhere(schema: dict[str
     assert told(schema, "a" * 60) == []
 
 
+@pytest.mark.parametrize("schema", [{"minimum": "x"}, {"maximum": True}, {"multipleOf": 0}, {"multipleOf": True}])
+def test_a_bound_that_is_no_number_bounds_nothing(schema: dict[str, Any]) -> None:
+    assert told(schema, 5.5) == []
+
+
 def test_nested_schemas_of_any_shape_are_passed_over() -> None:
     assert told({"type": "object", "properties": {"a": "text", "b": {"items": "text"}}}, {"a": {"x": 1}, "b": [{"y": 1}]}) == []
