@@ -14,7 +14,7 @@ from handler.cluster.connect import Connection, connect
 from handler.config.settings import Cluster, Repository, Target
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
-from tests.e2e.shop import PATH, SCOPED, Shop
+from tests.e2e.shop import MORTAL, PATH, SCOPED, Shop
 from tests.e2e.wire import Wired
 from tests.kubectl import Kubectl
 
@@ -43,12 +43,12 @@ def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
     """Open shops of the test's own; what they leave in the cluster goes without being waited for."""
     shops: list[Shop] = []
 
-    def opened(cluster: Kubectl = kubectl, **settings: Any) -> Shop:
+    def opened(cluster: Kubectl = kubectl, lease: float = 15.0, **settings: Any) -> Shop:
         name = f"s-{secrets.token_hex(4)}"
         work = Work.of(host, name)
         repository = Repository(url=host.url_of(name))
         target = Target(name, repository, (name, f"{name}-jobs"), path=PATH, cluster_scoped=SCOPED)
-        shop = Shop(name, work, cluster, sandbox, target)
+        shop = Shop(name, work, cluster, sandbox, target, lease)
         shop.configure(**settings)
         shops.append(shop)
         return shop
@@ -62,6 +62,14 @@ def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
 def shop(open_shop: Open) -> Shop:
     """A shop whose main namespace exists."""
     opened = open_shop()
+    opened.create_namespace()
+    return opened
+
+
+@pytest.fixture
+def mortal(open_shop: Open) -> Shop:
+    """A shop whose main namespace exists, and whose workers may die: its Lease is short."""
+    opened = open_shop(lease=MORTAL)
     opened.create_namespace()
     return opened
 

@@ -28,7 +28,8 @@ STATES = "anneal-e2e"
 PATH = "deploy"
 KINDS = ["ConfigMap", "Secret", "Service", "Deployment", "StatefulSet", "Job", "PersistentVolumeClaim", "ServiceAccount", "Namespace"]
 SCOPED = ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io")
-LEASE = 2.0
+MORTAL = 2.0
+"""Seconds of the Lease of a shop whose workers are killed or paused; the others have the default, whatever the machine is busy with."""
 DONE = (Outcome.APPLIED, Outcome.UNCHANGED)
 
 
@@ -41,6 +42,7 @@ class Shop:
     kubectl: Kubectl
     sandbox: Sandbox
     target: Target
+    lease: float = 15.0
     documents: tuple[Document, ...] = ()
     settings: Settings = field(init=False)
     handler: Handler = field(init=False)
@@ -66,7 +68,7 @@ class Shop:
     def configure(self, **changes: Any) -> None:
         """Change the target's settings, and begin with a fresh handler, as after a restart."""
         self.target = replace(self.target, **changes)
-        self.settings = Settings(targets=(self.target,), state_namespace=STATES, lease_duration=LEASE)
+        self.settings = Settings(targets=(self.target,), state_namespace=STATES, lease_duration=self.lease)
         self.handler = self.handler_at(self.kubectl.kubeconfig)
 
     def handler_at(self, kubeconfig: Path) -> Handler:

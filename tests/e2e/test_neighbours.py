@@ -156,7 +156,7 @@ def test_crd_and_namespace_stay_without_an_opt_in(shop: Shop) -> None:
 
 
 def test_a_lingering_finalizer_leaves_the_phase_pruning_until_it_is_cleared(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.run.applying._GONE_TIMEOUT", 0.5)
+    monkeypatch.setattr("handler.run.pruning.GONE_TIMEOUT", 0.5)
     slow = config_map(shop.name, "slow", finalizers=["shop.example.com/backup"])
     older = shop.push(slow, config_map(shop.name, "keep"))
     shop.applied()
