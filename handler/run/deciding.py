@@ -18,7 +18,7 @@ from handler.cluster.write import DryRunner
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
 from handler.model.names import Identity
-from handler.model.plan import Change
+from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan import schema
 from handler.plan.admit import CRD, NAMESPACE, Desired
@@ -163,7 +163,7 @@ class Decision:
         changing = self._changing_crd(item)
         if changing:
             change = self._judge.present(item, live, item.manifest.body())
-            later = replace(change, fields=(), reason="its CRD changes first", deferred=True)
+            later = replace(change, action=Action.UPDATE, fields=(), reason="its CRD changes first", deferred=True)
             return [*schema.check(item, self.comparison.desired[changing].manifest), later]
         return [self._judge.refused(item, live, error)]
 
