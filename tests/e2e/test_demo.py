@@ -148,8 +148,8 @@ def test_a_claim_that_is_not_so_ends_the_demo_unsaid() -> None:
 
 
 def test_the_transcript_names_neither_paths_nor_ports_of_this_machine() -> None:
-    known = {"/home/me/.cache/anneal/demo/run-x": "~/.cache/anneal/demo", "/home/me": "~", "127.0.0.1:40001": "127.0.0.1:3000"}
-    text = "/home/me/.cache/anneal/demo/run-x/anneal.yaml and /home/me/y at http://127.0.0.1:40001/shop.git"
+    known = {"/somewhere/me/.cache/anneal/demo/run-x": "~/.cache/anneal/demo", "/somewhere/me": "~", "127.0.0.1:40001": "127.0.0.1:3000"}
+    text = "/somewhere/me/.cache/anneal/demo/run-x/anneal.yaml and /somewhere/me/y at http://127.0.0.1:40001/shop.git"
     assert normalised(text, known) == "~/.cache/anneal/demo/anneal.yaml and ~/y at http://127.0.0.1:3000/shop.git"
 
 
