@@ -127,8 +127,10 @@ class Planner:
         return Comparison(self.target.name, self.applyset, ask.desired, ignoring, self.verdicts)
 
     def _listed_into(self, comparison: Comparison, ask: Ask) -> Comparison:
-        """LIST every kind; one whose version vanished since discovery was read is looked for once more as it is served now."""
+        """LIST every kind as it is served now: discovery is read anew for a recorded one it doesn't know or whose version vanished."""
         vanished: set[Resource] = set()
+        if any(self.discovery.preferred(kind) is None for kind in ask.recorded):
+            self.discovery.refresh()
         selector = f"{PART_OF}={self.applyset}"
         comparison.see(members(self.api, self._listed(ask), selector, self.scopes, vanished=vanished))
         if vanished:

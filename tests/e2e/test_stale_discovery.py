@@ -71,6 +71,20 @@ def test_a_definition_stays_for_its_instances_when_another_worker_applied_it(sho
     assert shop.live(precious)
 
 
+def test_a_member_of_a_kind_newer_than_our_discovery_is_pruned_and_its_kind_not_forgotten(shop: Shop) -> None:
+    keep, made, gone = config_map(shop.name, "keep"), definition(shop.group), offer(shop.group, shop.name, "gone")
+    pruning = shop.handler_at(shop.kubectl.kubeconfig)
+    shop.push(keep)
+    assert pruning.run(shop.job()).outcome is Outcome.APPLIED
+    shop.push(keep, made, gone)
+    shop.applied()
+    until_served(shop, "v1")
+    shop.push(keep, made)
+    result = pruning.run(shop.job())
+    assert (result.outcome, result.counts.get("pruned")) == (Outcome.APPLIED, 1), told(result)
+    shop.assert_converged()
+
+
 Allow = Callable[..., None]
 
 
