@@ -6,12 +6,14 @@ import copy
 import statistics
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from handler.config.settings import HoldAbove, Prune
 from infra.bench.bed import Bed, Shop
 from infra.bench.objects import Body, mixed
 from infra.bench.rows import Row, median, timed
+from infra.controlplane import controlplane
 
 COUNT = 500
 _ROUNDS = 3
@@ -131,4 +133,23 @@ def kube_prometheus(bed: Bed, data: Path) -> Iterator[Row]:
     shop.handler()
     time.sleep(1)
     taken, result = timed(shop.run)
-    yield Row("kube-prometheus, first apply", taken, 3.5, "s", details={"objects": result.counts.get("created", 0)})
+    kubectl = _kubectl_kube_prometheus(bed, manifests)
+    details = {"objects": result.counts.get("created", 0), "kubectl s": kubectl, "x kubectl": kubectl / taken}
+    yield Row("kube-prometheus, first apply", taken, 3.5, "s", details=details)
+
+
+def _kubectl_kube_prometheus(bed: Bed, manifests: Path) -> float:
+    """Time the way its README gives, on a control plane of its own: set up, wait until the CRDs are Established, apply the rest."""
+    place = bed.directory / "kubectl-plane"
+    other = replace(bed, kubeconfig=controlplane.up(place), directory=bed.directory / "kubectl-files")
+    try:
+        time.sleep(1)
+        return timed(lambda: _set_up(other, manifests))[0]
+    finally:
+        controlplane.down(place)
+
+
+def _set_up(bed: Bed, manifests: Path) -> None:
+    bed.kubectl("apply", "--server-side", "-f", str(manifests / "setup"))
+    bed.kubectl("wait", "--for", "condition=Established", "--all", "CustomResourceDefinition")
+    bed.kubectl("apply", "--server-side", "-f", str(manifests))
