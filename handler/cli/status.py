@@ -65,7 +65,7 @@ def _show(output: Output, view: View) -> None:
     if step.command:
         output.line(f"    {step.command}", "head")
     for label, text in _rows(view):
-        output.line(f"  {label + ':':10} {text}")
+        output.line(f"  {label + ':' if label else '':10} {text}")
 
 
 def _phase(view: View) -> str:
@@ -74,7 +74,7 @@ def _phase(view: View) -> str:
     if is_suspended(view.state, view.now):
         return "suspended"
     state = view.state.status
-    return f"{state.phase or 'new'}" + (f" since {ago(state.since, view.now).removesuffix(' ago')}" if state.since else "")
+    return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if state.since else "")
 
 
 def _style(view: View, step: Advice) -> str:
@@ -102,7 +102,7 @@ def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if state.history:
         yield "last run", run_text(state.history[0], now)
     if state.attempt:
-        yield "attempt", f"{state.attempt.commit[:12]}, open since {ago(state.attempt.since, now).removesuffix(' ago')}"
+        yield "attempt", f"{state.attempt.commit[:12]}, open for {ago(state.attempt.since, now).removesuffix(' ago')}"
 
 
 def run_text(run: Run, now: float) -> str:

@@ -100,15 +100,16 @@ def test_a_first_run_killed_after_any_write_is_finished_by_the_next(open_shop: O
     total = steps(shop, wired)
     assert total > 12
 
-    def crash(step: int) -> None:
+    def crash(step: int) -> bool:
         shop = opened(open_shop)
         neighbours = Neighbours.plant(shop)
         shop.push(*first(shop))
-        kill_after(shop, wired, step, is_step)
+        killed = kill_after(shop, wired, step, is_step)
         assert_next_run_converges(shop, neighbours)
+        return killed
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(crash, range(1, total + 1)))
+        assert sum(pool.map(crash, range(1, total + 1))) >= total - 2
 
 
 @pytest.mark.slow
@@ -123,18 +124,19 @@ def test_an_update_with_prunes_killed_after_any_write_is_finished_by_the_next(op
     shops[0].push(*first(shops[0]))
     shops[0].applied()
 
-    def crash(number: int) -> None:
+    def crash(number: int) -> int:
         shop = shops[number]
         neighbours = Neighbours.plant(shop)
-        changed = False
+        changed, killed = False, 0
         for step in range(number + 1, total + 1, AT_ONCE):
             changed = not changed
             shop.push(*(second(shop) if changed else first(shop)))
-            kill_after(shop, wired, step, is_step)
+            killed += kill_after(shop, wired, step, is_step)
             assert_next_run_converges(shop, neighbours)
+        return killed
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(crash, range(AT_ONCE)))
+        assert sum(pool.map(crash, range(AT_ONCE))) >= total - 2
 
 
 def test_a_force_push_back_to_an_older_commit_undoes_a_half_applied_newer_one(mortal: Shop, wired: Wire) -> None:
@@ -144,7 +146,7 @@ def test_a_force_push_back_to_an_older_commit_undoes_a_half_applied_newer_one(mo
     shop.applied()
     documents = shop.documents
     shop.push(*second(shop))
-    kill_after(shop, wired, 2, is_object_write)
+    assert kill_after(shop, wired, 2, is_object_write)
     shop.work.git("reset", "-q", "--hard", older)
     shop.work.push(force=True)
     shop.documents = documents

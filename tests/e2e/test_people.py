@@ -238,6 +238,6 @@ def test_a_rollback_killed_in_the_middle_is_finished_by_a_tick_not_undone(shop: 
     older, documents = three[0]
     shop.lease = MORTAL
     shop.configure()
-    kill_after(shop, wired, 1, is_object_write, shop.job("replay", commit=older, actor="ann"))
+    assert kill_after(shop, wired, 1, is_object_write, shop.job("replay", commit=older, actor="ann"))
     assert shop.run("tick").outcome in DONE
     assert_pinned(shop, older, documents)

@@ -233,7 +233,7 @@ def test_an_approved_mass_deletion_that_was_killed_goes_on_without_another_appro
     assert held.plan
     assert held.plan.hold
     approving = shop.job("replay", approve=held.plan.hold.id, actor="ann")
-    kill_after(shop, wired, 5, lambda method, path: method == "DELETE", approving)
+    assert kill_after(shop, wired, 5, lambda method, path: method == "DELETE", approving)
     left = len(shop.labelled())
     assert 1 < left < 17
     result = shop.applied("tick")

@@ -20,7 +20,7 @@ def test_a_target_is_checked_planned_applied_and_found_unchanged(shop: Shop, kub
     assert [line.split(":")[0] for line in checked] == [
         f"✓ {step}" for step in ("configuration", "credentials", "git", "cluster", "render", "rights", "plan")
     ]
-    assert "would be 4 created" in checked[-1]
+    assert "4 to create" in checked[-1]
     assert "anneal apply shop" in shop.cli("status").stdout
     assert shop.cli("plan", "--exit-code", code=2).stdout.splitlines()[-1].endswith("4 to create")
     assert kubectl("get", "cm,secret", "-n", shop.namespace, "-l", "applyset.kubernetes.io/part-of")["items"] == [], "nothing was written"
@@ -223,4 +223,4 @@ def test_init_writes_what_check_accepts(shop: Shop) -> None:
     url = shop.host.url_of(shop.work.directory.name)
     flags = ("init", "-c", str(shop.cli.config), "--name", "first", "--repository", url, "-n", shop.namespace, "--provider", "gitlab")
     assert "/webhooks/gitlab" in shop.cli(*flags, "--path", "deploy").stdout
-    assert "✓ plan: would be 4 created" in shop.cli("check").stdout
+    assert "✓ plan: 4 to create" in shop.cli("check").stdout
