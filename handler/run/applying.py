@@ -127,6 +127,8 @@ class Applier:
             if tries == 1:
                 raise
         again = self._again(change)
+        if again.removes and not change.removes:
+            raise Moved.of(str(change.identity), "changed since it was planned, and would have to be deleted now; the next run plans that")
         self.uids.add(again.uid)
         return self._write(again, tries - 1) if again.writes else again
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -219,3 +220,33 @@ def test_a_new_field_and_a_new_version_come_with_the_objects_that_use_them(shop:
     assert result.plan
     assert [change.action for change in result.plan.writes] == [Action.UPDATE, Action.UPDATE]
     shop.assert_converged()
+
+
+def test_what_the_plan_would_update_is_never_deleted_by_the_second_look(shop: Shop, wired: Wire) -> None:
+    allowed = {"anneal.dev/recreate": "allow"}
+    shop.push(config_map(shop.name, "a", annotations=allowed))
+    shop.applied()
+    wanted = config_map(shop.name, "a", {"key": "2"}, annotations=allowed)
+    shop.push(wanted)
+    freeze = partial(shop.kubectl.run, "patch", "cm", "a", "-n", shop.name, "-p", '{"immutable": true}')
+    before = shop.versions([wanted])
+    result = run_meeting(shop, wired, write_of("PATCH", "/configmaps/a"), freeze)
+    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "moved", "nobody"), told(result)
+    assert {name: uid for name, (uid, _) in shop.versions([wanted]).items()} == {name: uid for name, (uid, _) in before.items()}
+    again = shop.applied("tick")
+    assert again.counts == {"recreated": 1}, "the next plan shows it, and the guards count it"
+
+
+def test_a_record_that_a_person_was_quicker_than_is_written_soon(shop: Shop, wired: Wire) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    shop.work.write("deploy/note.yaml", "# no object, but something that the render reads\n")
+    shop.work.commit("A note")
+    shop.work.push()
+    state = state_name(shop.target.name)
+    touch = partial(shop.kubectl.run, "annotate", "cm", state, "-n", STATES, "touched=yes")
+    result = run_meeting(shop, wired, lambda method, path: method == "PUT" and f"/configmaps/{state}" in path, touch)
+    assert result.outcome is Outcome.UNCHANGED, told(result)
+    assert 0 < result.next_try - time.time() < 5
+    assert shop.run("tick").outcome is Outcome.UNCHANGED
+    assert shop.state().commit == shop.work.head()
