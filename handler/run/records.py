@@ -26,12 +26,12 @@ def commit_only(run: Context) -> Result:
 def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already."""
     result = run.result(Outcome.UNCHANGED, "live equals git", planned)
-    state = recording.recorded(
-        replace(run.state, pin=run.pin()), inputs, planned, run.job, recovery=run.recovery, drift_due=_due(run), now=run.rooms.clock()
-    )
+    due, pinned = _due(run), replace(run.state, pin=run.pin())
+    state = recording.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
+    result = replace(result, next_try=due)
     if state == run.state and run.state.status.phase == "applied":
-        return replace(result, next_try=_due(run))
-    return replace(_end(run, state, result), next_try=_due(run))
+        return result
+    return _end(run, state, result)
 
 
 def _due(run: Context) -> float:
@@ -53,7 +53,9 @@ def drift(run: Context, planned: Planned) -> Result:
     """Record what changed behind git's back, when that record differs."""
     found = history.drift_of(planned.plan.writes)
     writes = len(planned.plan.writes)
-    result = run.result(Outcome.DRIFTED if writes else Outcome.UNCHANGED, f"{writes} objects differ from git", planned)
+    result = run.result(
+        Outcome.DRIFTED if writes else Outcome.UNCHANGED, f"{writes} object{' differs' if writes == 1 else 's differ'} from git", planned
+    )
     if found == run.state.drift and run.state.requested is None:
         return result
     return _end(run, replace(run.state, drift=found, requested=None), result)
