@@ -81,7 +81,7 @@ class Handler:
             rooms = self.rooms(job.target)
         except AnnealError as error:
             failed = Result(job.target, Outcome.FAILED, trigger=job.trigger, message=str(error), problems=error.problems)
-            return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=uuid.uuid4().hex[:12])
+            return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or uuid.uuid4().hex[:12])
         return reconcile(rooms, job, stop)
 
     def target(self, name: str) -> Target:
