@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from handler.config.git import Repository
 from handler.config.load import parse
-from handler.config.settings import Repository, Settings
+from handler.config.settings import Settings
 from handler.model.errors import RefNotFound
 from handler.model.tree import CommitInfo, Tree
 from handler.source import open_local

@@ -15,9 +15,9 @@ import yaml
 
 from handler.config import forms
 from handler.config.forms import FORMS, RANGES, Form
+from handler.config.git import SecretRef
 from handler.config.nodes import Mistakes, join, pairs, place, scalar, word
 from handler.config.rules import RULES, UNIQUE
-from handler.config.settings import SecretRef
 from handler.config.shape import Slot, slots
 
 Pairs = dict[str, tuple[yaml.Node, yaml.Node]]

@@ -21,11 +21,13 @@ def settings_digest(target: Target) -> str:
     shape: dict[str, Any] = asdict(target)
     for key in ("name", "cluster"):  # the state is the target's own, in its own cluster
         del shape[key]
-    for key in ("drift", "validate"):  # how a run looks, not what it brings about
+    for key in ("drift", "validate", "suspend"):  # when and how a run looks, not what it brings about
         del shape[key]
+    if target.verify is None:  # an upgrade changes nothing for who doesn't use it
+        del shape["verify"]
     del shape["prune"]["hold_above"]  # who is asked, not what is done
     shape["repository"] = target.repository.url  # not who may name or read it
-    shape["revision"] = target.revision.ref or target.revision.commit
+    shape["revision"] = target.revision.ref or target.revision.semver or target.revision.commit
     shape["prune"]["kinds"] = sorted(set(target.prune.kinds))
     shape["recreate"]["kinds"] = sorted(set(target.recreate.kinds))
     for key in ("namespaces", "cluster_scoped"):

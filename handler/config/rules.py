@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from handler.config.settings import Cluster, IgnoreRule, KubeconfigRef, ReplayToken, Revision, SecretRef, Target
+from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.settings import Cluster, IgnoreRule, KubeconfigRef, ReplayToken, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,33 @@ def inside(namespace: str, namespaces: tuple[str, ...]) -> Iterator[Fault]:
         yield Fault("namespace", f"{namespace} is not in the whitelist", f"write `namespaces: [{allowed}]`")
 
 
+def one_way(basic: object, ssh: object, github_app: object) -> Iterator[Fault]:
+    """At most one way to sign in."""
+    found = [name for name, value in (("basic", basic), ("ssh", ssh), ("githubApp", github_app)) if value]
+    if len(found) > 1:
+        yield Fault("", f"expected at most one of basic, ssh, githubApp, found {' and '.join(found)}")
+
+
+def fits_scheme(url: str, auth: RepositoryAuth) -> Iterator[Fault]:
+    """A key is for ssh://, where nothing works without one; the others are for HTTP."""
+    if url.startswith("ssh://") and not auth.ssh:
+        yield Fault("auth", "an ssh:// URL needs a key", "add `auth: {ssh: {privateKey: {file: ...}, knownHosts: ...}}`")
+    if not url.startswith("ssh://") and auth.ssh:
+        yield Fault("auth", "auth.ssh is for ssh:// URLs", "write the URL as ssh://git@<host>/<path>")
+
+
+def any_key(ssh: tuple[str, ...], pgp: tuple[str, ...]) -> Iterator[Fault]:
+    """A verification without keys would refuse every commit."""
+    if not ssh and not pgp:
+        yield Fault("", "expected at least one key in ssh or pgp, found none")
+
+
 RULES = (
+    Rule(RepositoryAuth, ("basic", "ssh", "github_app"), one_way),
+    Rule(Repository, ("url", "auth"), fits_scheme),
+    Rule(Verify, ("ssh", "pgp"), any_key),
     Rule(SecretRef, ("env", "file"), one_of("env", "file")),
-    Rule(Revision, ("branch", "tag", "commit"), one_of("branch", "tag", "commit")),
+    Rule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
     Rule(Cluster, ("kubeconfig", "context", "in_cluster"), one_cluster),
     Rule(IgnoreRule, ("paths",), some("paths")),
     Rule(ReplayToken, ("targets",), some("targets")),

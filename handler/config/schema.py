@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from handler.config.forms import DURATION, FORMS, RANGES
-from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Revision, SecretRef, Settings, Target
+from handler.config.git import Revision, SecretRef
+from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Settings, Target
 from handler.config.shape import Slot, slots, written
 
 FILE = Path(__file__).with_name("schema.json")
 ID = "https://anneal.dev/schema/v1alpha1/config.json"
 _RULES: dict[type, dict[str, Any]] = {
     SecretRef: {"oneOf": [{"required": ["env"]}, {"required": ["file"]}]},
-    Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["commit"]}]},
+    Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["semver"]}, {"required": ["commit"]}]},
     IgnoreRule: {"required": ["paths"]},
     Cluster: {
         "not": {

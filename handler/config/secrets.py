@@ -8,17 +8,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NoReturn
 
+from handler.config.git import SecretRef
 from handler.config.masking import Mask
-from handler.config.settings import ReplayToken, SecretRef, Settings, Target
+from handler.config.settings import ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import Problem, SecretUnavailable
 
 SHORTEST = 16
 """Characters that a webhook secret or replay token has at least: nobody should find it by trying."""
 LARGEST = 65_536
+PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.name != "max_body")
 _FIX = "make one with `openssl rand -hex 32`"
 
 
@@ -153,7 +155,7 @@ def resolve_all(settings: Settings, environ: Mapping[str, str], *, door: bool = 
     """
     reader = _Reader(environ)
     passwords = dict(reader.passwords(settings.targets))
-    webhooks = {name: tuple(reader.webhook(settings, name)) for name in ("github", "gitlab")} if door else {}
+    webhooks = {name: tuple(reader.webhook(settings, name)) for name in PROVIDERS} if door else {}
     tokens = tuple(reader.tokens(settings)) if door else ()
     if reader.problems:
         raise SecretUnavailable(*reader.problems)

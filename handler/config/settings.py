@@ -6,45 +6,34 @@ Durations are seconds. Names in YAML are the camelCase of the names here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-
-def _doc(text: str, default: Any = ..., *, factory: Any = None, kind: str = "") -> Any:
-    """Return a dataclass field whose `doc` and `kind` (a row of `forms.FORMS` or `forms.RANGES`) the loader and schema read."""
-    metadata = {"doc": text, "kind": kind}
-    if factory is not None:
-        return field(default_factory=factory, metadata=metadata)
-    if default is ...:
-        return field(metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class SecretRef:
-    """Where a secret value is found: exactly one of `env` and `file`."""
-
-    env: str = _doc("Name of an environment variable.", "", kind="env")
-    file: str = _doc("Path of a file; a trailing newline is dropped.", "", kind="secretFile")
-
-    def __str__(self) -> str:
-        """Name the place, never the value."""
-        return f"environment variable {self.env}" if self.env else f"file {self.file}"
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookSecrets:
-    """The secrets a provider may sign with: several at once, for rotation."""
-
-    secrets: tuple[SecretRef, ...] = _doc("Accepted secrets, newest first.", factory=tuple)
+from handler.config.field import doc as _doc
+from handler.config.git import Repository, Revision, SecretRef, Verify, WebhookSecrets
 
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """Secrets by provider."""
+    """Secrets by provider: each is a path, `/webhooks/<provider>`."""
 
     github: WebhookSecrets = _doc("GitHub: HMAC-SHA256 of the raw body.", factory=WebhookSecrets)
-    gitlab: WebhookSecrets = _doc("GitLab: the secret token.", factory=WebhookSecrets)
+    gitlab: WebhookSecrets = _doc("GitLab: the secret token; one that begins with whsec_ is a signing token.", factory=WebhookSecrets)
+    gitea: WebhookSecrets = _doc("Gitea and Forgejo: HMAC-SHA256 of the raw body.", factory=WebhookSecrets)
+    bitbucket: WebhookSecrets = _doc("Bitbucket Cloud and Data Center: HMAC-SHA256 of the raw body.", factory=WebhookSecrets)
+    azuredevops: WebhookSecrets = _doc("Azure DevOps: the password of its basic authentication; any user name.", factory=WebhookSecrets)
+    generic: WebhookSecrets = _doc("Anything that can sign: HMAC-SHA256 of the raw body in X-Signature-256.", factory=WebhookSecrets)
+    max_body: int = _doc("Bytes that the body of a request may have.", 5 * 1024 * 1024, kind="body")
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Where Prometheus scrapes; besides, a token that may `metrics` can, at /metrics."""
+
+    bind: str = _doc("host:port of an own, unprotected listener for /metrics; empty: none.", "", kind="bind")
+
+
+Act = Literal["replay", "approve", "rollback", "read", "metrics"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +43,7 @@ class ReplayToken:
     name: str = _doc("Recorded as the actor of what it does.", kind="name")
     secret: SecretRef = _doc("The token's value.")
     targets: tuple[str, ...] = _doc("Target names or globs it may touch.", kind="target", factory=lambda: ("*",))
-    may: tuple[Literal["replay", "approve", "rollback"], ...] = _doc("What it may do.", factory=lambda: ("replay",))
+    may: tuple[Act, ...] = _doc("What it may do.", factory=lambda: ("replay",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,55 +51,6 @@ class Replay:
     """Who may ask for runs over HTTP."""
 
     tokens: tuple[ReplayToken, ...] = _doc("Named tokens.", factory=tuple)
-
-
-@dataclass(frozen=True, slots=True)
-class BasicAuth:
-    """HTTP basic credentials; a host's token is the password."""
-
-    username: str = _doc("User name; GitHub tokens: x-access-token, GitLab tokens: oauth2.", kind="username")
-    password: SecretRef = _doc("Password or token.")
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryAuth:
-    """How the handler signs in to the git host."""
-
-    basic: BasicAuth | None = _doc("User name and password or token.", None)
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Trust for the git host."""
-
-    ca_file: str = _doc("PEM file of the authorities to trust instead of the system's.", "", kind="file")
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """Where git is. Credentials and URL come from here, never from a payload."""
-
-    url: str = _doc("https:// or http:// URL of the repository.", kind="url")
-    aliases: tuple[str, ...] = _doc("Other URLs that webhooks may name it by.", kind="alias", factory=tuple)
-    auth: RepositoryAuth = _doc("Credentials.", factory=RepositoryAuth)
-    tls: Tls = _doc("TLS trust.", factory=Tls)
-    webhook: WebhookSecrets = _doc("Secrets of this repository's webhook; they replace the provider's.", factory=WebhookSecrets)
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """What is deployed: exactly one of branch, tag and commit. Default: branch main."""
-
-    branch: str = _doc("Branch name.", "", kind="ref")
-    tag: str = _doc("Tag name.", "", kind="ref")
-    commit: str = _doc("Full commit id.", "", kind="sha")
-
-    @property
-    def ref(self) -> str:
-        """The full ref name, empty for a fixed commit."""
-        if self.commit:
-            return ""
-        return f"refs/tags/{self.tag}" if self.tag else f"refs/heads/{self.branch or 'main'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +138,7 @@ class Target:
     name: str = _doc("Unique; a DNS label of at most 56 characters.", kind="name")
     repository: Repository = _doc("Where git is.")
     namespaces: tuple[str, ...] = _doc("Whitelist of namespaces; `*` only when written.", kind="whitelist")
-    revision: Revision = _doc("Branch, tag or commit.", factory=lambda: Revision(branch="main"))
+    revision: Revision = _doc("Branch, tag, range of versions or commit.", factory=lambda: Revision(branch="main"))
     path: str = _doc("Directory of the repository; empty: its root.", "", kind="path")
     renderer: RendererSettings = _doc("How documents are made.", factory=RendererSettings)
     cluster: Cluster = _doc("Which cluster.", factory=Cluster)
@@ -213,6 +153,8 @@ class Target:
     recreate: Recreate = _doc("What may be recreated.", factory=Recreate)
     drift: Literal["correct", "report", "ignore"] = _doc("What a drift run does.", "correct")
     validate: Literal["server", "none"] = _doc("Dry-run new objects before the first write.", "server")
+    verify: Verify | None = _doc("Whose signature a commit must carry; without it any commit of the revision counts.", None)
+    suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +165,8 @@ class Settings:
     installation: str = _doc("Name of this installation; two of them refuse each other's targets.", "default", kind="name")
     state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", "anneal-system", kind="namespace")
     webhooks: Webhooks = _doc("Webhook secrets by provider.", factory=Webhooks)
-    replay: Replay = _doc("Who may ask for runs.", factory=Replay)
+    replay: Replay = _doc("Who may ask for runs, and read.", factory=Replay)
+    metrics: Metrics = _doc("Where Prometheus scrapes.", factory=Metrics)
     interval: float = _doc("Tick: how often heads are looked at.", 300.0, kind="duration")
     drift_interval: float = _doc("How often live is compared although git didn't move.", 1800.0, kind="duration")
     lease_duration: float = _doc("How long a Lease holds without renewal.", 15.0, kind="duration")

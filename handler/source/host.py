@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol, TypeVar
 
-from handler.config.settings import Repository
+from handler.config.git import Repository
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.refs import is_commit_id, ref_problem
 from handler.model.tree import printable

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from handler.build import Handler
+from handler.config.git import Repository
 from handler.config.secrets import Secrets
-from handler.config.settings import Prune, Repository, Settings, Target
+from handler.config.settings import Prune, Settings, Target
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.render.sandbox import Sandbox

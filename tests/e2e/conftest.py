@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from handler.cluster.connect import Connection, connect
-from handler.config.settings import Cluster, Repository, Target
+from handler.config.git import Repository
+from handler.config.settings import Cluster, Target
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.shop import MORTAL, PATH, SCOPED, Shop

@@ -15,8 +15,8 @@ from urllib.parse import quote
 import pytest
 
 from handler import log
+from handler.config.git import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
-from handler.config.settings import BasicAuth, RepositoryAuth, SecretRef
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work

@@ -8,8 +8,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from handler.config.git import Repository, Revision, SecretRef, WebhookSecrets
 from handler.config.secrets import Secret, Secrets, resolve_all
-from handler.config.settings import Replay, ReplayToken, Repository, Revision, SecretRef, Settings, Target, Webhooks, WebhookSecrets
+from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.event import Job
 
 SECRETS = {

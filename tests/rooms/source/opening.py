@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from handler.config.settings import BasicAuth, Repository, RepositoryAuth, SecretRef, Tls
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, Tls
 from handler.source import GitHost, Limits
 
 CANARY = "canary-5f2c9b-password"

@@ -9,7 +9,8 @@ import pytest
 
 from handler.cli.advice import View, next_step
 from handler.cli.times import ago, moment, span, until
-from handler.config.settings import Repository, Target
+from handler.config.git import Repository
+from handler.config.settings import Target
 from handler.model.names import Identity
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, State, Status, Suspend

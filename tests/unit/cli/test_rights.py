@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, target_grants
-from handler.config.settings import Impersonate, Prune, Repository, Settings, Target
+from handler.config.git import Repository
+from handler.config.settings import Impersonate, Prune, Settings, Target
 from handler.model.resource import Resource
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from handler.config import digest
+from handler.config import git as g
 from handler.config import settings as s
 from handler.config.digest import settings_digest
 
-TARGET = s.Target("shop", s.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
+TARGET = s.Target("shop", g.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
 SHAPES: dict[str, Any] = {
-    "repository": s.Repository("https://git.example.com/other.git"),
+    "repository": g.Repository("https://git.example.com/other.git"),
     "namespaces": ("shop",),
-    "revision": s.Revision(tag="main"),
+    "revision": g.Revision(tag="main"),
     "path": "deploy",
     "renderer": s.RendererSettings(exclude=("x",)),
     "namespace": "shop",
@@ -53,16 +54,16 @@ def test_every_setting_was_thought_of() -> None:
     [
         replace(TARGET, namespaces=("jobs", "shop", "shop")),
         replace(TARGET, cluster_scoped=("ClusterRole.x", "Namespace")),
-        replace(TARGET, revision=s.Revision()),
+        replace(TARGET, revision=g.Revision()),
         replace(TARGET, prune=s.Prune(hold_above=s.HoldAbove(1, 0.1))),
         replace(
             TARGET,
-            repository=s.Repository(
+            repository=g.Repository(
                 TARGET.repository.url,
                 aliases=("git@git.example.com:shop.git",),
-                auth=s.RepositoryAuth(s.BasicAuth("x", s.SecretRef(env="TOKEN"))),
-                tls=s.Tls("ca.pem"),
-                webhook=s.WebhookSecrets((s.SecretRef(env="SECRET"),)),
+                auth=g.RepositoryAuth(g.BasicAuth("x", g.SecretRef(env="TOKEN"))),
+                tls=g.Tls("ca.pem"),
+                webhook=g.WebhookSecrets((g.SecretRef(env="SECRET"),)),
             ),
         ),
     ],
@@ -79,7 +80,7 @@ def test_what_may_be_pruned_counts(prune: s.Prune) -> None:
 def test_a_commit_and_a_branch_of_that_name_differ() -> None:
     sha = "0" * 40
     found = {
-        settings_digest(replace(TARGET, revision=revision)) for revision in (s.Revision(sha), s.Revision(tag=sha), s.Revision(commit=sha))
+        settings_digest(replace(TARGET, revision=revision)) for revision in (g.Revision(sha), g.Revision(tag=sha), g.Revision(commit=sha))
     }
     assert len(found) == 3
 

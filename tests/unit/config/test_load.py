@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from handler.config import git as g
 from handler.config import load as loading
 from handler.config import settings as s
 from handler.config.load import find, load, parse
@@ -22,7 +23,7 @@ LEAST = HEAD + "targets: [{name: shop, repository: {url: 'https://git.example.co
 
 
 def test_the_least_configuration_has_every_default() -> None:
-    target = s.Target("shop", s.Repository("https://git.example.com/shop.git"), ("shop",))
+    target = s.Target("shop", g.Repository("https://git.example.com/shop.git"), ("shop",))
     settings = parse(LEAST)
     assert settings == s.Settings((target,))
     assert settings.target("shop") == target
@@ -35,15 +36,15 @@ def test_the_full_sample_is_read_into_every_field() -> None:
     shop, edge = settings.targets
     assert shop == s.Target(
         name="shop-prod",
-        repository=s.Repository(
+        repository=g.Repository(
             url="https://git.example.com/acme/shop.git",
             aliases=("git@git.example.com:acme/shop.git",),
-            auth=s.RepositoryAuth(s.BasicAuth("oauth2", s.SecretRef(env="GIT_TOKEN"))),
-            tls=s.Tls("/etc/anneal/ca.pem"),
-            webhook=s.WebhookSecrets((s.SecretRef(env="SHOP_WEBHOOK_SECRET"),)),
+            auth=g.RepositoryAuth(g.BasicAuth("oauth2", g.SecretRef(env="GIT_TOKEN"))),
+            tls=g.Tls("/etc/anneal/ca.pem"),
+            webhook=g.WebhookSecrets((g.SecretRef(env="SHOP_WEBHOOK_SECRET"),)),
         ),
         namespaces=("shop", "shop-jobs"),
-        revision=s.Revision(tag="v1.2"),
+        revision=g.Revision(tag="v1.2"),
         path="deploy/prod",
         renderer=s.RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
         cluster=s.Cluster(s.KubeconfigRef("/etc/anneal/kubeconfig"), "prod", server="https://10.0.0.1:6443"),
@@ -59,10 +60,10 @@ def test_the_full_sample_is_read_into_every_field() -> None:
     )
     assert edge.cluster == s.Cluster(in_cluster=True)
     assert edge.namespaces == ("*",)
-    assert edge.revision == s.Revision(commit="0123456789abcdef0123456789abcdef01234567")
+    assert edge.revision == g.Revision(commit="0123456789abcdef0123456789abcdef01234567")
     assert (settings.installation, settings.state_namespace) == ("blue", "gitops")
     assert (settings.interval, settings.drift_interval, settings.lease_duration) == (5400.0, 600.0, 2.0)
-    assert settings.webhooks.github.secrets == (s.SecretRef(env="GITHUB_WEBHOOK_SECRET"), s.SecretRef(file="/run/secrets/old"))
+    assert settings.webhooks.github.secrets == (g.SecretRef(env="GITHUB_WEBHOOK_SECRET"), g.SecretRef(file="/run/secrets/old"))
     assert settings.replay.tokens[0].may == ("replay", "approve", "rollback")
 
 
@@ -137,9 +138,9 @@ def test_lists_replace_those_of_the_defaults() -> None:
 def test_an_alternative_drops_the_one_that_defaults_wrote() -> None:
     text = "  - {name: x, revision: {tag: v1}, cluster: {inCluster: true}, repository: {auth: {basic: {password: {env: T}}}}}"
     (target,) = parse(DEFAULTS + text).targets
-    assert target.revision == s.Revision(tag="v1")
+    assert target.revision == g.Revision(tag="v1")
     assert target.cluster == s.Cluster(in_cluster=True)
-    assert target.repository.auth.basic == s.BasicAuth("x", s.SecretRef(env="T"))
+    assert target.repository.auth.basic == g.BasicAuth("x", g.SecretRef(env="T"))
 
 
 def test_null_takes_back_what_is_optional() -> None:

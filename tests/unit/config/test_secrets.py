@@ -12,19 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
 from handler.config.secrets import LARGEST, Secret, Secrets, resolve, resolve_all
-from handler.config.settings import (
-    BasicAuth,
-    Replay,
-    ReplayToken,
-    Repository,
-    RepositoryAuth,
-    SecretRef,
-    Settings,
-    Target,
-    Webhooks,
-    WebhookSecrets,
-)
+from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 
 CANARY = "CANARY-6f1e0b-do-not-show"

@@ -1,0 +1,112 @@
+"""The configuration's half about git, as frozen values: where a repository is, how one signs in, what is followed, whose commits count.
+
+Secret *references* live here, secret values never.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handler.config.field import doc as _doc
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef:
+    """Where a secret value is found: exactly one of `env` and `file`."""
+
+    env: str = _doc("Name of an environment variable.", "", kind="env")
+    file: str = _doc("Path of a file; a trailing newline is dropped.", "", kind="secretFile")
+
+    def __str__(self) -> str:
+        """Name the place, never the value."""
+        return f"environment variable {self.env}" if self.env else f"file {self.file}"
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSecrets:
+    """The secrets a provider may sign with: several at once, for rotation."""
+
+    secrets: tuple[SecretRef, ...] = _doc("Accepted secrets, newest first.", factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth:
+    """HTTP basic credentials; a host's token is the password."""
+
+    username: str = _doc("User name; GitHub tokens: x-access-token, GitLab tokens: oauth2.", kind="username")
+    password: SecretRef = _doc("Password or token.")
+
+
+@dataclass(frozen=True, slots=True)
+class SshAuth:
+    """A key for ssh:// URLs, and the host keys that are trusted."""
+
+    private_key: SecretRef = _doc("Private key, as OpenSSH or PEM writes it.")
+    known_hosts: str = _doc("File of the host keys to trust, in OpenSSH's known_hosts format; nothing else is.", kind="file")
+    passphrase: SecretRef | None = _doc("Passphrase of the private key.", None)
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubAppAuth:
+    """A GitHub App: short-lived installation tokens, made from its key."""
+
+    app_id: str = _doc("App id or client id.", kind="appId")
+    installation_id: int = _doc("Installation id.", kind="number")
+    private_key: SecretRef = _doc("The app's private key, PEM.")
+    api_url: str = _doc("The API; of an Enterprise Server e.g. https://github.example.com/api/v3.", "https://api.github.com", kind="server")
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryAuth:
+    """How the handler signs in to the git host: at most one way."""
+
+    basic: BasicAuth | None = _doc("User name and password or token.", None)
+    ssh: SshAuth | None = _doc("A key, for ssh:// URLs.", None)
+    github_app: GitHubAppAuth | None = _doc("A GitHub App.", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Trust for the git host."""
+
+    ca_file: str = _doc("PEM file of the authorities to trust instead of the system's.", "", kind="file")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Where git is. Credentials and URL come from here, never from a payload."""
+
+    url: str = _doc("https://, http:// or ssh:// URL of the repository.", kind="url")
+    aliases: tuple[str, ...] = _doc("Other URLs that webhooks may name it by.", kind="alias", factory=tuple)
+    auth: RepositoryAuth = _doc("Credentials.", factory=RepositoryAuth)
+    tls: Tls = _doc("TLS trust.", factory=Tls)
+    webhook: WebhookSecrets = _doc("Secrets of this repository's webhook; they replace the provider's.", factory=WebhookSecrets)
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What is deployed: exactly one of branch, tag, semver and commit. Default: branch main."""
+
+    branch: str = _doc("Branch name.", "", kind="ref")
+    tag: str = _doc("Tag name.", "", kind="ref")
+    semver: str = _doc("Range of versions; the highest tag in it is deployed.", "", kind="semver")
+    commit: str = _doc("Full commit id.", "", kind="sha")
+
+    @property
+    def ref(self) -> str:
+        """The full ref name, empty for a fixed commit and for a range of versions."""
+        if self.commit or self.semver:
+            return ""
+        return f"refs/tags/{self.tag}" if self.tag else f"refs/heads/{self.branch or 'main'}"
+
+    def __str__(self) -> str:
+        """Name what is followed: a full ref, a range of tags or a commit."""
+        return f"the highest tag in {self.semver}" if self.semver else self.ref or f"commit {self.commit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Whose signature a commit must carry before anything of it is rendered. Any of the keys will do."""
+
+    ssh: tuple[str, ...] = _doc("Public SSH keys, as in authorized_keys.", kind="sshKey", factory=tuple)
+    pgp: tuple[str, ...] = _doc("Armored OpenPGP public keys.", kind="pgpKey", factory=tuple)
