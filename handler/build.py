@@ -21,7 +21,7 @@ from handler.cluster.connect import Connection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.store import Objects
 from handler.config.digest import settings_digest
-from handler.config.secrets import Secrets
+from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
@@ -139,9 +139,7 @@ class Handler:
         given = self._options.sources.get(target.name)
         if given is not None:
             return given
-        credentials = self.secrets.credentials(target.name)
-        password = credentials.password if credentials else None
-        return self._once(("git", target.repository), lambda: GitHost(target.repository, password))
+        return self._once(("git", target.repository), lambda: GitHost(target.repository, lambda ref: resolve(ref, self._environ)))
 
     def render(self, target: Target, tree: Tree) -> Rendered:
         """Render a target's path of a tree; asks no cluster.

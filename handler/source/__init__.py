@@ -4,13 +4,13 @@ The only room with dulwich. Nothing is checked out, no git program is run, nothi
 A host is not trusted: what it sends is counted as it arrives, sized before it is inflated, hashed, and every tree is checked
 before anyone sees a name of it.
 
-    host (GitHost) -> transport, connections (HTTP) -> wire (git protocol) -> pack (objects) -> checks -> tree (FetchedTree)
+    host (GitHost) -> access -> transport, connections (HTTP) | ssh -> wire (git protocol) -> pack (objects) -> checks -> tree (FetchedTree)
     local (open_local): a directory on disk, under the same rules
 """
 
-from handler.source.host import GitHost, Password
+from handler.source.host import GitHost
 from handler.source.limits import Limits
 from handler.source.local import open_local
 from handler.source.tree import FetchedTree
 
-__all__ = ["FetchedTree", "GitHost", "Limits", "Password", "open_local"]
+__all__ = ["FetchedTree", "GitHost", "Limits", "open_local"]

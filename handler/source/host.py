@@ -7,23 +7,23 @@ offers filters. What a host offers is remembered: later a look at a ref is one r
 
 from __future__ import annotations
 
-import base64
 import threading
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from handler.config.git import Repository
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.refs import is_commit_id, ref_problem
 from handler.model.tree import printable
 from handler.source import wire
+from handler.source.access import upload_pack
 from handler.source.cache import TreeCache
 from handler.source.commit import read_commit
 from handler.source.connections import Deadline
 from handler.source.limits import Limits
 from handler.source.pack import COMMIT, Objects, PackBroken, read_pack
-from handler.source.transport import Transport
+from handler.source.signin import ReadSecret, from_environment
 from handler.source.tree import FetchedTree
 
 T = TypeVar("T")
@@ -32,26 +32,17 @@ _WANTS = 10_000  # of one request: half a megabyte, below the body sizes that pr
 _GONE = ("not our ref", "unadvertised object", "not a valid object", "no such object", "missing")
 
 
-class Password(Protocol):
-    """A secret that shows itself only when asked."""
-
-    def reveal(self) -> str:
-        """Return the value."""
-
-
 class GitHost:
     """One repository. Safe to share between threads; connections and the last commits are kept."""
 
-    def __init__(self, repository: Repository, password: Password | None = None, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
-        """Prepare; nothing is asked yet.
+    def __init__(self, repository: Repository, read: ReadSecret = from_environment, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+        """Prepare; nothing is asked yet. `read` is asked for each secret whenever it is needed.
 
         Raises:
-            ConfigInvalid: the URL isn't http(s) or holds credentials.
+            ConfigInvalid: the URL can't be asked or holds credentials.
         """
-        self._username = repository.auth.basic.username if repository.auth.basic else ""
-        self._password = password
         self._limits = limits
-        self._transport = Transport(repository.url, self._authorization, repository.tls.ca_file, limits)
+        self._transport = upload_pack(repository, read, limits)
         self._offer: wire.Advertisement | None = None
         self._trees = TreeCache(limits.cache)
         self._fetching = threading.Lock()
@@ -98,12 +89,6 @@ class GitHost:
             self._trees.put(sha, tree)
         return tree
 
-    def _authorization(self) -> str:
-        """Make the header's value anew for each request: it isn't kept."""
-        if self._password is None:
-            return ""
-        return "Basic " + base64.b64encode(f"{self._username}:{self._password.reveal()}".encode()).decode()
-
     def _fetched(self, sha: str, path: str) -> FetchedTree:
         objects = self._told(lambda deadline: self._commit_objects(deadline, sha, whole=not path), sha)
         kind, content = objects.get(sha, (0, b""))
@@ -138,7 +123,7 @@ class GitHost:
         offer = self._offer if self._offer and self._offer.version == 2 else self._discovered(deadline, ref)
         if offer.version != 2:
             return offer.refs
-        with self._transport.exchange(deadline, "git-upload-pack", wire.RESULT, self._limits.refs, wire.ls_refs(offer, ref)) as stream:
+        with self._transport.command(deadline, wire.ls_refs(offer, ref), self._limits.refs) as stream:
             return wire.read_refs(stream, ref)
 
     def _offered(self, deadline: Deadline) -> wire.Advertisement:
@@ -146,8 +131,7 @@ class GitHost:
 
     def _discovered(self, deadline: Deadline, ref: str) -> wire.Advertisement:
         """Ask the host what it offers, and remember it."""
-        tail = "info/refs?service=git-upload-pack"
-        with self._transport.exchange(deadline, tail, wire.ADVERTISEMENT, self._limits.refs) as stream:
+        with self._transport.advertisement(deadline, self._limits.refs) as stream:
             offer = wire.read_advertisement(stream, ref)
         if offer.object_format != "sha1":
             raise ConfigInvalid.of(
@@ -157,7 +141,7 @@ class GitHost:
         return offer
 
     def _pack(self, deadline: Deadline, offer: wire.Advertisement, request: bytes) -> Objects:
-        with self._transport.exchange(deadline, "git-upload-pack", wire.RESULT, self._limits.pack, request) as stream:
+        with self._transport.command(deadline, request, self._limits.pack) as stream:
             pack = wire.read_fetched(stream, offer.version)
         return read_pack(pack, self._limits, self._transport.subject)
 

@@ -1,17 +1,16 @@
-"""HTTP to one git host: keep-alive, no redirects, an end to everything.
+"""HTTP to one git host: keep-alive, no redirects, an end to everything (git: gitprotocol-http(5)).
 
-Credentials go only to the configured URL. A vendor's words about a failure may hold a proxy's or a host's secrets, so errors are told in
-our own. What a host sends is counted as it is read.
+Credentials go only to the configured URL, and once more when the host refuses them and others are to be had. A vendor's words about a
+failure may hold a proxy's or a host's secrets, so errors are told in our own. What a host sends is counted as it is read.
 """
 
 from __future__ import annotations
 
-import io
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 from urllib.parse import SplitResult, urlsplit
 
 import urllib3
@@ -20,53 +19,38 @@ from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionErro
 from urllib3.exceptions import TimeoutError as TimedOut
 from urllib3.response import BaseHTTPResponse
 
-from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
+from handler.source import wire
 from handler.source.connections import Deadline, pools_for
+from handler.source.exchange import counted
 from handler.source.limits import Limits
-
-_CHUNK = 65536
-
-
-class _Body(io.RawIOBase):
-    """A response's bytes, counted."""
-
-    def __init__(self, response: BaseHTTPResponse, most: int, subject: str) -> None:
-        super().__init__()
-        self._response = response
-        self._left = most
-        self._most = most
-        self._subject = subject
-
-    def readable(self) -> bool:
-        """Say yes: `io.BufferedReader` asks."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # BufferedReader always hands a memoryview
-        """Read what has arrived, at most the buffer's size."""
-        data = self._response.read1(len(buffer), decode_content=False)
-        self._left -= len(data)
-        if self._left < 0:
-            raise SourceRefused.of(self._subject, f"sends more than {self._most} bytes in one answer")
-        buffer[: len(data)] = data
-        return len(data)
+from handler.source.signin import SignIn
 
 
 class Transport:
-    """One repository's URL and the connections to its host. `authorization` makes each request's header value, or an empty one."""
+    """One repository's URL and the connections to its host (`exchange.UploadPack`)."""
 
-    def __init__(self, url: str, authorization: Callable[[], str], ca_file: str, limits: Limits) -> None:
+    def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: Limits) -> None:
         parts = _checked(url)
         if ca_file and not Path(ca_file).is_file():
             raise ConfigInvalid.of(ca_file, "no such file", fix="set repository.tls.caFile")
         self.subject = f"repository {_shown(url)}"
         self._url = url.rstrip("/")
-        self._authorization = authorization
+        self._sign_in = sign_in
         self._limits = limits
         self._pools = pools_for(parts.scheme, parts.netloc, ca_file)
 
+    def advertisement(self, deadline: Deadline, most: int) -> AbstractContextManager[BinaryIO]:
+        """Ask what the host offers."""
+        return self._exchange(deadline, "info/refs?service=git-upload-pack", wire.ADVERTISEMENT, most)
+
+    def command(self, deadline: Deadline, request: bytes, most: int) -> AbstractContextManager[BinaryIO]:
+        """Send one request."""
+        return self._exchange(deadline, "git-upload-pack", wire.RESULT, most, request)
+
     @contextmanager
-    def exchange(self, deadline: Deadline, tail: str, result: str, most: int, body: bytes | None = None) -> Iterator[BinaryIO]:
+    def _exchange(self, deadline: Deadline, tail: str, result: str, most: int, body: bytes | None = None) -> Iterator[BinaryIO]:
         """Send one request and hand its answer's bytes to the caller.
 
         `tail`: what follows the repository's URL. `result`: the media type that must come back. `most`: bytes it may have.
@@ -79,7 +63,7 @@ class Transport:
             response = self._send(deadline, tail, result, body)
             try:
                 self._refuse(response, result)
-                reader = cast(BinaryIO, io.BufferedReader(_Body(response, most, self.subject), _CHUNK))
+                reader = counted(lambda size: response.read1(size, decode_content=False), most, self.subject)
                 yield reader
                 if not reader.read(1):  # read to its end: the connection can be used again
                     response.release_conn()
@@ -96,32 +80,42 @@ class Transport:
         self._pools.clear()
 
     def _send(self, deadline: Deadline, tail: str, result: str, body: bytes | None) -> BaseHTTPResponse:
+        """Send; credentials that are refused are asked for anew once: they may have been rotated."""
+        authorization = self._sign_in.authorization()
+        response = self._connected(deadline, tail, self._headers(result, authorization, posted=body is not None), body)
+        if response.status not in (401, 403) or not self._sign_in.refused(authorization):
+            return response
+        deadline.watch(None)
+        response.close()
+        return self._connected(deadline, tail, self._headers(result, self._sign_in.authorization(), posted=body is not None), body)
+
+    def _connected(self, deadline: Deadline, tail: str, headers: Mapping[str, str], body: bytes | None) -> BaseHTTPResponse:
         """Send; a connection that the host closed while idle is replaced once."""
         try:
-            return self._request(deadline, tail, result, body)
+            return self._request(deadline, tail, headers, body)
         except ProtocolError:
             if deadline.expired:
                 raise
-            return self._request(deadline, tail, result, body)
+            return self._request(deadline, tail, headers, body)
 
-    def _request(self, deadline: Deadline, tail: str, result: str, body: bytes | None) -> BaseHTTPResponse:
+    def _request(self, deadline: Deadline, tail: str, headers: Mapping[str, str], body: bytes | None) -> BaseHTTPResponse:
         return self._pools.request(
             "GET" if body is None else "POST",
             f"{self._url}/{tail}",
             body=body,
-            headers=self._headers(result, posted=body is not None),
+            headers=headers,
             preload_content=False,
             redirect=False,
             retries=False,
             timeout=urllib3.Timeout(connect=deadline.left(self._limits.connect), read=deadline.left(self._limits.read)),
         )
 
-    def _headers(self, result: str, *, posted: bool) -> Mapping[str, str]:
+    def _headers(self, result: str, authorization: str, *, posted: bool) -> Mapping[str, str]:
         """Return the headers of one request; hosts know a git client by its agent's prefix."""
         headers = {"User-Agent": "git/anneal", "Accept": result, "Git-Protocol": "version=2", "Pragma": "no-cache"}
         if posted:
             headers["Content-Type"] = "application/x-git-upload-pack-request"
-        if authorization := self._authorization():
+        if authorization:
             headers["Authorization"] = authorization
         return headers
 

@@ -25,4 +25,4 @@ class Secret:
 def opened(url: str, *, limits: Limits = QUICK, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
     """Open a repository for a `with` statement."""
     auth = RepositoryAuth(basic=BasicAuth("deployer", SecretRef(env="GIT_TOKEN"))) if secret else RepositoryAuth()
-    return closing(GitHost(Repository(url, auth=auth, tls=Tls(ca_file)), secret, limits))
+    return closing(GitHost(Repository(url, auth=auth, tls=Tls(ca_file)), lambda _: secret or Secret(), limits))

@@ -1,0 +1,24 @@
+"""Which way leads to a repository, and who signs in: read from its settings, here only. What a way needs is imported when it is taken."""
+
+from __future__ import annotations
+
+from handler.config.git import Repository
+from handler.source.exchange import UploadPack
+from handler.source.limits import Limits
+from handler.source.signin import Anonymous, Basic, ReadSecret, SignIn
+from handler.source.transport import Transport
+
+
+def upload_pack(repository: Repository, read: ReadSecret, limits: Limits) -> UploadPack:
+    """Return the way to a repository.
+
+    Raises:
+        ConfigInvalid: its settings can't be used.
+    """
+    return Transport(repository.url, sign_in(repository, read), repository.tls.ca_file, limits)
+
+
+def sign_in(repository: Repository, read: ReadSecret) -> SignIn:
+    """Return what signs in over HTTP."""
+    auth = repository.auth
+    return Basic(auth.basic, read) if auth.basic else Anonymous()

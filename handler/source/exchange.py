@@ -1,0 +1,67 @@
+"""The port to a host's `git-upload-pack`: what it offers, then one request and its answer. `transport` speaks HTTP, `ssh` speaks SSH.
+
+What a host sends is counted as it is read, whichever way it comes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import BinaryIO, Protocol, cast
+
+from handler.model.errors import SourceRefused
+from handler.source.connections import Deadline
+
+CHUNK = 65536
+
+
+class UploadPack(Protocol):
+    """One repository's `git-upload-pack`. `subject`: how errors name it. Safe to share between threads.
+
+    Both raise AccessDenied, ConfigInvalid, GitUnavailable or SourceRefused, in our own words, also while the stream is read.
+    """
+
+    subject: str
+
+    def advertisement(self, deadline: Deadline, most: int) -> AbstractContextManager[BinaryIO]:
+        """Ask what the host offers (git: gitprotocol-v2(5), version 2 preferred); at most `most` bytes of it."""
+
+    def command(self, deadline: Deadline, request: bytes, most: int) -> AbstractContextManager[BinaryIO]:
+        """Send one request and give its answer; at most `most` bytes of it."""
+
+    def close(self) -> None:
+        """Close what is open while nobody asks."""
+
+
+class Counted(io.RawIOBase):
+    """Bytes that arrive by `read1` (at most so many, empty at the end), counted."""
+
+    def __init__(self, read1: Callable[[int], bytes], most: int, subject: str) -> None:
+        super().__init__()
+        self._read1 = read1
+        self._left = most
+        self._most = most
+        self._subject = subject
+
+    def readable(self) -> bool:
+        """Say yes: `io.BufferedReader` asks."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # BufferedReader always hands a memoryview
+        """Read what has arrived, at most the buffer's size.
+
+        Raises:
+            SourceRefused: it is more than was agreed.
+        """
+        data = self._read1(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise SourceRefused.of(self._subject, f"sends more than {self._most} bytes in one answer")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def counted(read1: Callable[[int], bytes], most: int, subject: str) -> BinaryIO:
+    """Return a stream over `read1` that ends with SourceRefused after `most` bytes."""
+    return cast(BinaryIO, io.BufferedReader(Counted(read1, most, subject), CHUNK))

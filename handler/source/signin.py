@@ -1,0 +1,78 @@
+"""How HTTP requests sign in. A value is asked for anew with each request and kept by nobody here, so a rotated one is found."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from handler.config.git import BasicAuth, SecretRef
+from handler.config.secrets import resolve
+
+
+class Revealing(Protocol):
+    """A secret that shows itself only when asked."""
+
+    def reveal(self) -> str:
+        """Return the value."""
+
+
+ReadSecret = Callable[[SecretRef], Revealing]
+"""Reads a reference's present value. Raises SecretUnavailable."""
+
+
+def from_environment(ref: SecretRef) -> Revealing:
+    """Read a reference by this process's own environment.
+
+    Raises:
+        SecretUnavailable: it is missing, empty, unreadable or not text.
+    """
+    return resolve(ref, os.environ)
+
+
+class SignIn(Protocol):
+    """What signs a request in. Safe to share between threads."""
+
+    def authorization(self) -> str:
+        """Return the header's present value; empty: none.
+
+        Raises:
+            OperatorError, TransientError: there is none to be had.
+        """
+
+    def refused(self, authorization: str) -> bool:
+        """Hear that the host refused this value; say whether there is another one now."""
+
+
+class Anonymous:
+    """Nobody signs in."""
+
+    def authorization(self) -> str:
+        """Return nothing."""
+        return ""
+
+    def refused(self, authorization: str) -> bool:  # noqa: ARG002 - the port's argument
+        """Have nothing else."""
+        return False
+
+
+class Basic:
+    """A user name and a password or token (RFC 7617)."""
+
+    def __init__(self, auth: BasicAuth, read: ReadSecret) -> None:
+        self._auth = auth
+        self._read = read
+
+    def authorization(self) -> str:
+        """Read the password and make the header's value."""
+        return basic(self._auth.username, self._read(self._auth.password).reveal())
+
+    def refused(self, authorization: str) -> bool:
+        """Say whether the password was rotated since."""
+        return self.authorization() != authorization
+
+
+def basic(username: str, password: str) -> str:
+    """Return the value of an Authorization header (RFC 7617)."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
