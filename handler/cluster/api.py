@@ -10,6 +10,9 @@ deadline; 401 once, after the credentials were loaded anew. Only what may safely
 - Anything else (POST, a bare PUT or DELETE): after 429 or when the connection wasn't even made; otherwise the outcome is unknown and
   `ClusterUnavailable` says so.
 
+Every request carries an Audit-ID of its own, which the server sends back: an answer that belongs to another request (a proxy that lost
+count on a keep-alive connection) is a broken connection.
+
 There is no client-side throttle: the server's API priority and fairness is the judge.
 """
 
@@ -20,6 +23,7 @@ import json
 import random
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -28,6 +32,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
+from handler.cluster import answers
 from handler.cluster.connect import Connection
 from handler.cluster.errors import RETRIED, never_sent, place_of, refused, unreachable
 from handler.model.errors import AnnealError, ClusterUnavailable
@@ -35,6 +40,8 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 JSON = "application/json"
 _CONNECT = 5.0
 _LONGEST_PAUSE = 10.0
+_MARK = f"anneal-{uuid.uuid4().hex[:12]}-"
+_NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ class Api:
         self._timeout = urllib3.Timeout(connect=min(_CONNECT, silence), read=silence)
         self._lock = threading.Lock()
         self._requests = 0
-        self._date = ("", 0.0)
+        self._date: tuple[float, float] | None = None
         self._headers = {"User-Agent": "anneal"}
         if impersonate:
             self._headers["Impersonate-User"] = "system:serviceaccount:" + impersonate.replace("/", ":", 1)
@@ -96,10 +103,12 @@ class Api:
 
         The header has whole seconds, so it is up to one second (and the way back) behind; it never runs ahead.
         """
-        if not self._date[0]:
+        if not self._date:
             self.get("/version")
+        if not self._date:
+            raise ClusterUnavailable.of("/version", f"{self.connection.host} answers without a Date, so its clock isn't known")
         date, seen = self._date
-        return parsedate_to_datetime(date).timestamp() + time.monotonic() - seen
+        return date + time.monotonic() - seen
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = JSON, subject: str = "") -> dict[str, Any] | None:
         """Read an object or a list; None when there is none (404)."""
@@ -143,11 +152,11 @@ class Api:
     def _parsed(self, response: urllib3.BaseHTTPResponse, request: Request) -> dict[str, Any]:
         try:
             answer = json.loads(response.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             raise ClusterUnavailable.of(request.name, f"{self.connection.host} answers {response.status}, but not with a JSON object")
-        return answer
+        return answers.checked(answer, request.method, request.path, request.name)
 
     def stream(self, request: Request) -> urllib3.BaseHTTPResponse:
         """Open a WATCH and return its unread response; the caller closes it. The same errors as `send`, and ApiRefused for 404."""
@@ -163,12 +172,13 @@ class Api:
         for attempt in itertools.count():
             if request.before:
                 request.before()
+            generation = self.connection.generation
             outcome = self._attempt(request, preload=preload)
-            if isinstance(outcome, urllib3.BaseHTTPResponse) and (outcome.status < 300 or outcome.status == 404):
+            if isinstance(outcome, urllib3.BaseHTTPResponse) and (outcome.status < 300 or _is_missing(outcome, request)):
                 return outcome
             if not renewed and _credentials_rotated(outcome):
                 renewed = True
-                self.connection.refresh()
+                self.connection.refresh(generation)
                 continue
             failure, again = self._failure(outcome, request)
             again = again and isinstance(failure, ClusterUnavailable)
@@ -180,7 +190,8 @@ class Api:
 
     def _attempt(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse | Exception:
         """Send once; a failure of the way is returned, to be judged by the caller."""
-        headers = {**self._headers, "Accept": request.accept}
+        audit = f"{_MARK}{next(_NUMBERS)}"
+        headers = {**self._headers, "Accept": request.accept, "Audit-ID": audit}
         authorization = self.connection.authorization()
         if authorization:
             headers["Authorization"] = authorization
@@ -193,12 +204,21 @@ class Api:
             response = self.connection.pool(self._size).request(
                 request.method, url, body=request.body, headers=headers, timeout=self._timeout, retries=False, preload_content=False
             )
-            self._date = (response.headers.get("Date") or self._date[0], time.monotonic())
+            if not answers.echoes(audit, response.headers, _MARK):
+                response.close()
+                return urllib3.exceptions.ProtocolError("the connection brought the answer to another request")
+            self._note_date(response.headers.get("Date") or "")
             if preload:
                 response.read(cache_content=True)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             return error
         return response
+
+    def _note_date(self, text: str) -> None:
+        try:
+            self._date = (parsedate_to_datetime(text).timestamp(), time.monotonic())
+        except ValueError:
+            return  # none, or nonsense: the last one holds
 
     def _failure(self, outcome: urllib3.BaseHTTPResponse | Exception, request: Request) -> tuple[AnnealError, bool]:
         """Return what went wrong and whether another attempt is allowed."""
@@ -206,6 +226,9 @@ class Api:
             failure = unreachable(outcome, self.connection.host, request.method, request.name)
             return failure, request.repeatable or never_sent(outcome)
         body = _status_of(outcome)
+        if outcome.status == 404:
+            seen = f"{self.connection.host} answers 404, but not in an API server's words"
+            return ClusterUnavailable.of(request.name, seen), request.repeatable
         failure = refused(outcome.status, body, request.method, request.path, request.name)
         return failure, outcome.status == 429 or (outcome.status in RETRIED and request.repeatable)
 
@@ -226,10 +249,15 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
     """Return the parsed body of a refusal, None when it can't be read; the connection is free again afterwards."""
     try:
         return json.loads(response.data)
-    except (ValueError, urllib3.exceptions.HTTPError, OSError):
+    except (ValueError, RecursionError, urllib3.exceptions.HTTPError, OSError):
         return None
     finally:
         response.release_conn()
+
+
+def _is_missing(response: urllib3.BaseHTTPResponse, request: Request) -> bool:
+    """Tell whether this is a 404 of the API server's own."""
+    return response.status == 404 and answers.is_missing(request.path, _status_of(response))
 
 
 def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:
@@ -237,4 +265,4 @@ def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float
     spread = random.random()  # noqa: S311 - spreads callers, protects nothing
     ours = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(attempt, 10)) * (0.5 + spread / 2)
     after = "" if isinstance(outcome, Exception) else outcome.headers.get("Retry-After", "")
-    return max(ours, float(after) * (1 + spread / 4)) if after.isdigit() else ours
+    return max(ours, float(after) * (1 + spread / 4)) if after.isascii() and after.isdigit() else ours

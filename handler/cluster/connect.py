@@ -43,6 +43,7 @@ class Connection:
         self._load = load
         self._lock = threading.Lock()
         self._pools: dict[int, urllib3.PoolManager] = {}
+        self.generation = 0
         self._take(load())
 
     @property
@@ -66,17 +67,19 @@ class Connection:
                 self._ask()
             return self._authorization
 
-    def refresh(self) -> None:
-        """Load everything anew after a 401. Raises KubeconfigInvalid. Many threads at once cause one reload."""
-        seen = self._loaded
+    def refresh(self, generation: int) -> None:
+        """Load everything anew after a 401 for what was loaded as this `generation`; many threads cause one reload.
+
+        Raises KubeconfigInvalid.
+        """
         with self._lock:
-            if self._loaded == seen:
+            if self.generation == generation:
                 self._take(self._load())
 
     def _take(self, configuration: Any) -> None:
         self._configuration = configuration
         self._host = str(configuration.host).rstrip("/")
-        self._loaded = time.monotonic()
+        self.generation += 1
         self._pools = {}
         self._ask()
 

@@ -17,6 +17,7 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.names import GroupKind
 from handler.model.resource import Resource
 
+_ALWAYS = {("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease")}
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 
@@ -78,7 +79,7 @@ class Discovery:
     def _load(self) -> Index:
         with self._lock:
             if self._index is None:
-                self._index = Index.of(_ask(self._api))
+                self._index = _usable(_ask(self._api))
             return self._index
 
 
@@ -93,9 +94,20 @@ def _first(rows: Iterable[tuple[str, str, Resource]]) -> dict[tuple[str, str], R
 def _ask(api: Api) -> Served:
     """Ask a cluster what it serves. Raises ClusterUnavailable when it doesn't say."""
     answers = [_document(api, path) for path in ("/api", "/apis")]
-    if all(answer.get("kind") == "APIGroupDiscoveryList" for answer in answers):
-        return read_aggregated(answers)
-    return _ask_classic(api, answers)
+    try:
+        if all(answer.get("kind") == "APIGroupDiscoveryList" for answer in answers):
+            return read_aggregated(answers)
+        return _ask_classic(api, answers)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise ClusterUnavailable.of("discovery", f"can't be read: {type(error).__name__}: {error}"[:200]) from error
+
+
+def _usable(served: Served) -> Index:
+    """Order what was found. Half an answer would make recorded kinds look gone: what no API server lacks must be in both documents."""
+    index = Index.of(served)
+    if not index.exact.keys() >= _ALWAYS:
+        raise ClusterUnavailable.of("discovery", "neither ConfigMaps nor Leases may be missing: this isn't all that the cluster serves")
+    return index
 
 
 def _document(api: Api, path: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from handler.cluster.answers import items_of
 from handler.cluster.api import JSON, Api, Request
 from handler.cluster.parallel import together
 from handler.model.errors import ApiRefused, ClusterUnavailable
@@ -155,9 +156,12 @@ def pages(api: Api, listing: Listing) -> Iterator[list[Object]]:
                 raise ClusterUnavailable.of(listing.request().name, f"its continue token expired {afresh} times") from error
             following = ""
             continue
-        fresh = [item for item in answer.get("items") or () if _new(item, seen) and matches(item, listing.selector)]
+        found = items_of(answer, listing.resource, listing.request().name, partial=listing.partial)
+        fresh = [item for item in found if _new(item, seen) and matches(item, listing.selector)]
         yield [named(item, listing.resource) for item in fresh]
-        following = str((answer.get("metadata") or {}).get("continue") or "")
+        before, following = following, str(answer["metadata"].get("continue") or "")
+        if following and following == before:
+            raise ClusterUnavailable.of(listing.request().name, "its pages go round in a circle")
         if not following:
             return
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import urllib3
 
+from handler.cluster.answers import items_of
 from handler.cluster.api import JSON, Api, Request
 from handler.cluster.live import PARTIAL_LIST, Listing, Object, named
 from handler.model.errors import ApiRefused, ClusterUnavailable
@@ -203,8 +204,10 @@ def _list(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | Base
     """Tell the state of every object waited for, and return the resourceVersion to watch from; empty when it can't be watched."""
     path = scope.resource.path(scope.namespace)
     accept = PARTIAL_LIST if scope.partial else JSON
-    answer = api.get(path, scope.query(), accept=accept, subject=Listing(scope.resource, scope.namespace).request().subject)
-    found = {item["metadata"]["name"]: named(item, scope.resource) for item in (answer or {}).get("items") or ()}
+    subject = Listing(scope.resource, scope.namespace).request().subject
+    answer = api.get(path, scope.query(), accept=accept, subject=subject)
+    items = items_of(answer, scope.resource, subject, partial=scope.partial) if answer else []
+    found = {item["metadata"]["name"]: named(item, scope.resource) for item in items}
     for name in scope.names:
         lines.put((scope, (scope.identity(name), found.get(name))))
     if answer is None or (scope.resource.verbs and "watch" not in scope.resource.verbs):
@@ -234,8 +237,8 @@ def _watch(api: Api, scope: _Scope, version: str, lines: queue.Queue[tuple[_Scop
             if event.get("type") == "ERROR":
                 return _after_error(event)
             version = _tell(scope, event, lines) or version
-    except (urllib3.exceptions.HTTPError, OSError, ValueError):
-        return version  # cut in the middle: resume where it was
+    except (urllib3.exceptions.HTTPError, OSError, ValueError, LookupError, TypeError, AttributeError):
+        return version  # cut in the middle, or no event at all: resume where it was
     finally:
         response.close()
     return version

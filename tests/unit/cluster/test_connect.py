@@ -63,7 +63,7 @@ def test_a_rotated_token_is_read_anew_on_refresh(tmp_path: Path) -> None:
     path = write(tmp_path / "a")
     connection = connect(Cluster(), kubeconfig=path, environ={})
     write(tmp_path / "a", user={"token": "new"})
-    connection.refresh()
+    connection.refresh(connection.generation)
     assert connection.authorization() == "Bearer new"
 
 
@@ -77,6 +77,17 @@ def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
     answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "from-plugin"}}'
     path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo '{answer}'"))
     assert connect(Cluster(), kubeconfig=path, environ={}).authorization() == "Bearer from-plugin"
+
+
+def test_many_requests_that_met_401_at_once_run_the_plugin_once(tmp_path: Path) -> None:
+    answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "from-plugin"}}'
+    path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo x >>{tmp_path}/asked; echo '{answer}'"))
+    connection = connect(Cluster(), kubeconfig=path, environ={})
+    asked_with = connection.generation
+    before = len((tmp_path / "asked").read_text().splitlines())
+    for _ in range(8):
+        connection.refresh(asked_with)
+    assert len((tmp_path / "asked").read_text().splitlines()) == 2 * before
 
 
 def test_a_silent_exec_plugin_is_refused_rather_than_anonymous(tmp_path: Path) -> None:
@@ -102,7 +113,7 @@ def test_a_kubeconfig_swapped_during_a_run_meets_the_pin(tmp_path: Path) -> None
     connection = connect(Cluster(server="https://one:6443"), kubeconfig=write(tmp_path / "a"), environ={})
     write(tmp_path / "a", "https://evil:6443")
     with pytest.raises(ServerPinned):
-        connection.refresh()
+        connection.refresh(connection.generation)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""Whether an answer is what was asked for. Pure.
+
+A proxy's page, an empty document or the answer to another request is believed nowhere: taken for a LIST it would hide what lives,
+taken for a 404 it would make a known target look like a new one. All of that is ClusterUnavailable: different next time, and
+nobody's mistake in git.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from handler.cluster.errors import place_of
+from handler.model.errors import ClusterUnavailable
+from handler.model.resource import Resource
+
+_ALWAYS_SERVED = ("/api/v1/", "/apis/coordination.k8s.io/v1/")
+"""What every API server serves: here a 404 without a Status comes from somebody in between. Elsewhere it means an unknown kind."""
+
+
+def is_missing(path: str, body: Any) -> bool:
+    """Tell whether a 404 with this body says that there is no such object or kind."""
+    return _is_status(body) or not path.startswith(_ALWAYS_SERVED)
+
+
+def checked(answer: dict[str, Any], method: str, path: str, subject: str) -> dict[str, Any]:
+    """Return the answer to a request that reads or writes one object if it is that object; any other answer as it is."""
+    place = place_of(path)
+    if not place.name or method not in ("GET", "PUT", "PATCH"):
+        return answer
+    metadata = answer.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("name") != place.name or (metadata.get("namespace") or "") != place.namespace:
+        raise ClusterUnavailable.of(subject, f"{method} was answered with something else than this object")
+    return answer
+
+
+def items_of(answer: dict[str, Any], resource: Resource, subject: str, *, partial: bool) -> list[dict[str, Any]]:
+    """Return the objects of one page of a LIST of this kind; `partial`: of PartialObjectMetadata, which any server may ignore."""
+    items = answer.get("items", ())
+    found = items if isinstance(items, list) else [] if items is None else None
+    version = answer.get("apiVersion") in (resource.api_version, *(("meta.k8s.io/v1",) if partial else ()))
+    if found is None or not version or not isinstance(answer.get("metadata"), dict) or not all(_is_object(item) for item in found):
+        raise ClusterUnavailable.of(subject, "was answered with something else than this list")
+    named = {str(item["kind"]) for item in found if "kind" in item} - {"PartialObjectMetadata"}
+    if named - {resource.kind} or _is_of_another(str(answer.get("kind")), resource, items_tell=bool(named)):
+        raise ClusterUnavailable.of(subject, f"was answered with a {answer.get('kind')}")
+    return found
+
+
+def echoes(sent: str, headers: Mapping[str, str], mark: str) -> bool:
+    """Tell whether an answer may belong to the request that carried this Audit-ID.
+
+    The API server sends it back (apiserver's `WithAuditInit`). Only an answer with another id of ours (`mark` is their common
+    beginning) is certainly another request's: a proxy may drop the header, or put its own there.
+    """
+    heard = [part.strip() for part in headers.get("Audit-Id", "").split(",")]
+    return sent in heard or not any(part.startswith(mark) for part in heard)
+
+
+def _is_of_another(kind: str, resource: Resource, *, items_tell: bool) -> bool:
+    """Tell whether a list's own kind says that it is another kind's. A CRD may call its list as it likes; built-in groups don't."""
+    built_in = "." not in resource.group or resource.group.endswith(".k8s.io")
+    return built_in and not items_tell and kind not in (f"{resource.kind}List", "PartialObjectMetadataList", "List")
+
+
+def _is_object(item: Any) -> bool:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
+def _is_status(body: Any) -> bool:
+    return isinstance(body, dict) and body.get("kind") == "Status"
