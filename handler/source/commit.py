@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dulwich.errors import FileFormatException
 from dulwich.objects import Commit
 
@@ -9,6 +11,12 @@ from handler.model.errors import SourceRefused
 from handler.model.tree import CommitInfo, printable
 
 MAX_TEXT = 200
+Accept = Callable[[str, bytes, str], None]
+"""Judges (commit id, raw commit object, id of its tree) before any tree is read; raises CommitUnverified."""
+
+
+def accept_any(sha: str, commit: bytes, tree: str) -> None:
+    """Take any commit: whose signature counts isn't asked."""
 
 
 def read_commit(sha: str, data: bytes) -> tuple[CommitInfo, str]:

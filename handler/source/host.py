@@ -19,7 +19,7 @@ from handler.model.tree import printable
 from handler.source import wire
 from handler.source.access import upload_pack
 from handler.source.cache import TreeCache
-from handler.source.commit import read_commit
+from handler.source.commit import Accept, accept_any, read_commit
 from handler.source.connections import Deadline
 from handler.source.limits import Limits
 from handler.source.pack import COMMIT, Objects, PackBroken, read_pack
@@ -71,20 +71,23 @@ class GitHost:
             raise GitUnavailable.of(self._transport.subject, f"the host names no commit id for {printable(ref)}")
         return oid
 
-    def fetch(self, sha: str, path: str = "") -> FetchedTree:
+    def fetch(self, sha: str, path: str = "", accept: Accept = accept_any) -> FetchedTree:
         """Bring exactly this commit into memory, without history, and check every tree on the way to `path` and below it.
 
+        `accept` judges the commit each time, also one that is here already, before any tree is read.
         Blobs come with it when `path` is the root or the host offers no filters, else at the first `Tree.blobs`.
 
         Raises:
             RefNotFound: the host no longer has that commit, or doesn't give it.
             SourceRefused: a tree breaks a rule, or a limit is passed.
+            CommitUnverified: `accept` refuses it.
             AccessDenied, ConfigInvalid, GitUnavailable: the host refuses or fails.
         """
         if not is_commit_id(sha):
             raise SourceRefused.of(printable(sha) or "commit", "is not a full commit id of 40 hex digits")
         with self._fetching:
             tree = self._trees.get(sha) or self._fetched(sha, path)
+            tree.judge(accept)
             tree.check(path)
             self._trees.put(sha, tree)
         return tree

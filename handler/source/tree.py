@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from handler.model.errors import GitUnavailable, SourceRefused
 from handler.model.tree import DIRECTORY, SUBMODULE, CommitInfo, Entry, printable, resolve_links
 from handler.source.checks import Children, read_tree
+from handler.source.commit import Accept
 from handler.source.limits import Limits
 from handler.source.pack import BLOB, TREE, Objects
 
@@ -31,6 +32,10 @@ class FetchedTree:
         self._fetch = fetch
         self._children: dict[str, Children] = {}
         self._fetching = threading.Lock()
+
+    def judge(self, accept: Accept) -> None:
+        """Show the commit as it was received to whoever decides whether it counts. Raises CommitUnverified."""
+        accept(self.commit.sha, self._objects.get(self.commit.sha, (0, b""))[1], self._root)
 
     def lookup(self, path: str) -> Entry | None:
         """Return the entry at a path without following symlinks, or None; the empty path is the root.

@@ -23,7 +23,7 @@ FUNCTION_LINES = 50  # at most, its docstring not counted
 COMPOSITION = {"run", "web", "cli", *(path.stem for path in HANDLER.glob("*.py"))}
 VENDORS = {
     "config": {"yaml"},
-    "source": {"dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
+    "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
     "triggers": {"standardwebhooks"},
     "feedback": {"prometheus_client"},
     "render": {"yaml"},

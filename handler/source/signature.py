@@ -1,0 +1,91 @@
+"""A commit object -> what was signed and the signature, exactly as git cuts them (git: commit.c, `parse_buffer_signed_by_header`). Pure.
+
+The payload is cut from the raw bytes, never written anew by a library. Stricter than git where git is lax: two signatures, or a header
+that only begins like one, make a commit that two readers could understand differently; it is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+SSH = "SSH SIGNATURE"
+PGP = "PGP SIGNATURE"
+_KINDS = {b"-----BEGIN SSH SIGNATURE-----": SSH, b"-----BEGIN PGP SIGNATURE-----": PGP, b"-----BEGIN PGP MESSAGE-----": PGP}
+_OURS = b"gpgsig"
+_OTHERS = b"gpgsig-sha256"  # of the same commit in a repository of SHA-256 ids: neither signed nor looked at here
+_LONGEST = 65536
+
+
+class Unproven(Exception):
+    """No good signature by a configured key; says in our words what was found instead. `fix`: the way out."""
+
+    def __init__(self, found: str, fix: str = "") -> None:
+        super().__init__(found)
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """`payload`: the bytes that were signed. `signature`: as the header holds it, armored. `kind`: SSH or PGP."""
+
+    payload: bytes
+    signature: bytes
+    kind: str
+
+
+def split(commit: bytes) -> Signed:
+    """Cut the signature out of a raw commit object (without git's `commit <size>` header).
+
+    Raises:
+        Unproven: there is none, more than one, or none of a kind that can be checked.
+    """
+    header, end, message = commit.partition(b"\n\n")
+    kept: list[bytes] = []
+    signatures: list[list[bytes]] = []
+    into = kept
+    for line in header.split(b"\n"):
+        name, space, value = line.partition(b" ")
+        if not name and space:  # begins with a space: goes on with the header above
+            into.append(value if into is not kept else line)
+        elif name.startswith(_OURS):
+            into = [value]
+            if name == _OURS:
+                signatures.append(into)
+            elif name != _OTHERS:
+                raise Unproven("has a header that only looks like a signature", "sign it anew: git commit --amend -S")
+        else:
+            into = kept
+            kept.append(line)
+    return _judged(b"\n".join(kept) + end + message, signatures)
+
+
+def _judged(payload: bytes, signatures: list[list[bytes]]) -> Signed:
+    if not signatures:
+        raise Unproven("is not signed", "sign it: git commit --amend -S")
+    if len(signatures) > 1:
+        raise Unproven(f"carries {len(signatures)} signatures, which git would run into one", "sign it anew: git commit --amend -S")
+    signature = b"\n".join(signatures[0]) + b"\n"
+    kind = _KINDS.get(signature.partition(b"\n")[0].strip(), "")
+    if not kind:
+        raise Unproven("is signed neither with SSH nor with OpenPGP", "sign it by one of them: git config gpg.format ssh")
+    if len(signature) > _LONGEST:
+        raise Unproven(f"has a signature of more than {_LONGEST} bytes", "sign it anew: git commit --amend -S")
+    return Signed(payload, signature, kind)
+
+
+def dearmored(signature: bytes, kind: str) -> bytes:
+    """Return the bytes between the lines BEGIN and END of an SSH signature (OpenSSH: PROTOCOL.sshsig, "Armored format").
+
+    Raises:
+        Unproven: it isn't armored so.
+    """
+    begin, end = f"-----BEGIN {kind}-----".encode(), f"-----END {kind}-----".encode()
+    lines = signature.split()
+    if lines[:2] != begin.split()[:2] or b" ".join(lines[:2]) != begin or b" ".join(lines[-2:]) != end:
+        raise Unproven("has a malformed signature")
+    try:
+        return base64.b64decode(b"".join(lines[2:-2]), validate=True)
+    except (binascii.Error, ValueError):
+        raise Unproven("has a malformed signature") from None

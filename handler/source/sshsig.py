@@ -1,0 +1,238 @@
+"""SSH signatures of commits (OpenSSH: PROTOCOL.sshsig; security keys: PROTOCOL.u2f; keys: RFC 4253 6.6, RFC 5656 3.1, RFC 8332, RFC 8709).
+
+The frame is read here, without I/O; the arithmetic is the cryptography library's. Refused by construction: any namespace but `git`, SHA-1
+(`ssh-rsa` as the signature's algorithm), DSA, certificates, RSA below 2048 bits, security keys whose owner didn't touch them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
+
+from handler.source.signature import SSH, Unproven, dearmored
+
+_MAGIC = b"SSHSIG"
+_VERSION = 1
+_NAMESPACE = b"git"
+_TOUCHED = 0x01
+_LEAST_RSA = 2048
+_CURVES: dict[bytes, tuple[type[ec.EllipticCurve], HashAlgorithm]] = {
+    b"nistp256": (ec.SECP256R1, SHA256()),
+    b"nistp384": (ec.SECP384R1, SHA384()),
+    b"nistp521": (ec.SECP521R1, SHA512()),
+}
+_RSA: dict[bytes, HashAlgorithm] = {b"rsa-sha2-256": SHA256(), b"rsa-sha2-512": SHA512()}
+_MALFORMED = "has a malformed SSH signature"
+
+Check = Callable[[bytes, bytes, "_Wire", bytes], None]
+"""Checks (algorithm, signature, what follows it, data); raises InvalidSignature or ValueError."""
+
+
+@dataclass(frozen=True, slots=True)
+class SshKey:
+    """A public key. `blob`: as it goes over the wire; `fingerprint`: as ssh-keygen -l prints it."""
+
+    blob: bytes = field(repr=False)
+    fingerprint: str
+    check: Check = field(repr=False, compare=False)
+
+
+class _Wire:
+    """Reads SSH's binary forms (RFC 4251 5) from the front of bytes; ValueError where they end too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = data
+
+    def take(self, count: int) -> bytes:
+        if count > len(self._left):
+            raise ValueError("ends too early")
+        taken, self._left = self._left[:count], self._left[count:]
+        return taken
+
+    def number(self) -> int:
+        return int.from_bytes(self.take(4), "big")
+
+    def string(self) -> bytes:
+        return self.take(self.number())
+
+    def mpint(self) -> int:
+        """Read an integer that must be positive and short enough for any key."""
+        raw = self.string()
+        if not raw or raw[0] & 0x80 or len(raw) > 2049:
+            raise ValueError("not a positive number")
+        return int.from_bytes(raw, "big")
+
+    def end(self) -> None:
+        if self._left:
+            raise ValueError("something follows")
+
+
+def read_key(line: str) -> SshKey:
+    """Read a public key as authorized_keys has it: type, base64, comment.
+
+    Raises:
+        ValueError: it isn't one, or one that isn't accepted; says why.
+    """
+    kind, _, rest = line.strip().partition(" ")
+    try:
+        blob = base64.b64decode(rest.split(" ", 1)[0], validate=True)
+        wire = _Wire(blob)
+        if wire.string() != kind.encode():
+            raise ValueError("holds a key of another type than it says")
+        make = _KEYS.get(kind)
+        if make is None:
+            raise ValueError(f"keys of type {kind} are not accepted")
+        check = make(wire)
+        wire.end()
+    except binascii.Error:
+        raise ValueError("is not base64") from None
+    return SshKey(blob, _fingerprint(blob), check)
+
+
+def verify(payload: bytes, armored: bytes, keys: Collection[SshKey]) -> SshKey:
+    """Return the configured key that signed the payload.
+
+    Raises:
+        Unproven: none did.
+    """
+    try:
+        key, data, algorithm, signature, tail = _opened(dearmored(armored, SSH), payload, {key.blob: key for key in keys})
+        key.check(algorithm, signature, tail, data)
+        tail.end()
+    except InvalidSignature:
+        raise Unproven(f"has a bad signature: {key.fingerprint} did not sign this content") from None
+    except ValueError:
+        raise Unproven(_MALFORMED, "sign it anew: git commit --amend -S") from None
+    return key
+
+
+def _opened(frame: bytes, payload: bytes, keys: Mapping[bytes, SshKey]) -> tuple[SshKey, bytes, bytes, bytes, _Wire]:
+    """Open the frame: whose key, over which bytes, the signature and what follows it."""
+    wire = _Wire(frame)
+    if wire.take(len(_MAGIC)) != _MAGIC or wire.number() != _VERSION:
+        raise ValueError("not an SSH signature")
+    blob, namespace, reserved, hashing, inner = (wire.string() for _ in range(5))
+    wire.end()
+    if namespace != _NAMESPACE:
+        raise Unproven("has an SSH signature that was made for something else than git", "sign it anew: git commit --amend -S")
+    if hashing not in (b"sha256", b"sha512"):
+        raise ValueError("another hash")
+    key = keys.get(blob)
+    if key is None:
+        raise Unproven(f"is signed by the SSH key {_fingerprint(blob)}, which is not among the configured ones", _ADD_KEY)
+    digest = hashlib.new(hashing.decode(), payload).digest()
+    data = _MAGIC + b"".join(len(part).to_bytes(4, "big") + part for part in (namespace, reserved, hashing, digest))
+    signed = _Wire(inner)
+    return key, data, signed.string(), signed.string(), signed
+
+
+_ADD_KEY = "sign it by a configured key, or add this one to the target's verify.ssh"
+
+
+def _fingerprint(blob: bytes) -> str:
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+# --- one function a type of key: reads the rest of its blob, returns what checks a signature by it
+def _ed25519(wire: _Wire) -> Check:
+    key = Ed25519PublicKey.from_public_bytes(wire.string())
+
+    def check(algorithm: bytes, signature: bytes, _: _Wire, data: bytes) -> None:
+        _same(algorithm, b"ssh-ed25519")
+        key.verify(signature, data)
+
+    return check
+
+
+def _ecdsa(name: bytes, wire: _Wire) -> Check:
+    key, hashing = _point(name, wire)
+
+    def check(algorithm: bytes, signature: bytes, _: _Wire, data: bytes) -> None:
+        _same(algorithm, b"ecdsa-sha2-" + name)
+        key.verify(_dss(signature), data, ec.ECDSA(hashing))
+
+    return check
+
+
+def _rsa(wire: _Wire) -> Check:
+    exponent, modulus = wire.mpint(), wire.mpint()
+    if modulus.bit_length() < _LEAST_RSA:
+        raise ValueError(f"is an RSA key of {modulus.bit_length()} bits; at least {_LEAST_RSA} are needed")
+    key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
+    length = (modulus.bit_length() + 7) // 8
+
+    def check(algorithm: bytes, signature: bytes, _: _Wire, data: bytes) -> None:
+        hashing = _RSA.get(algorithm)
+        if hashing is None:
+            raise Unproven("is signed by RSA with SHA-1", "sign it with OpenSSH 8.2 or newer, or by an Ed25519 key")
+        key.verify(signature.rjust(length, b"\0"), data, padding.PKCS1v15(), hashing)
+
+    return check
+
+
+def _sk_ed25519(wire: _Wire) -> Check:
+    key, application = Ed25519PublicKey.from_public_bytes(wire.string()), wire.string()
+
+    def check(algorithm: bytes, signature: bytes, tail: _Wire, data: bytes) -> None:
+        _same(algorithm, b"sk-ssh-ed25519@openssh.com")
+        key.verify(signature, _by_device(application, tail, data))
+
+    return check
+
+
+def _sk_ecdsa(wire: _Wire) -> Check:
+    key, hashing = _point(b"nistp256", wire)
+    application = wire.string()
+
+    def check(algorithm: bytes, signature: bytes, tail: _Wire, data: bytes) -> None:
+        _same(algorithm, b"sk-ecdsa-sha2-nistp256@openssh.com")
+        key.verify(_dss(signature), _by_device(application, tail, data), ec.ECDSA(hashing))
+
+    return check
+
+
+_KEYS: dict[str, Callable[[_Wire], Check]] = {
+    "ssh-ed25519": _ed25519,
+    "ssh-rsa": _rsa,
+    **{f"ecdsa-sha2-{name.decode()}": partial(_ecdsa, name) for name in _CURVES},
+    "sk-ssh-ed25519@openssh.com": _sk_ed25519,
+    "sk-ecdsa-sha2-nistp256@openssh.com": _sk_ecdsa,
+}
+
+
+def _point(name: bytes, wire: _Wire) -> tuple[ec.EllipticCurvePublicKey, HashAlgorithm]:
+    if wire.string() != name:
+        raise ValueError("is on another curve than its type says")
+    curve, hashing = _CURVES[name]
+    return ec.EllipticCurvePublicKey.from_encoded_point(curve(), wire.string()), hashing
+
+
+def _dss(signature: bytes) -> bytes:
+    """Return two SSH integers (RFC 5656 3.1.2) in the coding that the library reads."""
+    wire = _Wire(signature)
+    r, s = wire.mpint(), wire.mpint()
+    wire.end()
+    return encode_dss_signature(r, s)
+
+
+def _by_device(application: bytes, tail: _Wire, data: bytes) -> bytes:
+    """Return what a security key signs: the data's hash between the application's and the device's own flags and counter."""
+    flags, counter = tail.take(1), tail.take(4)
+    if not flags[0] & _TOUCHED:
+        raise Unproven("is signed by a security key that nobody touched", "sign it by a key that asks to be touched")
+    return hashlib.sha256(application).digest() + flags + counter + hashlib.sha256(data).digest()
+
+
+def _same(algorithm: bytes, expected: bytes) -> None:
+    if algorithm != expected:
+        raise ValueError("another algorithm than the key's")

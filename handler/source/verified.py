@@ -1,0 +1,110 @@
+"""Whose commits count: a source that hands out a tree only after its commit's signature was checked against one target's keys.
+
+Fails closed: a commit that is unsigned, badly signed, signed by another key or by one that ended yields no tree, whatever asks for it:
+a push, a replay, a pin, a drift run, a rollback, a command. Trees are shared between targets, verdicts never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from handler.config.git import Verify
+from handler.model.errors import CommitUnverified, ConfigInvalid, Problem
+from handler.source import openpgp, sshsig
+from handler.source.commit import Accept, accept_any
+from handler.source.openpgp import Certificate
+from handler.source.signature import SSH, Signed, Unproven, split
+from handler.source.sshsig import SshKey
+from handler.source.tree import FetchedTree
+
+K = TypeVar("K")
+
+
+class Source(Protocol):
+    """What fetches commits and lets them be judged: a git host."""
+
+    def resolve(self, ref: str) -> str:
+        """Return the commit id of a full ref name."""
+
+    def fetch(self, sha: str, path: str = "", accept: Accept = accept_any) -> FetchedTree:
+        """Return that commit's tree, if it is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The public keys of one target. Any of them will do: several at once are how keys are rotated."""
+
+    ssh: tuple[SshKey, ...]
+    pgp: tuple[Certificate, ...]
+
+    @classmethod
+    def of(cls, verify: Verify, target: str) -> Keys:
+        """Read the configured keys of a target.
+
+        Raises:
+            ConfigInvalid: with every key that can't be used, by its field.
+        """
+        problems: list[Problem] = []
+        ssh = _read(verify.ssh, sshsig.read_key, f"target {target}: verify.ssh", problems)
+        blocks = _read(verify.pgp, openpgp.read_certificates, f"target {target}: verify.pgp", problems)
+        if not verify.ssh and not verify.pgp:
+            problems.append(Problem(f"target {target}: verify", "names no key", fix="list keys under ssh or pgp, or leave verify out"))
+        if problems:
+            raise ConfigInvalid(*problems)
+        return cls(tuple(ssh), tuple(certificate for block in blocks for certificate in block))
+
+    def check(self, sha: str, commit: bytes, tree: str) -> None:
+        """Judge a commit by its raw object.
+
+        Raises:
+            CommitUnverified: no configured key signed exactly this commit with this tree.
+        """
+        try:
+            signed = split(commit)
+            if not signed.payload.startswith(b"tree %s\n" % tree.encode()):
+                raise Unproven("does not begin with the tree that it stands for")
+            self._signer(signed)
+        except Unproven as unproven:
+            raise CommitUnverified.of(f"commit {sha}", str(unproven), fix=unproven.fix) from None
+
+    def _signer(self, signed: Signed) -> str:
+        """Return the fingerprint of the key that signed. Raises Unproven."""
+        kind, field, keys = ("an SSH", "ssh", self.ssh) if signed.kind == SSH else ("an OpenPGP", "pgp", self.pgp)
+        if not keys:
+            raise Unproven(f"has {kind} signature, but the target has no such key", f"add the signer's key to the target's verify.{field}")
+        if signed.kind == SSH:
+            return sshsig.verify(signed.payload, signed.signature, self.ssh).fingerprint
+        return openpgp.verify(signed.payload, signed.signature, self.pgp)
+
+
+def _read(texts: Sequence[str], read: Callable[[str], K], field: str, problems: list[Problem]) -> list[K]:
+    """Read each key; note each mistake with its place in the list."""
+    found = []
+    for number, text in enumerate(texts):
+        try:
+            found.append(read(text))
+        except ValueError as error:
+            problems.append(Problem(f"{field}[{number}]", str(error), fix="correct it, or take it out of the list"))
+    return found
+
+
+class Verified:
+    """A git host as one target sees it that requires signatures. It holds no commit of its own."""
+
+    def __init__(self, source: Source, keys: Keys) -> None:
+        self._source = source
+        self._keys = keys
+
+    def resolve(self, ref: str) -> str:
+        """Return what the host says a ref points to; nothing is known of that commit yet."""
+        return self._source.resolve(ref)
+
+    def fetch(self, sha: str, path: str = "") -> FetchedTree:
+        """Return a commit's tree.
+
+        Raises:
+            CommitUnverified: its signature doesn't count. Otherwise as the host's own `fetch`.
+        """
+        return self._source.fetch(sha, path, self._keys.check)
