@@ -9,9 +9,10 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -23,6 +24,16 @@ from urllib3.response import HTTPResponse
 _current = threading.local()
 
 
+class Closing(Protocol):
+    """What an operation holds open."""
+
+    def close(self) -> None:
+        """Let it go."""
+
+
+C = TypeVar("C", bound=Closing)
+
+
 class Deadline:
     """The time one operation has. When it is over, the socket in use is shut, which wakes whoever reads from it."""
 
@@ -31,6 +42,7 @@ class Deadline:
         self.expired = False
         self._end = time.monotonic() + seconds
         self._socket: socket.socket | None = None
+        self._kept: Closing | None = None
         self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
 
@@ -40,12 +52,22 @@ class Deadline:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._timer.cancel()
-        _current.deadline = None
+        try:
+            if self._kept:
+                self._kept.close()
+        finally:
+            self._timer.cancel()
+            _current.deadline = None
 
     def left(self, most: float) -> float:
         """Return the seconds left, at most `most`; never 0, which would mean "don't wait" to a socket."""
         return max(0.001, min(most, self._end - time.monotonic()))
+
+    def keep(self, make: Callable[[Deadline], C]) -> C:
+        """Return what this operation holds open, made at the first need and closed at the operation's end."""
+        if self._kept is None:
+            self._kept = make(self)
+        return cast(C, self._kept)
 
     def watch(self, used: socket.socket | None) -> None:
         """Take the socket that is going to be read from; None: done with it, the next user may be another operation."""

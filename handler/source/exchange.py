@@ -9,8 +9,10 @@ import io
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol, cast
+from urllib.parse import urlsplit
 
 from handler.model.errors import SourceRefused
+from handler.model.tree import printable
 from handler.source.connections import Deadline
 
 CHUNK = 65536
@@ -65,3 +67,13 @@ class Counted(io.RawIOBase):
 def counted(read1: Callable[[int], bytes], most: int, subject: str) -> BinaryIO:
     """Return a stream over `read1` that ends with SourceRefused after `most` bytes."""
     return cast(BinaryIO, io.BufferedReader(Counted(read1, most, subject), CHUNK))
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without credentials, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "(not a URL)"
+    return printable(f"{parts.scheme}://{host}{parts.path}" if host else parts.path) or "nowhere"

@@ -23,7 +23,7 @@ from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUn
 from handler.model.tree import printable
 from handler.source import wire
 from handler.source.connections import Deadline, pools_for
-from handler.source.exchange import counted
+from handler.source.exchange import counted, shown_url
 from handler.source.limits import Limits
 from handler.source.signin import SignIn
 
@@ -35,7 +35,7 @@ class Transport:
         parts = _checked(url)
         if ca_file and not Path(ca_file).is_file():
             raise ConfigInvalid.of(ca_file, "no such file", fix="set repository.tls.caFile")
-        self.subject = f"repository {_shown(url)}"
+        self.subject = f"repository {shown_url(url)}"
         self._url = url.rstrip("/")
         self._sign_in = sign_in
         self._limits = limits
@@ -123,7 +123,7 @@ class Transport:
         """Raise what an answer's head says, if it isn't the success asked for."""
         status = response.status
         if 300 <= status < 400:
-            place = _shown(response.headers.get("Location", ""))
+            place = shown_url(response.headers.get("Location", ""))
             raise ConfigInvalid.of(
                 self.subject, f"the host redirects to {place}; redirects are refused", fix="set repository.url to its real URL"
             )
@@ -164,9 +164,9 @@ def _checked(url: str) -> SplitResult:
     except ValueError:
         plain = False
     if not plain or not url.isprintable():
-        raise ConfigInvalid.of(_shown(url), "is not an http:// or https:// URL", fix="set repository.url")
+        raise ConfigInvalid.of(shown_url(url), "is not an http:// or https:// URL", fix="set repository.url")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ConfigInvalid.of(_shown(url), "has credentials, a query or a fragment in it", fix="put credentials into repository.auth")
+        raise ConfigInvalid.of(shown_url(url), "has credentials, a query or a fragment in it", fix="put credentials into repository.auth")
     return parts
 
 
@@ -189,13 +189,3 @@ def _tls_words(error: Exception) -> str:
     """Return OpenSSL's reason, which names no secret."""
     inner = error.args[0] if error.args else None
     return printable(getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or "handshake failed", 120)
-
-
-def _shown(url: str) -> str:
-    """Return a URL without credentials, query and fragment."""
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return "(not a URL)"
-    return printable(f"{parts.scheme}://{host}{parts.path}" if host else parts.path) or "nowhere"

@@ -1,0 +1,71 @@
+"""A private key's text -> the key that signs in over SSH. Its words are told by nobody: errors name its reference only."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from handler.model.errors import ConfigInvalid
+
+_OPENSSH = "-----BEGIN OPENSSH PRIVATE KEY-----"
+_KINDS: tuple[tuple[type, type[paramiko.PKey]], ...] = (
+    (ed25519.Ed25519PrivateKey, paramiko.Ed25519Key),
+    (ec.EllipticCurvePrivateKey, paramiko.ECDSAKey),
+    (rsa.RSAPrivateKey, paramiko.RSAKey),
+)
+SHORTEST_RSA = 2048
+
+
+def load_key(text: str, passphrase: str | None, subject: str) -> paramiko.PKey:
+    """Load an Ed25519, ECDSA or RSA key, as OpenSSH or PEM (PKCS#1, SEC1, PKCS#8) writes it.
+
+    Args:
+        text: the key.
+        passphrase: of the key; None: there is none. It is left aside when the key isn't encrypted.
+        subject: the key's reference, for errors.
+
+    Raises:
+        ConfigInvalid: it can't be used.
+    """
+    text = text.strip().replace("\r\n", "\n") + "\n"
+    encrypted = _is_encrypted(text)
+    if encrypted and passphrase is None:
+        raise ConfigInvalid.of(subject, "the private key is encrypted", fix="set repository.auth.ssh.passphrase")
+    password = passphrase.encode() if encrypted and passphrase is not None else None
+    load = serialization.load_ssh_private_key if text.startswith(_OPENSSH) else serialization.load_pem_private_key
+    try:
+        key = load(text.encode(), password)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # a vendor's words may show a part of it
+        why = "the passphrase is wrong, or the private key is damaged" if encrypted else "is not a private key, or a damaged one"
+        raise ConfigInvalid.of(subject, why, fix="check it with `ssh-keygen -y -f FILE`") from None
+    return _for_paramiko(key, subject)
+
+
+def _for_paramiko(key: object, subject: str) -> paramiko.PKey:
+    """Hand a loaded key over: paramiko reads fewer formats than `cryptography`."""
+    if isinstance(key, rsa.RSAPrivateKey) and key.key_size < SHORTEST_RSA:
+        raise ConfigInvalid.of(subject, f"this RSA key has {key.key_size} bits; at least {SHORTEST_RSA} are needed", fix=_NEW)
+    for kind, wanted in _KINDS:
+        if isinstance(key, kind):
+            plain = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())  # type: ignore[attr-defined]  # each kind of the table has it
+            return wanted.from_private_key(io.StringIO(plain.decode()))
+    raise ConfigInvalid.of(subject, "this is not an Ed25519, ECDSA or RSA key", fix=_NEW)
+
+
+_NEW = "make one with `ssh-keygen -t ed25519`"
+
+
+def _is_encrypted(text: str) -> bool:
+    """Say whether a key needs a passphrase: PEM says so in its head, OpenSSH by the name of its cipher (openssh: PROTOCOL.key)."""
+    if not text.startswith(_OPENSSH):
+        return "ENCRYPTED" in text
+    body = "".join(text.splitlines()[1:-1])
+    try:
+        return not base64.b64decode(body)[15:].startswith(b"\0\0\0\4none")
+    except ValueError:
+        return False

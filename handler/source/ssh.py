@@ -1,0 +1,195 @@
+"""SSH to one git host: `git-upload-pack` on a channel, version 2 where the host takes GIT_PROTOCOL, else 0 (git: gitprotocol-pack(5)).
+
+Each operation (a look at a ref, a fetch) has one connection of its own, which ends with it. A channel serves one advertisement and one
+request: over SSH the host always speaks first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import paramiko
+from dulwich.errors import GitProtocolError
+from dulwich.protocol import Protocol
+
+from handler.config.git import Repository, SshAuth
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
+from handler.model.tree import printable
+from handler.source.connections import Deadline
+from handler.source.exchange import counted, shown_url
+from handler.source.known_hosts import pinned
+from handler.source.limits import Limits
+from handler.source.private_key import load_key
+from handler.source.signin import ReadSecret
+from handler.source.ssh_connection import Address, Connection, Trust, connected, told
+
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[0-9A-Fa-f:.]+")
+_PATH = re.compile(r"/(?!-)[^\x00-\x20\x7f'\"\\!`$]+")
+_DENIED = ("not found", "could not be found", "not appear to be a git repository", "denied", "no access", "access rights", "not exist")
+_SAID = 2000
+
+
+class SshUploadPack:
+    """One repository on a host reached by SSH (`exchange.UploadPack`)."""
+
+    def __init__(self, repository: Repository, read: ReadSecret, limits: Limits) -> None:
+        """Prepare; nothing is asked yet.
+
+        Raises:
+            ConfigInvalid: the URL can't be asked, or there is no key.
+        """
+        self._address = address_of(repository.url)
+        self.subject = f"repository {shown_url(repository.url)}"
+        self._auth = _key_of(repository)
+        self._read = read
+        self._limits = limits
+        self._command = f"git-upload-pack '{self._address.path}'"
+
+    @contextmanager
+    def advertisement(self, deadline: Deadline, most: int) -> Iterator[BinaryIO]:
+        """Open a channel: the host tells what it offers. The next command of this operation goes on there."""
+        session = deadline.keep(self._session)
+        with session.exchange() as channel:
+            yield channel.stream(most)
+        session.waiting = channel
+
+    @contextmanager
+    def command(self, deadline: Deadline, request: bytes, most: int) -> Iterator[BinaryIO]:
+        """Send one request on the channel that was just opened, or on a new one past its advertisement."""
+        session = deadline.keep(self._session)
+        with session.exchange() as channel:
+            if session.waiting is not channel:
+                for _ in Protocol(channel.stream(self._limits.refs).read, lambda _: None).read_pkt_seq():
+                    pass
+            session.waiting = None
+            channel.send(request)
+            yield channel.stream(most)
+        channel.close()
+
+    def close(self) -> None:
+        """Have nothing to close: connections end with their operations."""
+
+    def _session(self, deadline: Deadline) -> _Session:
+        """Connect with what the known_hosts file and the key's references hold at present."""
+        auth, address = self._auth, self._address
+        trust = Trust(auth.known_hosts, pinned(auth.known_hosts, address.host, address.port))
+        passphrase = self._read(auth.passphrase).reveal() if auth.passphrase else None
+        key = load_key(self._read(auth.private_key).reveal(), passphrase, str(auth.private_key))
+        connection = connected(address, trust, key, self.subject, deadline, self._limits)
+        return _Session(connection, self._command, self.subject, deadline, self._limits)
+
+
+class _Session:
+    """The connection of one operation. `waiting`: a channel on which the host has spoken and we haven't."""
+
+    def __init__(self, connection: Connection, command: str, subject: str, deadline: Deadline, limits: Limits) -> None:
+        self._connection = connection
+        self._command = command
+        self._subject = subject
+        self._deadline = deadline
+        self._limits = limits
+        self.waiting: _Channel | None = None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def exchange(self) -> Iterator[_Channel]:
+        """Give the waiting channel or a new one, and tell what goes wrong with it."""
+        most = self._limits.pack + self._limits.refs
+        channel = self.waiting
+        with told(self._subject, self._deadline):
+            channel = channel or _Channel(self._connection.open(self._command, most, self._limits), self._subject)
+            try:
+                yield channel
+            except (GitProtocolError, EOFError, OSError, ValueError, IndexError, paramiko.SSHException) as error:
+                if self._deadline.expired:
+                    raise TimeoutError from None
+                if self._connection.passed:
+                    raise SourceRefused.of(self._subject, f"sends more than {most} bytes") from None
+                raise channel.refusal(error) from None
+
+
+class _Channel:
+    """A running `git-upload-pack`. What it says beside the protocol is kept for an error, up to a bound."""
+
+    def __init__(self, channel: paramiko.Channel, subject: str) -> None:
+        self._channel = channel
+        self._subject = subject
+        self._said = b""
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def send(self, request: bytes) -> None:
+        self._channel.sendall(request)
+
+    def stream(self, most: int) -> BinaryIO:
+        """Return what it sends, counted."""
+        return counted(self._read1, most, self._subject)
+
+    def refusal(self, error: Exception) -> AnnealError:
+        """Return the error for a stream that ended early or makes no sense: a host says why beside the protocol."""
+        if isinstance(error, TimeoutError):
+            return GitUnavailable.of(self._subject, "its host doesn't answer in time")
+        self._channel.status_event.wait(1.0)  # set by the exit status, or when the connection breaks
+        self._listen()
+        said = printable(" ".join(self._said.decode(errors="replace").split()), 200)
+        if any(word in said.lower() for word in _DENIED):
+            fix = "check repository.url, and that the key may read it"
+            return AccessDenied.of(self._subject, f"not found, or no access (the host said: {said})", fix=fix)
+        return GitUnavailable.of(self._subject, f"the host said: {said}" if said else "the host broke off its answer")
+
+    def _read1(self, size: int) -> bytes:
+        data = self._channel.recv(size)
+        self._listen()
+        return data
+
+    def _listen(self) -> None:
+        """Take what it says, so that it is never stuck saying it."""
+        while self._channel.recv_stderr_ready():
+            heard = self._channel.recv_stderr(65536)
+            if not heard:
+                return
+            self._said = (self._said + heard)[:_SAID]
+
+
+def address_of(url: str) -> Address:
+    """Read an ssh:// URL (git-clone(1), GIT URLS). What a shell or an option parser could take for more than a path is refused.
+
+    Raises:
+        ConfigInvalid: it can't be asked.
+    """
+    try:
+        parts = urlsplit(url)
+        port = 22 if parts.port is None else parts.port
+    except ValueError:
+        raise _refused(url, "is not an ssh:// URL") from None
+    host, user, path = parts.hostname or "", parts.username or "git", unquote(parts.path)
+    if parts.scheme != "ssh" or not _HOST.fullmatch(host) or not port:
+        raise _refused(url, "is not an ssh:// URL")
+    if parts.password is not None or parts.query or parts.fragment or not _USER.fullmatch(user):
+        raise _refused(url, "has a password, a query, a fragment or an unusual user in it")
+    if not _PATH.fullmatch(path) or not _plain(parts, path):
+        raise _refused(url, "has a path that begins with '-' or holds a quote, a space, a backslash or another sign that shells read")
+    return Address(user, host, port, path[1:] if path.startswith("/~") else path)
+
+
+def _key_of(repository: Repository) -> SshAuth:
+    if repository.auth.ssh is None:
+        raise ConfigInvalid.of(shown_url(repository.url), "an ssh:// URL needs a key", fix="set repository.auth.ssh")
+    return repository.auth.ssh
+
+
+def _plain(parts: SplitResult, path: str) -> bool:
+    """Say whether a path is what it looks like."""
+    return path.isprintable() and not any(part in (".", "..") for part in path.split("/")) and "%00" not in parts.path
+
+
+def _refused(url: str, what: str) -> ConfigInvalid:
+    return ConfigInvalid.of(shown_url(url), what, fix="set repository.url to ssh://git@<host>/<path>")

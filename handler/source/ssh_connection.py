@@ -1,0 +1,203 @@
+"""One SSH connection to a host whose key is known, signed in with one key. Nothing is asked of anybody: no agent, no password, no ~/.ssh.
+
+paramiko runs a thread for each connection; it ends with the connection. What arrives is metered below it: paramiko itself would take a line
+or a packet of any length. Its words never leave this module: a host may have chosen them.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import paramiko
+from paramiko.ssh_exception import AuthenticationException, IncompatiblePeer, SSHException
+
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
+from handler.source.connections import Deadline
+from handler.source.known_hosts import Pinned, fingerprint, host_name
+from handler.source.limits import MIB, Limits
+
+logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)  # what it has to say is in our errors, without a host's own words
+
+# Of what paramiko 5 speaks (no SHA-1 key exchange, no ssh-rsa, no DSA any more): no CBC, no 3DES, no MD5, no SHA-1.
+CIPHERS = ("aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "aes256-ctr", "aes192-ctr", "aes128-ctr")
+DIGESTS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512")
+HOST_KEYS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-512", "rsa-sha2-256")
+_SIGNED_BY = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
+_BEFORE_SIGN_IN = MIB
+_ENDING = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a repository is, and as whom."""
+
+    user: str
+    host: str
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What a file says about the host. `file`: for errors."""
+
+    file: str
+    pinned: Pinned
+
+
+class _Metered(socket.socket):
+    """A socket from which at most `left` more bytes are taken; `passed`: the host sent more."""
+
+    left = _BEFORE_SIGN_IN
+    passed = False
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """Receive; the end when there was too much."""
+        data = super().recv(min(size, 65536), flags)
+        self.left -= len(data)
+        if self.left < 0:
+            self.passed = True
+            return b""
+        return data
+
+
+class Connection:
+    """A connection that is signed in. Make it by `connected`; it belongs to one operation."""
+
+    def __init__(self, used: _Metered, transport: paramiko.Transport) -> None:
+        self._socket = used
+        self._transport = transport
+
+    def open(self, command: str, most: int, limits: Limits) -> paramiko.Channel:
+        """Run a command; from now on the host may send `most` bytes and what wraps them."""
+        self._socket.left = most + most // 8 + 4 * MIB
+        channel = self._transport.open_session(timeout=limits.read)
+        channel.settimeout(limits.read)
+        channel.set_environment_variable("GIT_PROTOCOL", "version=2")  # a host that doesn't take it speaks version 0
+        channel.exec_command(command)
+        return channel
+
+    @property
+    def passed(self) -> bool:
+        """Say whether the host sent more than was agreed."""
+        return self._socket.passed
+
+    def close(self) -> None:
+        """Close it and wait for its thread."""
+        _end(self._socket, self._transport)
+
+
+def connected(address: Address, trust: Trust, key: paramiko.PKey, subject: str, deadline: Deadline, limits: Limits) -> Connection:
+    """Connect, compare the host's key, sign in.
+
+    Raises:
+        ConfigInvalid: the host's key isn't a pinned one, or nothing safe is spoken.
+        AccessDenied: the host doesn't take our key.
+        GitUnavailable: it doesn't answer, or breaks off.
+    """
+    with told(subject, deadline):
+        plain = socket.create_connection((address.host, address.port), timeout=deadline.left(limits.connect))
+        used = _Metered(plain.family, plain.type, plain.proto, fileno=plain.detach())
+        deadline.watch(used)
+        transport = paramiko.Transport(used)
+        try:
+            _greet(transport, trust, address, deadline, limits)
+            _sign_in(transport, address, key)
+        except BaseException as error:
+            _end(used, transport)
+            if used.passed and isinstance(error, Exception):
+                raise SourceRefused.of(subject, f"sends more than {_BEFORE_SIGN_IN} bytes before we signed in") from None
+            raise
+    return Connection(used, transport)
+
+
+def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadline: Deadline, limits: Limits) -> None:
+    """Exchange keys and compare the host's with the pinned ones."""
+    options = transport.get_security_options()
+    options.ciphers = CIPHERS
+    options.digests = DIGESTS
+    options.key_types = _algorithms(trust.pinned) or HOST_KEYS
+    step = deadline.left(limits.read)
+    transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = step
+    try:
+        transport.start_client(timeout=step)
+        seen = transport.get_remote_server_key().asbytes()
+    except IncompatiblePeer as error:
+        if "host key" not in str(error):
+            raise
+        raise _stranger(trust, address, f"offers no host key of the pinned types ({', '.join(sorted(trust.pinned.kinds))})") from None
+    if seen in trust.pinned.revoked:
+        raise _stranger(trust, address, f"shows the host key {fingerprint(seen)}, which is marked @revoked")
+    if not trust.pinned.trusts(seen):
+        pins = ", ".join(sorted(key.fingerprint for key in trust.pinned.trusted))
+        known = f"pinned for it is {pins}" if pins else "none is pinned for it"
+        raise _stranger(trust, address, f"shows the host key {fingerprint(seen)}; {known}")
+
+
+def _algorithms(pins: Pinned) -> tuple[str, ...]:
+    """Return the host key algorithms that pinned keys can sign with."""
+    wanted = {name for kind in pins.kinds for name in _SIGNED_BY.get(kind, (kind,))}
+    return tuple(name for name in HOST_KEYS if name in wanted)
+
+
+def _stranger(trust: Trust, address: Address, what: str) -> ConfigInvalid:
+    port = "" if address.port == 22 else f"-p {address.port} "
+    fix = f"compare it with what the host's owner publishes; `ssh-keyscan {port}{address.host}` prints lines for {trust.file}"
+    return ConfigInvalid.of(host_name(address.host, address.port), what, place=trust.file, fix=fix)
+
+
+def _sign_in(transport: paramiko.Transport, address: Address, key: paramiko.PKey) -> None:
+    """Sign in with the key alone."""
+    try:
+        more = transport.auth_publickey(address.user, key)
+    except AuthenticationException as error:
+        if "timeout" in str(error) or "transport shut down" in str(error):
+            raise TimeoutError from None
+        more = [""]
+    if more:
+        raise AccessDenied.of(
+            f"user {address.user} on {host_name(address.host, address.port)}",
+            f"the host doesn't take the key {key.fingerprint}",
+            fix="add its public half to the host, or check repository.auth.ssh.privateKey and the user in repository.url",
+        )
+
+
+def _end(used: socket.socket, transport: paramiko.Transport) -> None:
+    """Close, and wait for paramiko's thread: it ends when its socket does."""
+    transport.close()
+    with suppress(OSError):
+        used.shutdown(socket.SHUT_RDWR)
+    if transport.is_alive():
+        transport.join(_ENDING)
+    used.close()
+
+
+@contextmanager
+def told(subject: str, deadline: Deadline) -> Iterator[None]:
+    """Tell in our own words what went wrong; our own errors stay as they are."""
+    try:
+        yield
+    except (AnnealError, SSHException, OSError, EOFError, ValueError) as error:
+        if deadline.expired:
+            raise GitUnavailable.of(subject, f"took longer than {deadline.seconds:g} s") from None
+        if isinstance(error, AnnealError):
+            raise
+        if isinstance(error, IncompatiblePeer):
+            fix = "update the host: key exchange needs SHA-2, ciphers AES-CTR or AES-GCM, digests SHA-2"
+            raise ConfigInvalid.of(subject, "the host speaks nothing that is safe by now", fix=fix) from None
+        raise GitUnavailable.of(subject, _words(error)) from None
+
+
+def _words(error: Exception) -> str:
+    for kind, words in (
+        (socket.gaierror, "its host name doesn't resolve"),
+        (ConnectionRefusedError, "its host refuses connections"),
+        (TimeoutError, "its host doesn't answer in time"),
+    ):
+        if isinstance(error, kind):
+            return words
+    return "the host broke off the connection or doesn't speak SSH"
