@@ -10,7 +10,6 @@ import os
 import socket
 import threading
 import time
-import uuid
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -25,10 +24,11 @@ from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
-from handler.model.names import applyset_id
+from handler.model.names import applyset_id, run_id
 from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree
+from handler.reading import DEADLINE
 from handler.reconcile import reconcile
 from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
@@ -81,7 +81,7 @@ class Handler:
             rooms = self.rooms(job.target)
         except AnnealError as error:
             failed = Result(job.target, Outcome.FAILED, trigger=job.trigger, message=str(error), problems=error.problems)
-            return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or uuid.uuid4().hex[:12])
+            return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or run_id(job.target))
         return reconcile(rooms, job, stop)
 
     def target(self, name: str) -> Target:
@@ -121,6 +121,16 @@ class Handler:
         """Return raw access to states and Leases, by the handler's own identity."""
         return self._once(("objects", target.cluster), lambda: Objects(self.api(target, impersonated=False)))
 
+    def records(self, target: Target) -> Objects:
+        """Return the same for those who only read and won't wait long."""
+        connection = self._connection(target)
+        return self._once(("records", target.cluster), lambda: Objects(Api(connection, deadline=DEADLINE, silence=DEADLINE)))
+
+    def requests(self) -> float:
+        """Return how many requests to API servers runs have made so far."""
+        with self._lock:
+            return float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
+
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""
         settings = self.settings
@@ -135,10 +145,23 @@ class Handler:
         return LeaseLock(Objects(impatient), settings.state_namespace, name, self._holder, settings.lease_duration)
 
     def source(self, target: Target) -> Source:
-        """Return where a target's commits come from."""
-        given = self._options.sources.get(target.name)
+        """Return where a target's commits come from; of one that requires signatures, only commits that carry them.
+
+        Raises:
+            ConfigInvalid: a key of `verify` can't be used.
+
+        """
+        given, verify = self._options.sources.get(target.name), target.verify
+        if verify is None:
+            return given or self._host(target)
         if given is not None:
-            return given
+            seen = "requires signed commits, and a directory carries no signature"
+            raise ConfigInvalid.of(f"target {target.name}", seen, fix="push, and apply the commit from git")
+        from handler.source.verified import Keys, Verified  # noqa: PLC0415 - loads two libraries that only such targets need
+
+        return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
+
+    def _host(self, target: Target) -> GitHost:
         return self._once(("git", target.repository), lambda: GitHost(target.repository, lambda ref: resolve(ref, self._environ)))
 
     def render(self, target: Target, tree: Tree) -> Rendered:

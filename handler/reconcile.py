@@ -19,11 +19,11 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import uuid
 from dataclasses import dataclass, replace
 
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, Stopping, Suspended
 from handler.model.event import Job
+from handler.model.names import run_id
 from handler.model.result import Outcome, Result
 from handler.run import recording, records
 from handler.run.applying import Applier
@@ -57,7 +57,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Re
         How it ended; never raises an AnnealError.
 
     """
-    run = Context(rooms, job, stop or threading.Event(), job.run or uuid.uuid4().hex[:12], started=rooms.clock())
+    run = Context(rooms, job, stop or threading.Event(), job.run or run_id(job.target), started=rooms.clock())
     since = time.monotonic()
     try:
         result = _walk(run)
@@ -68,7 +68,8 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Re
     finally:
         if run.lease:
             run.lease.hand_over()
-    return replace(result, duration=round(time.monotonic() - since, 3))
+    standing = recording.standing(run.stored.state, result, rooms.clock())
+    return replace(result, duration=round(time.monotonic() - since, 3), standing=standing)
 
 
 def _ended_by(run: Context, error: AnnealError) -> Result:

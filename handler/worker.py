@@ -14,13 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from handler.answering import Answers
 from handler.config.settings import Settings
+from handler.feedback.metrics import RunMetrics
 from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.inbox import Inbox
 from handler.queues.inline import Inline
+from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
+from handler.reading import Json, Reader, ended
 from handler.triggers.schedule import Schedule
 
 _LOG = logging.getLogger("anneal.run")
@@ -34,25 +38,39 @@ Run = Callable[[Job, threading.Event], Result]
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text."""
+
+    run: Run
+    reader: Reader
+    requests: Callable[[], float] = lambda: 0.0
+    mask: Callable[[str], str] = str
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """What the worker process runs; the command line composes it.
 
     `prepare` is called first thing in the process, before it has any thread: the render fork server starts there. `build` makes
-    what runs a job. That is called from several threads, never twice at once for one target; once the event it is given is
-    set, it finishes or releases its Lease soon.
+    what runs a job and what reads records. `run` is called from several threads, never twice at once for one target; once the
+    event it is given is set, it finishes or releases its Lease soon.
     """
 
     prepare: Callable[[], None]
-    build: Callable[[Settings], Run]
+    build: Callable[[Settings], Parts]
 
 
 class Worker:
     """Runs the jobs of these targets until it is told to stop."""
 
-    def __init__(self, settings: Settings, run: Run, threads: int = THREADS) -> None:
+    def __init__(self, settings: Settings, parts: Parts, threads: int = THREADS) -> None:
         self._names = frozenset(target.name for target in settings.targets)
-        self._run = run
+        self._run = parts.run
         self._queue = Inline(self._work, threads)
+        self._metrics = RunMetrics(lambda: self._queue.waiting, lambda: self._queue.running, parts.requests)
+        self._ledger = Ledger()
+        self._taking = threading.Lock()
+        self._answers = Answers(self._ledger, parts.reader, self._accept, self._metrics.text, parts.mask)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         drifting = [target.name for target in settings.targets if target.drift != "ignore"]
@@ -65,7 +83,7 @@ class Worker:
 
     def serve(self, path: Path) -> None:
         """Take jobs at this socket and from the schedule until `stop`, then wait for the runs. Raises OSError if it can't listen."""
-        inbox = Inbox(path, self._accept)
+        inbox = Inbox(path, self._accept, self._answers.answer)
         self._queue.start()
         inbox.start()
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
@@ -76,21 +94,31 @@ class Worker:
                 jobs = self._schedule.due(now)
                 wait = min(max(self._schedule.next() - now, 0.0), LONGEST_WAIT)
             for job in jobs:
-                self._queue.put(job)
+                self._accept(Work.of(job))
         inbox.stop()
         left = self._queue.stop(GRACE)
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
 
-    def _accept(self, work: Work) -> None:
-        if work.job.target in self._names:
-            self._queue.accept(work)
-        else:
+    def _accept(self, work: Work) -> Json:
+        """Put a job into the queue, once however often it is sent; tell in which run it is, and in which life of the worker."""
+        if work.job.target not in self._names:
             _LOG.warning("a job for an unknown target was dropped", extra={"fields": {"target": work.job.target}})
+            return {"run": work.run, "boot": self._ledger.boot}
+        with self._taking:
+            left = work.without([run for run in work.runs if self._ledger.find(run)])
+            if left:
+                self._ledger.queued(self._queue.accept(left))
+        entry = self._ledger.find(work.run)
+        return {"run": entry.run if entry else work.run, "boot": self._ledger.boot}
 
     def _work(self, work: Work) -> None:
         started = time.time()
+        self._ledger.running(work)
         result = self._result(replace(work.job, run=work.run))
-        _log(work, result, time.time() - started)
+        seconds = time.time() - started
+        self._ledger.ended(work, ended(result, work.job, started))
+        self._metrics.run(work.job, result, seconds)
+        _log(work, result, seconds)
         at = time.monotonic() + max(result.next_try - time.time(), 0.0) if result.next_try else None
         with self._lock:
             self._schedule.retry(work.job.target, at)
@@ -107,7 +135,7 @@ class Worker:
 
 
 def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:
-    return Result(job.target, Outcome.FAILED, trigger=job.trigger, problems=problems, who=who, code=code)
+    return Result(job.target, Outcome.FAILED, trigger=job.trigger, problems=problems, who=who, code=code, run=job.run)
 
 
 def _log(work: Work, result: Result, seconds: float) -> None:
@@ -118,7 +146,7 @@ def _log(work: Work, result: Result, seconds: float) -> None:
         "trigger": job.trigger,
         "commit": result.commit,
         "run": work.run,
-        "requests": work.runs[:-1],
+        "requests": work.runs[1:],
         "actor": job.actor,
         "deliveries": [delivery.id for delivery in job.deliveries],
         "seconds": result.duration or seconds,

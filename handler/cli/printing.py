@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from handler.cli.values import plain
+from handler.model.plain import masked, plain
 
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "dim": "bright_black", "head": "cyan"}
 
@@ -60,7 +60,7 @@ class Output:
 
     def document(self, value: Any) -> None:
         """Print a value as JSON, its texts masked."""
-        click.echo(json.dumps(_masked(plain(value), self.mask), indent=2))  # ASCII: a terminal obeys some others
+        click.echo(json.dumps(masked(plain(value), self.mask), indent=2))  # ASCII: a terminal obeys some others
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows: a table on a terminal, columns of plain text elsewhere."""
@@ -88,15 +88,6 @@ class Output:
 
 def _in_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _masked(value: Any, mask: Callable[[str], str]) -> Any:
-    """Mask the texts of a JSON value; keys too."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, dict):
-        return {mask(key): _masked(item, mask) for key, item in value.items()}
-    return [_masked(item, mask) for item in value] if isinstance(value, list) else value
 
 
 def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

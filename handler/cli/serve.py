@@ -11,9 +11,10 @@ from handler.cli.options import command
 from handler.cli.session import Session
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
+from handler.reading import Reader
 from handler.render import Sandbox
 from handler.supervise import serve as supervised
-from handler.worker import Engine, Run
+from handler.worker import Engine, Parts
 
 
 @command()
@@ -22,8 +23,9 @@ def serve(session: Session, bind: str) -> int:
     """Serve webhooks and run targets until SIGTERM: one web process, one worker process, one supervisor."""
     sandbox = Sandbox()
 
-    def build(settings: Settings) -> Run:
-        options = Options(session.kubeconfig, session.context)
-        return Handler(settings, resolve_all(settings, os.environ), sandbox, os.environ, options).run
+    def build(settings: Settings) -> Parts:
+        options, secrets = Options(session.kubeconfig, session.context), resolve_all(settings, os.environ)
+        handler = Handler(settings, secrets, sandbox, os.environ, options)
+        return Parts(handler.run, Reader(settings, handler.records, secrets.mask), handler.requests, secrets.mask)
 
     return supervised(session.path, bind, Engine(sandbox.start, build))

@@ -139,6 +139,12 @@ class RefNotFound(AuthorError):
     code = "ref-not-found"
 
 
+class CommitUnverified(AuthorError):
+    """The target requires signed commits, and no configured key vouches for this one. Nothing of it was rendered."""
+
+    code = "commit-unverified"
+
+
 class ManifestInvalid(AuthorError):
     """Documents that can't be read or may not be in git; all of them at once."""
 
@@ -256,3 +262,17 @@ class WrongMediaType(SenderError):
 
     code = "wrong-media-type"
     status = 415
+
+
+class TooManyRequests(SenderError):
+    """So many requests of one target wait for their end already that another adds nothing."""
+
+    code = "too-many-requests"
+    status = 429
+
+
+class WorkerUnavailable(SenderError):
+    """The worker process doesn't answer now, or what it asked doesn't: ask again soon."""
+
+    code = "worker-unavailable"
+    status = 503

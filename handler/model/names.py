@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,3 +73,13 @@ def applyset_id(name: str, namespace: str, kind: str = "ConfigMap", group: str =
     """Return the ApplySet id of a parent (KEP-3659): base64url(sha256(name.namespace.kind.group)) between prefix and suffix."""
     digest = hashlib.sha256(f"{name}.{namespace}.{kind}.{group}".encode()).digest()
     return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
+
+
+def run_id(target: str) -> str:
+    """Make the id of a new run. It names its target, so that whoever is given it finds the record without a search."""
+    return f"{target}.{secrets.token_hex(6)}"
+
+
+def target_of(run: str) -> str:
+    """Return the target that a run's id names; a target's name holds no dot."""
+    return run.rpartition(".")[0]

@@ -25,8 +25,28 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How a target stands after a run, for whoever watches it.
+
+    `failures` in a row; `next_try`, `succeeded` in seconds since the epoch, 0: none; `orphans`, `drifted`: how many.
+    """
+
+    failures: int = 0
+    next_try: float = 0.0
+    succeeded: float = 0.0
+    held: bool = False
+    suspended: bool = False
+    pinned: bool = False
+    orphans: int = 0
+    drifted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | nobody)."""
+    """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | nobody).
+
+    `standing`: as the run left the target; None where no state could be read.
+    """
 
     target: str
     outcome: Outcome
@@ -41,3 +61,4 @@ class Result:
     run: str = ""
     plan: Plan | None = None
     next_try: float = 0.0
+    standing: Standing | None = None

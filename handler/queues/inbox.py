@@ -1,4 +1,4 @@
-"""The worker process's end: listens on the Unix-domain socket, puts what arrives into the queue, then acknowledges it."""
+"""The worker process's end: listens on the Unix-domain socket; jobs go into the queue and are acknowledged, questions are answered."""
 
 from __future__ import annotations
 
@@ -8,20 +8,29 @@ import socketserver
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from handler.queues import wire
 from handler.queues.pending import Work
 
 _LOG = logging.getLogger("anneal.queue")
+Accept = Callable[[Work], dict[str, Any]]
+"""Takes a job; returns what is acknowledged."""
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+"""Answers a frame that holds no job. It raises nothing."""
+
+
+def _no_answer(_message: dict[str, Any]) -> dict[str, Any]:
+    return {}
 
 
 class Inbox:
     """A listener in a directory that only this user can enter."""
 
-    def __init__(self, path: Path, accept: Callable[[Work], None]) -> None:
+    def __init__(self, path: Path, accept: Accept, answer: Answer = _no_answer) -> None:
         """Bind at once, so that the web process finds it. A socket left by a killed worker is replaced. Raises OSError."""
         path.unlink(missing_ok=True)
-        self._server = _Server(path, accept)
+        self._server = _Server(path, accept, answer)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="inbox", daemon=True)
 
     def start(self) -> None:
@@ -38,8 +47,9 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, path: Path, accept: Callable[[Work], None]) -> None:
+    def __init__(self, path: Path, accept: Accept, answer: Answer) -> None:
         self.accept = accept
+        self.answer = answer
         super().__init__(str(path), _Conversation)
 
 
@@ -51,10 +61,13 @@ class _Conversation(socketserver.BaseRequestHandler):
         """Answer frames until the web process hangs up."""
         try:
             while (message := wire.receive(self.request)) is not None:
-                if "job" in message:
-                    self.server.accept(wire.decode(message))
-                wire.send(self.request, {"taken": True})
+                wire.send(self.request, self._answer(message), wire.MAX_ANSWER)
         except ValueError as error:
             _LOG.warning("a frame was refused", extra={"fields": {"seen": str(error)}})
         except OSError as error:
             _LOG.debug("the web process hung up", extra={"fields": {"seen": str(error)}})
+
+    def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        if "job" in message:
+            return {"taken": True, **self.server.accept(wire.decode(message))}
+        return {"taken": True, **self.server.answer(message)}

@@ -28,9 +28,19 @@ class Inline:
         self.accept(work)
         return work.run
 
-    def accept(self, work: Work) -> None:
-        """Take a job that already has an id: from the web process."""
-        self._pending.put(work)
+    def accept(self, work: Work) -> Work:
+        """Take a job that already has an id, from the web process; return what now waits, this one in it."""
+        return self._pending.put(work)
+
+    @property
+    def waiting(self) -> int:
+        """How many targets have something that waits."""
+        return self._pending.waiting
+
+    @property
+    def running(self) -> int:
+        """How many targets are worked on."""
+        return len(self._pending.busy)
 
     def stop(self, timeout: float) -> tuple[str, ...]:
         """Start no more runs, wait at most `timeout` seconds for those that run; return the targets that still do."""

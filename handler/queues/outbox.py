@@ -1,6 +1,7 @@
 """The web process's end: jobs are taken at once, and handed to the worker process as soon as it is there.
 
-While the worker restarts, they stay here, coalesced. A job is forgotten when the worker has acknowledged that it is in its queue.
+While the worker restarts, they stay here, coalesced. A push is forgotten when the worker has acknowledged that it is in its queue; what was
+asked by name is kept until its run has ended (`kept`).
 """
 
 from __future__ import annotations
@@ -9,85 +10,152 @@ import logging
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
+from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
 from handler.queues import wire
+from handler.queues.kept import Kept, Open
 from handler.queues.pending import Pending, Work
 
 _LOG = logging.getLogger("anneal.queue")
 ANSWER_TIMEOUT = 5.0
 """Seconds the worker has to acknowledge; it only puts the job into a dictionary."""
+READ_TIMEOUT = 8.0
+"""Seconds the worker has to answer a question; it asks its clusters for five at most."""
+AT_ONCE = 8
+"""Questions at once: half of the web process's threads stay free for deliveries, however slow a cluster is."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+LOOK_EVERY = 0.5
+"""Seconds between looks at whether what is kept has ended."""
 
 
 class Outbox:
-    """A `Queue` whose jobs run in another process. Made after the web process has forked: it owns a thread."""
+    """A `Queue` whose jobs run in another process. Made after the web process has forked: it owns two threads."""
 
     def __init__(self, path: Path) -> None:
         """`path`: the worker's socket, which may not exist yet."""
         self._path = path
         self._pending = Pending()
+        self._kept = Kept()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="outbox", daemon=True)
-        self._thread.start()
+        self._questions = threading.BoundedSemaphore(AT_ONCE)
+        for name, body in (("outbox", self._loop), ("kept", self._watch)):
+            threading.Thread(target=body, name=name, daemon=True).start()
 
     def put(self, job: Job) -> str:
-        """Take a job; return the id of its run."""
+        """Take a job; return the id of its request. Raises TooManyRequests."""
         work = Work.of(job)
+        if job.trigger == "replay":
+            self._kept.add(work)
         self._pending.put(work)
         return work.run
+
+    @property
+    def waiting(self) -> int:
+        """How many targets have something that the worker hasn't acknowledged."""
+        return self._pending.waiting + len(self._pending.busy)
+
+    @property
+    def kept(self) -> int:
+        """How many named requests have no known end."""
+        return len(self._kept)
 
     def ready(self) -> bool:
         """Ask the worker on a connection of its own whether it takes jobs."""
         try:
-            with _connect(self._path, 1.0) as connection:
-                return _ask(connection, {"ping": True})
+            with wire.connect(self._path, 1.0) as connection:
+                return wire.ask(connection, {"ping": True}).get("taken") is True
         except (OSError, ValueError):
             return False
+
+    def ask(self, question: str, **about: Any) -> dict[str, Any]:
+        """Ask the worker on a connection of its own. Raises WorkerUnavailable: it doesn't answer, or too much is asked at once."""
+        if not self._questions.acquire(blocking=False):
+            raise WorkerUnavailable.of("worker", f"{AT_ONCE} questions are open already", fix="ask again in a second")
+        try:
+            with wire.connect(self._path, READ_TIMEOUT) as connection:
+                return wire.ask(connection, {"ask": question, **about})
+        except (OSError, ValueError) as error:
+            _LOG.warning("the worker doesn't answer", extra={"fields": {"question": question, "seen": str(error)}})
+            raise WorkerUnavailable.of("worker", "doesn't answer", fix="ask again in a second") from None
+        finally:
+            self._questions.release()
 
     def close(self, timeout: float = 2.0) -> bool:
         """Hand over what waits, for at most `timeout` seconds; say whether everything was."""
         empty = self._pending.idle(timeout)
         self._closing.set()
         self._pending.close()
+        self._kept.close()
         return empty
 
+    # --- handing over
     def _loop(self) -> None:
         connection: socket.socket | None = None
-        pause = FIRST_PAUSE
         while (work := self._pending.take()) is not None:
+            connection = self._deliver(work, connection)
+            self._pending.done(work.job.target)
+        _close(connection)
+
+    def _deliver(self, work: Work, connection: socket.socket | None) -> socket.socket | None:
+        """Hand over until it is acknowledged; what comes meanwhile waits, coalesced. Return the connection.
+
+        Where the worker may have taken it without our knowing, a push is sent again; `_watch` finds out about what was asked by name.
+        """
+        pause, left = FIRST_PAUSE, work
+        while not self._closing.is_set():
+            sent = False
             try:
-                connection = connection or _connect(self._path, ANSWER_TIMEOUT)
-                if not _ask(connection, wire.encode(work)):
-                    raise ConnectionError("not acknowledged")
+                connection = connection or wire.connect(self._path, ANSWER_TIMEOUT)
+                sent = True
+                answer = wire.ask(connection, wire.encode(left))
             except (OSError, ValueError) as error:
                 _close(connection)
                 connection = None
-                self._pending.put_back(work)
                 _LOG.warning("the worker isn't there", extra={"fields": {"seen": str(error), "again in": pause}})
+                remaining = left.without(self._kept.doubted(left.runs)) if sent else left
+                if remaining is None:
+                    return None
+                left = remaining
                 self._closing.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
-                pause = FIRST_PAUSE
-                self._pending.done(work.job.target)
-        _close(connection)
+                self._kept.taken(left.runs, str(answer.get("run") or left.run), str(answer.get("boot")))
+                return connection
+        return connection
 
+    # --- what is kept
+    def _watch(self) -> None:
+        while self._kept.wait():
+            try:
+                with wire.connect(self._path, READ_TIMEOUT) as connection:
+                    self._look(connection)
+            except (OSError, ValueError) as error:
+                _LOG.debug("the worker isn't there", extra={"fields": {"seen": str(error)}})
+            self._closing.wait(LOOK_EVERY)
 
-def _connect(path: Path, timeout: float) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(timeout)
-    try:
-        connection.connect(str(path))
-    except OSError:
-        connection.close()
-        raise
-    return connection
+    def _look(self, connection: socket.socket) -> None:
+        """Ask what became of all that is kept; what this life of the worker never took is handed over again."""
+        handed = self._kept.handed()
+        answer = wire.ask(connection, {"ask": "ends", "requests": list(handed)})
+        boot, known = str(answer["boot"]), dict(answer["known"])
+        for request, each in handed.items():
+            run, ended = known.get(request, (each.run, each.boot == boot))
+            if ended:
+                self._kept.ended(request)
+            elif request in known:
+                self._kept.taken((request,), str(run), boot)
+            else:
+                self._again(connection, request, each)
 
-
-def _ask(connection: socket.socket, message: dict[str, object]) -> bool:
-    wire.send(connection, message)
-    answer = wire.receive(connection)
-    return answer is not None and answer.get("taken") is True
+    def _again(self, connection: socket.socket, request: str, each: Open) -> None:
+        answer = wire.ask(connection, {"ask": "again", "work": wire.encode(each.work), "was": each.run or request})
+        if answer.get("ended") is True:
+            self._kept.ended(request)
+        elif answer.get("run"):
+            _LOG.info("asked again of a new worker", extra={"fields": {"run": request, "target": each.work.job.target}})
+            self._kept.taken((request,), str(answer["run"]), str(answer["boot"]))
 
 
 def _close(connection: socket.socket | None) -> None:

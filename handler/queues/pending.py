@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from handler.model.event import Job
+from handler.model.names import run_id
 
 MAX_RUNS = 100
 """Ids remembered of requests that were merged into one run."""
@@ -14,7 +15,7 @@ MAX_RUNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job and the ids of the requests it answers, the newest last: that one is the run's id."""
+    """A job and the ids of the requests it answers, the oldest first: that one is the run's id, whatever is merged into it later."""
 
     job: Job
     runs: tuple[str, ...]
@@ -22,16 +23,25 @@ class Work:
     @classmethod
     def of(cls, job: Job) -> Work:
         """Give a job its run id."""
-        return cls(job, (f"r{secrets.token_hex(6)}",))
+        return cls(job, (run_id(job.target),))
 
     @property
     def run(self) -> str:
         """The id its result is reported under."""
-        return self.runs[-1]
+        return self.runs[0]
 
     def merged(self, newer: Work) -> Work:
         """Coalesce with a newer request of the same target."""
-        return Work(self.job.merged(newer.job), (*self.runs, *newer.runs)[-MAX_RUNS:])
+        first, *others = *self.runs, *newer.runs
+        return Work(self.job.merged(newer.job), (first, *others[1 - MAX_RUNS :]))
+
+    def without(self, known: Collection[str]) -> Work | None:
+        """Return what is left when these requests are somebody else's: none of them was a push, and what they asked goes with them."""
+        left = tuple(run for run in self.runs if run not in known)
+        if len(left) == len(self.runs):
+            return self
+        plain = replace(self.job, trigger="push", commit="", force=False, dry_run=False, approve="", unpin=False)
+        return Work(plain, left) if left else None
 
 
 class Pending:
@@ -43,21 +53,13 @@ class Pending:
         self._closed = False
         self._changed = threading.Condition()
 
-    def put(self, work: Work) -> None:
-        """Add a request, coalesced with one that waits."""
+    def put(self, work: Work) -> Work:
+        """Add a request; return what now waits: the request itself, or one that waited already and has taken it in."""
         with self._changed:
             older = self._waiting.get(work.job.target)
-            self._waiting[work.job.target] = older.merged(work) if older else work
+            self._waiting[work.job.target] = merged = older.merged(work) if older else work
             self._changed.notify()
-
-    def put_back(self, work: Work) -> None:
-        """Return what was taken and not done: older than anything that came meanwhile."""
-        with self._changed:
-            target = work.job.target
-            self._busy.discard(target)
-            newer = self._waiting.pop(target, None)
-            self._waiting = {target: work.merged(newer) if newer else work, **self._waiting}
-            self._changed.notify()
+            return merged
 
     def take(self) -> Work | None:
         """Wait for the next request of a target that nobody works on; None once closed."""
@@ -92,3 +94,9 @@ class Pending:
         """The targets being worked on, sorted."""
         with self._changed:
             return tuple(sorted(self._busy))
+
+    @property
+    def waiting(self) -> int:
+        """How many targets have something that waits."""
+        with self._changed:
+            return len(self._waiting)

@@ -9,28 +9,34 @@ import dataclasses
 import json
 import socket
 import struct
+from pathlib import Path
 from typing import Any
 
 from handler.model.event import Delivery, Job
 from handler.queues.pending import Work
 
 MAX_FRAME = 1 << 20
+"""Bytes of a frame to the worker."""
+MAX_ANSWER = 8 << 20
+"""Bytes of what the worker answers: what is read there comes in pages, and its lists are cut (handler.reading)."""
 _LENGTH = struct.Struct(">I")
 
 
-def send(connection: socket.socket, message: dict[str, Any]) -> None:
-    """Write one frame. Raises OSError."""
+def send(connection: socket.socket, message: dict[str, Any], limit: int = MAX_FRAME) -> None:
+    """Write one frame of at most `limit` bytes. Raises OSError, ValueError."""
     body = json.dumps(message).encode()
+    if len(body) > limit:
+        raise ValueError(f"a frame of {len(body)} bytes is too long to send")
     connection.sendall(_LENGTH.pack(len(body)) + body)
 
 
-def receive(connection: socket.socket) -> dict[str, Any] | None:
-    """Read one frame; None when the other side has closed. Raises OSError, ValueError."""
+def receive(connection: socket.socket, limit: int = MAX_FRAME) -> dict[str, Any] | None:
+    """Read one frame of at most `limit` bytes; None when the other side has closed. Raises OSError, ValueError."""
     head = _exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
-    if length > MAX_FRAME:
+    if length > limit:
         raise ValueError("frame too long")
     message = json.loads(_exactly(connection, length) or b"")
     if not isinstance(message, dict):
@@ -51,6 +57,27 @@ def decode(message: dict[str, Any]) -> Work:
         return Work(Job(**fields, deliveries=deliveries), tuple(message["runs"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a job: {error}") from error
+
+
+def ask(connection: socket.socket, message: dict[str, Any]) -> dict[str, Any]:
+    """Write one frame and read the worker's answer. Raises OSError, ValueError."""
+    send(connection, message)
+    answer = receive(connection, MAX_ANSWER)
+    if answer is None:
+        raise ConnectionError("the worker has hung up")
+    return answer
+
+
+def connect(path: Path, timeout: float) -> socket.socket:
+    """Connect to the worker's socket. `timeout`: seconds that each part of a conversation may take. Raises OSError."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(timeout)
+    try:
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes | None:

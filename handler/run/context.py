@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, LeaseLost, PlanRefused, Stopping, Suspended
 from handler.model.event import Job
+from handler.model.names import run_id
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
@@ -266,7 +266,7 @@ class Context:
     def again(self) -> None:
         """Begin another run under the same Lease: nothing that was asked of this one alone is asked twice."""
         self.job = replace(self.job, hint="", commit="", force=False, approve="", unpin=False, deliveries=())
-        self.run, self.started, self.commit = uuid.uuid4().hex[:12], self.rooms.clock(), None
+        self.run, self.started, self.commit = run_id(self.job.target), self.rooms.clock(), None
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""

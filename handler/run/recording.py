@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
-from handler.model.result import Result
+from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
 from handler.run.planning import Planned, namespaces_of
 from handler.run.preparing import Prepared
 from handler.state import history
 from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Request, State
-from handler.state.rules import stamp
+from handler.state.rules import seconds_of, stamp
 
 StateChange = Callable[[State], State]
+_GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +138,22 @@ def asked(state: State, job: Job, pin: Pin | None, now: float) -> State:
         wanted = Request(job.actor or job.trigger, stamp(now), job.force or before.force, job.drift or before.drift)
         state = replace(state, requested=wanted)
     return state
+
+
+def standing(state: State | None, result: Result, now: float) -> Standing | None:
+    """Sum up a state as a run has left it; None where none was read."""
+    if state is None:
+        return None
+    last = next((run for run in state.history if run.outcome in _GOOD), None)
+    recorded = seconds_of(last.started) + last.duration if last else 0.0
+    suspend = state.suspend
+    return Standing(
+        failures=state.status.failures,
+        next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0,
+        succeeded=now if result.outcome in _GOOD else recorded,
+        held=state.held is not None,
+        suspended=suspend is not None and not (suspend.until and seconds_of(suspend.until) <= now),
+        pinned=state.pin is not None,
+        orphans=len(state.orphans),
+        drifted=len({drift.identity for drift in state.drift}),
+    )

@@ -20,7 +20,8 @@ from handler.config.secrets import resolve_all
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
-from handler.worker import Worker
+from handler.reading import Reader
+from handler.worker import Parts, Worker
 from infra.githost import Host
 from tests.e2e.documents import Document, config_map, secret
 from tests.e2e.shop import STATES, Shop, told
@@ -56,7 +57,9 @@ def run(shop: Shop, job: Job) -> Result:
         results.append(shop.handler.run(asked))
         return results[-1]
 
-    Worker(shop.settings, keep)._work(Work.of(job))
+    secrets = shop.handler.secrets
+    parts = Parts(keep, Reader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
+    Worker(shop.settings, parts)._work(Work.of(job))
     return results[0]
 
 

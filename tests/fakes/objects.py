@@ -35,6 +35,13 @@ class FakeObjects:
         with self._lock:
             return copy.deepcopy(self._stored.get((kind, namespace, name)))
 
+    def overview(self, kind: str, namespace: str, selector: str = "") -> list[Body]:
+        self._announce("list", {"kind": kind, "metadata": {"namespace": namespace, "name": ""}})
+        wanted = dict(part.split("=") for part in selector.split(",") if part)
+        with self._lock:
+            found = [body["metadata"] for key, body in self._stored.items() if key[:2] == (kind, namespace)]
+            return [{"metadata": copy.deepcopy(each)} for each in found if wanted.items() <= each.get("labels", {}).items()]
+
     def create(self, body: Body) -> Body:
         self._announce("create", body)
         with self._lock:

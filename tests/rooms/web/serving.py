@@ -15,7 +15,8 @@ from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.supervise import serve
-from handler.worker import Engine, Run
+from handler.worker import Engine, Parts
+from tests.fakes.parts import parts_of
 
 
 def engine(record: Path) -> Engine:
@@ -26,7 +27,7 @@ def engine(record: Path) -> Engine:
     def prepare() -> None:
         write({"prepared": os.getpid(), "threads": threading.active_count()})
 
-    def build(settings: Settings) -> Run:
+    def build(settings: Settings) -> Parts:
         def run(job: Job, stop: threading.Event) -> Result:
             write({"target": job.target, "trigger": job.trigger, "hint": job.hint, "pid": os.getpid()})
             if job.hint.startswith("dead"):
@@ -37,7 +38,7 @@ def engine(record: Path) -> Engine:
             return Result(job.target, Outcome.UNCHANGED, commit=job.hint)
 
         assert settings.targets
-        return run
+        return parts_of(run, settings)
 
     return Engine(prepare, build)
 

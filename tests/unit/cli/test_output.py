@@ -11,12 +11,13 @@ import yaml
 from handler.cli import differences, reports
 from handler.cli.findings import Findings
 from handler.cli.printing import Output
-from handler.cli.values import as_yaml, plain
+from handler.cli.values import as_yaml
 from handler.config.masking import Mask
 from handler.model.errors import AnnealError, Busy, ConfigInvalid, ManifestInvalid, Problem, Suspended
 from handler.model.manifest import Manifest
 from handler.model.masking import masked
 from handler.model.names import GroupKind, Identity
+from handler.model.plain import plain
 from handler.model.plan import Action, Change, FieldChange, Hold, Plan
 from handler.model.result import Outcome, Result
 

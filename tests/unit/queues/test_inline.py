@@ -75,7 +75,7 @@ def test_a_job_arriving_during_a_run_is_run_after_it_merged_with_others(queue: I
     assert [work.job for work in runs.begun] == [pushed(hint="a"), pushed(hint="c", force=True)]
     assert runs.begun[0].runs == (first,)
     assert runs.begun[1].runs == tuple(asked)
-    assert runs.begun[1].run == asked[-1]
+    assert runs.begun[1].run == asked[0]
 
 
 def test_targets_run_in_parallel_up_to_the_bound(queue: Inline, runs: Runs) -> None:
@@ -141,25 +141,22 @@ def test_stopping_names_who_still_runs_and_starts_nothing_more(runs: Runs) -> No
     assert len(runs.begun) == 1
 
 
-def test_what_is_put_back_is_older_than_what_came_meanwhile() -> None:
+def test_what_waits_keeps_its_id_whatever_is_merged_into_it() -> None:
     pending = Pending()
-    pending.put(Work(pushed(hint="old", force=True), ("1",)))
-    taken = pending.take()
-    assert taken is not None
-    pending.put(Work(pushed("other"), ("2",)))
-    pending.put(Work(pushed(hint="new"), ("3",)))
-    pending.put_back(taken)
-    assert pending.take() == Work(pushed(hint="new", force=True), ("1", "3"))
+    assert pending.put(Work(pushed(hint="old", force=True), ("1",))).run == "1"
+    merged = pending.put(Work(pushed(hint="new"), ("2",)))
+    assert merged == Work(pushed(hint="new", force=True), ("1", "2"))
+    assert pending.take() == merged
+    assert merged.run == "1"
 
 
-def test_put_back_alone_is_first_again() -> None:
-    pending = Pending()
-    work = Work(pushed(), ("1",))
-    pending.put(work)
-    assert pending.take() == work
-    pending.put(Work(pushed("other"), ("2",)))
-    pending.put_back(work)
-    assert pending.take() == work
+@pytest.mark.parametrize(("known", "left"), [((), ("1", "2")), (("1",), ("2",)), (("1", "2"), None)])
+def test_what_is_left_without_what_another_has_asks_for_a_plain_push(known: tuple[str, ...], left: tuple[str, ...] | None) -> None:
+    work = Work(Job("shop", "replay", hint="h", commit="c", force=True, approve="x", unpin=True), ("1", "2"))
+    found = work.without(known)
+    assert (found.runs if found else None) == left
+    if found and known:
+        assert found.job == pushed(hint="h")
 
 
 def test_memory_is_bounded_however_much_is_asked() -> None:
@@ -169,6 +166,7 @@ def test_memory_is_bounded_however_much_is_asked() -> None:
     work = pending.take()
     assert work is not None
     assert (len(work.runs), work.job.hint) == (MAX_RUNS, "999")
+    assert (work.runs[0], work.runs[-1]) == ("0", "999")
     assert pending.idle(0.0) is False
     pending.done("shop")
     assert pending.idle(0.0) is True

@@ -17,6 +17,7 @@ from handler.model.result import Outcome, Result
 from handler.queues.outbox import Outbox
 from handler.worker import Run, Worker
 from tests.fakes.door import door_settings
+from tests.fakes.parts import parts_of
 
 PATIENCE = 10.0
 
@@ -24,7 +25,7 @@ PATIENCE = 10.0
 @contextmanager
 def working(path: Path, run: Run) -> Iterator[Outbox]:
     """A worker that serves, and the outbox that reaches it."""
-    worker = Worker(door_settings(), run)
+    worker = Worker(door_settings(), parts_of(run))
     thread = threading.Thread(target=worker.serve, args=(path,))
     thread.start()
     outbox = Outbox(path)

@@ -1,0 +1,107 @@
+"""What the worker answers to the web process's questions: its own memory first, then the records. One literal table.
+
+A question that fails is answered with its trouble; the conversation goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from handler.model.errors import AnnealError
+from handler.model.plain import masked
+from handler.queues import wire
+from handler.queues.ledger import Entry, Ledger
+from handler.queues.pending import Work
+from handler.reading import Json, Reader
+from handler.state.rules import stamp
+
+_LOG = logging.getLogger("anneal.read")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers frames. `accept`: puts a job into the queue; `exposed`: the worker's metrics as text."""
+
+    ledger: Ledger
+    reader: Reader
+    accept: Callable[[Work], Json]
+    exposed: Callable[[], str]
+    mask: Callable[[str], str] = str
+
+    def answer(self, message: Json) -> Json:
+        """Answer one frame; `{"ping": true}` and what is unknown with nothing more than that we are here."""
+        question = str(message.get("ask", ""))
+        if question not in QUESTIONS:
+            return {}
+        try:
+            return QUESTIONS[question](self, message)
+        except AnnealError as error:
+            return {"trouble": {"code": error.code, "message": self.mask(str(error))}}
+        except Exception:  # noqa: BLE001 - one question's mistake may not end the conversation
+            _LOG.exception("a question wasn't answered", extra={"fields": {"question": question}})
+            return {"trouble": {"code": "internal", "message": "internal error"}}
+
+    def targets(self, message: Json) -> Json:
+        """Rows of the named targets."""
+        return {"targets": self.reader.targets(message["names"])}
+
+    def target(self, message: Json) -> Json:
+        """One target, whole."""
+        return {"target": self.reader.target(message["name"])}
+
+    def deliveries(self, message: Json) -> Json:
+        """What the named targets have recorded of deliveries."""
+        return self.reader.deliveries(message["names"])
+
+    def run(self, message: Json) -> Json:
+        """One run: waiting, under way, ended; None when neither memory nor the record has it."""
+        asked = str(message["run"])
+        entry = self.ledger.find(asked)
+        if entry is None:
+            return {"run": self.reader.run(asked)}
+        if entry.status == "ended" and entry.end.get("run") != entry.run:  # it went on as another run under the same Lease
+            return {"run": self._recorded(entry) or self._remembered(entry)}
+        return {"run": self._remembered(entry)}
+
+    def _recorded(self, entry: Entry) -> Json | None:
+        try:
+            return self.reader.run(entry.run)
+        except AnnealError:
+            return None
+
+    def _remembered(self, entry: Entry) -> Json:
+        known: Json = {"target": entry.target, "trigger": entry.trigger, "actor": entry.actor, **entry.end, "run": entry.run}
+        known |= {"status": entry.status, "since": stamp(entry.since), "requests": list(entry.requests), "source": "memory"}
+        found: Json = masked(known, self.mask)
+        return found
+
+    def ends(self, message: Json) -> Json:
+        """Which of these requests this life of the worker knows, in which run, and whether that has ended."""
+        found = {request: self.ledger.find(request) for request in message["requests"]}
+        known = {request: (entry.run, entry.status == "ended") for request, entry in found.items() if entry}
+        return {"boot": self.ledger.boot, "known": known}
+
+    def again(self, message: Json) -> Json:
+        """Take a request that a dead worker had, unless the record shows its end. Raises AnnealError: the record can't be read now."""
+        work = wire.decode(message["work"])
+        entry = self.ledger.find(work.run)
+        if entry is None and self.reader.run(str(message["was"])) is not None:
+            return {"ended": True}
+        return self.accept(work)
+
+    def metrics(self, message: Json) -> Json:  # noqa: ARG002 - all questions have one signature
+        """Our metrics, in Prometheus' text format."""
+        return {"text": self.exposed()}
+
+
+QUESTIONS: dict[str, Callable[[Answers, Json], Json]] = {
+    "targets": Answers.targets,
+    "target": Answers.target,
+    "deliveries": Answers.deliveries,
+    "run": Answers.run,
+    "ends": Answers.ends,
+    "again": Answers.again,
+    "metrics": Answers.metrics,
+}

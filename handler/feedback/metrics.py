@@ -1,0 +1,136 @@
+"""What Prometheus is told. Each process counts for itself; the web process shows both parts.
+
+prometheus_client takes a tenth of a second to load, so that happens when a process begins to count, not when a module is imported.
+Counters begin at nothing with each life of their process, as `rate()` expects; `succeeded` and the other gauges of a target come from its
+record, so they outlive one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from handler.model.event import Job
+from handler.model.plan import DONE
+from handler.model.result import Outcome, Result
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_DOOR_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_RUN_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_GAUGES = {
+    "failures": ("anneal_target_failures", "Runs that failed in a row."),
+    "next_try": ("anneal_target_next_try_timestamp_seconds", "When a failed run is tried again by itself, 0: not."),
+    "succeeded": ("anneal_target_last_success_timestamp_seconds", "When a run last found or made the target equal to git, 0: never."),
+    "held": ("anneal_target_held", "1 while deletions wait for approval."),
+    "suspended": ("anneal_target_suspended", "1 while a person has paused the target."),
+    "pinned": ("anneal_target_pinned", "1 while the target stays at a commit that isn't the head."),
+    "orphans": ("anneal_target_orphans", "Live objects of the target that git doesn't declare and that were kept."),
+    "drifted": ("anneal_target_drifted_objects", "Objects that differ from git and were only reported (drift: report)."),
+}
+_GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
+_BAD = (Outcome.FAILED, Outcome.PRUNING)
+
+
+class _Exposed:
+    """A registry of one process."""
+
+    def __init__(self, process: str, version: str) -> None:
+        import prometheus_client as prometheus  # noqa: PLC0415 - see above
+
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
+        self._prometheus = prometheus
+        self._registry = prometheus.CollectorRegistry()
+        started = self._gauge(f"anneal_{process}_start_time_seconds", f"When the {process} process began.")
+        started.set(time.time())
+        if version:
+            self._gauge("anneal_build_info", "1; its version is a label.", "version").labels(version).set(1)
+
+    def text(self) -> str:
+        """Return what is exposed, in Prometheus' text format."""
+        found: bytes = self._prometheus.generate_latest(self._registry)
+        return found.decode()
+
+    def _counter(self, name: str, about: str, *labels: str) -> Any:
+        return self._prometheus.Counter(name, about, labels, registry=self._registry)
+
+    def _gauge(self, name: str, about: str, *labels: str) -> Any:
+        return self._prometheus.Gauge(name, about, labels, registry=self._registry)
+
+    def _histogram(self, name: str, about: str, label: str, buckets: tuple[float, ...]) -> Any:
+        return self._prometheus.Histogram(name, about, (label,), registry=self._registry, buckets=buckets)
+
+    def _watched(self, name: str, about: str, value: Callable[[], float]) -> None:
+        self._gauge(name, about).set_function(value)
+
+
+class DoorMetrics(_Exposed):
+    """What the web process counts."""
+
+    def __init__(self, version: str, waiting: Callable[[], float], kept: Callable[[], float]) -> None:
+        super().__init__("web", version)
+        self._deliveries = self._counter("anneal_deliveries", "Deliveries; code: why one was refused.", "provider", "outcome", "code")
+        self._seconds = self._histogram("anneal_request_duration_seconds", "Requests, by route.", "route", _DOOR_BUCKETS)
+        self._answers = self._counter("anneal_requests", "Requests, by route and status.", "route", "status")
+        self._tokens = self._counter("anneal_token_failures", "Requests with a missing or wrong bearer token.", "route")
+        self._up = self._gauge("anneal_worker_up", "1 if the worker process answered this scrape.")
+        self._watched("anneal_outbox_waiting", "Targets with a job that the worker hasn't acknowledged.", waiting)
+        self._watched("anneal_outbox_kept", "Named requests (replay) whose run has no known end.", kept)
+
+    def delivery(self, provider: str, outcome: str, code: str = "") -> None:
+        """Count a delivery: matched, ignored or refused."""
+        self._deliveries.labels(provider, outcome, code).inc()
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request. `route`: a rule of ours, never a path as sent."""
+        self._seconds.labels(route).observe(seconds)
+        self._answers.labels(route, str(status)).inc()
+
+    def token_failure(self, route: str) -> None:
+        """Count a missing or wrong token."""
+        self._tokens.labels(route).inc()
+
+    def merged(self, worker: str | None) -> str:
+        """Return both processes' parts; None: the worker didn't answer."""
+        self._up.set(0 if worker is None else 1)
+        return self.text() + (worker or "")
+
+
+class RunMetrics(_Exposed):
+    """What the worker process counts. Gauges of a target appear with its first run."""
+
+    def __init__(self, waiting: Callable[[], float], running: Callable[[], float], requests: Callable[[], float]) -> None:
+        super().__init__("worker", "")
+        self._runs = self._counter("anneal_runs", "Runs that ended.", "target", "trigger", "outcome")
+        self._seconds = self._histogram("anneal_run_duration_seconds", "Runs, from their start to their record.", "target", _RUN_BUCKETS)
+        self._changes = self._counter("anneal_changes", "Objects written, by what was done.", "target", "action")
+        self._gauges = {field: self._gauge(name, about, "target") for field, (name, about) in _GAUGES.items()}
+        self._failed: dict[str, int] = {}
+        self._watched("anneal_queue_waiting", "Targets that wait for a run.", waiting)
+        self._watched("anneal_queue_running", "Targets that are worked on.", running)
+        self._watched("anneal_cluster_requests", "Requests to API servers since the worker began.", requests)
+
+    def run(self, job: Job, result: Result, seconds: float) -> None:
+        """Count the end of a run, and show how its target stands."""
+        target = result.target
+        self._runs.labels(target, job.trigger, str(result.outcome)).inc()
+        self._seconds.labels(target).observe(seconds)
+        if result.outcome is Outcome.APPLIED and result.plan:
+            self._count_changes(target, (DONE[change.action] for change in result.plan.writes))
+        if not job.dry_run and result.outcome in (*_GOOD, *_BAD):
+            self._failed[target] = self._failed.get(target, 0) + 1 if result.outcome in _BAD else 0
+        self._show(result)
+
+    def _count_changes(self, target: str, actions: Iterable[str]) -> None:
+        for action in actions:
+            self._changes.labels(target, action).inc()
+
+    def _show(self, result: Result) -> None:
+        """Show the record's word; where none could be read, what this process knows of failures."""
+        target, standing = result.target, result.standing
+        if standing is not None:
+            for field, gauge in self._gauges.items():
+                gauge.labels(target).set(float(getattr(standing, field)))
+        failures = max(self._failed.get(target, 0), standing.failures if standing and result.outcome not in _GOOD else 0)
+        self._gauges["failures"].labels(target).set(failures)
+        self._gauges["next_try"].labels(target).set(result.next_try if result.outcome in _BAD else 0.0)

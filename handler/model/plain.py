@@ -1,0 +1,39 @@
+"""Values as JSON: dataclasses become mappings with Kubernetes' camelCase keys. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from handler.model.names import GroupKind, Identity
+
+
+def plain(value: Any) -> Any:
+    """Return JSON of a value: identities and kinds as people write them, sets sorted, bytes left out."""
+    if isinstance(value, Identity | GroupKind):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {_camel(item.name): plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=json.dumps)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, bytes) else str(value) if isinstance(value, str) else value
+
+
+def masked(value: Any, mask: Callable[[str], str]) -> Any:
+    """Mask the texts of a JSON value; keys too."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {mask(key): masked(item, mask) for key, item in value.items()}
+    return [masked(item, mask) for item in value] if isinstance(value, list) else value
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

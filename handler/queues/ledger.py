@@ -1,0 +1,85 @@
+"""What the worker remembers of its runs: those that wait, those under way, and the last that ended.
+
+It is memory only. What was recorded is found again in the target's state; a run that left no trace there is known here alone.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from handler.queues.pending import Work
+
+ENDED = 1000
+"""Runs that are remembered after their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run. `requests`: the ids that were merged into it, its own first; `since`: when it came into its status; `end`: how it ended."""
+
+    run: str
+    target: str
+    trigger: str
+    actor: str
+    requests: tuple[str, ...]
+    status: Literal["queued", "running", "ended"]
+    since: float
+    end: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Ledger:
+    """Thread-safe. `boot` names this life of the worker: what another life has taken is not known here."""
+
+    def __init__(self, size: int = ENDED) -> None:
+        self.boot = secrets.token_hex(8)
+        self._size = size
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._of: dict[str, str] = {}
+        self._ended = 0
+        self._lock = threading.Lock()
+
+    def queued(self, work: Work) -> None:
+        """Note what waits; a run that has begun meanwhile isn't put back."""
+        with self._lock:
+            known = self._entries.get(work.run)
+            if known is None or known.status == "queued":
+                self._write(work, "queued", {})
+
+    def running(self, work: Work) -> None:
+        """Note that a run has begun."""
+        with self._lock:
+            self._write(work, "running", {})
+
+    def ended(self, work: Work, end: Mapping[str, Any]) -> None:
+        """Note how a run ended, and forget the oldest end where there are too many."""
+        with self._lock:
+            self._write(work, "ended", end)
+            self._entries.move_to_end(work.run)
+            self._ended += 1
+            while self._ended > self._size:
+                self._forget(next(entry for entry in self._entries.values() if entry.status == "ended"))
+
+    def find(self, request: str) -> Entry | None:
+        """Return the run that a request is in, by the id that was told."""
+        with self._lock:
+            return self._entries.get(self._of.get(request, ""))
+
+    def _write(self, work: Work, status: Literal["queued", "running", "ended"], end: Mapping[str, Any]) -> None:
+        job, known = work.job, self._entries.get(work.run)
+        for dropped in set(known.requests if known else ()) - set(work.runs):
+            self._of.pop(dropped, None)
+        self._of |= dict.fromkeys(work.runs, work.run)
+        entry = Entry(work.run, job.target, job.trigger, job.actor, work.runs, status, time.time(), end)
+        self._entries[work.run] = replace(entry, since=known.since) if known and known.status == status else entry
+
+    def _forget(self, entry: Entry) -> None:
+        del self._entries[entry.run]
+        self._ended -= 1
+        for request in entry.requests:
+            self._of.pop(request, None)

@@ -1,0 +1,246 @@
+"""How targets stand, from their records: what `/api` answers. The only cluster calls are one metadata LIST, or one GET a target.
+
+Law: a cluster that is slow or broken is a row's trouble. It delays nobody longer than the deadline, costs one thread however often it
+is asked, and fails no other. Whatever leaves here is masked, and its lists are cut.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from handler import __version__
+from handler.config.settings import Settings, Target
+from handler.model.errors import AnnealError, ClusterUnavailable, StateInvalid
+from handler.model.event import Job
+from handler.model.names import target_of
+from handler.model.plain import masked, plain
+from handler.model.result import Outcome, Result
+from handler.state import history
+from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, read_summary
+from handler.state.objects import Body, Kind, Objects
+from handler.state.record import Held, Run, State, Summary
+from handler.state.rules import stamp
+from handler.state.store import StateStore
+
+DEADLINE = 5.0
+"""Seconds after which a cluster that hasn't answered is a trouble."""
+MOST = 200
+"""Items of a list that are shown; beside it stands how many there are."""
+READABLE = 50
+"""Targets whose deliveries are read for one answer."""
+Json = dict[str, Any]
+J = TypeVar("J")
+
+
+class Readable(Objects, Protocol):
+    """A cluster's state objects, with an overview of many at once."""
+
+    def overview(self, kind: Kind, namespace: str, selector: str = "") -> list[Body]:
+        """Return the metadata of all of a kind in a namespace."""
+
+
+class Reader:
+    """Reads the records of one configuration's targets. Safe to share between threads.
+
+    `objects`: the way to a target's cluster, raises AnnealError; `mask`: hides secrets in a text.
+    """
+
+    def __init__(
+        self, settings: Settings, objects: Callable[[Target], Readable], mask: Callable[[str], str], deadline: float = DEADLINE
+    ) -> None:
+        self._settings = settings
+        self._objects = objects
+        self._mask = mask
+        self._looks = Looks(deadline)
+
+    def targets(self, names: Sequence[str]) -> list[Json]:
+        """Return a row for each of these targets, by one metadata LIST a cluster."""
+        chosen = [target for target in self._settings.targets if target.name in names]
+        clusters = {target.cluster: target for target in chosen}
+        found = self._looks.all({cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
+        return self._masked([_row(target, found[target.cluster]) for target in chosen])
+
+    def target(self, name: str) -> Json:
+        """Return all that is known of one configured target."""
+        target = self._target(name)
+        found = self._looks.all({name: partial(self._read, target)})[name]
+        return self._masked(_detail(target, found))
+
+    def run(self, run: str) -> Json | None:
+        """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
+        found = self._looks.all({target_of(run): partial(self._read, self._target(target_of(run)))})[target_of(run)]
+        if isinstance(found, AnnealError):
+            raise found
+        entry = next((entry for entry in found.history if entry.id == run), None) if found else None
+        return self._masked(recorded(target_of(run), entry, found.held if found else None)) if entry else None
+
+    def deliveries(self, names: Sequence[str]) -> Json:
+        """Return the deliveries that these targets have recorded, newest first, and whose records were not read."""
+        chosen = [target for target in self._settings.targets if target.name in names]
+        found = self._looks.all({target.name: partial(self._read, target) for target in chosen[:READABLE]})
+        states = {name: state for name, state in found.items() if isinstance(state, State)}
+        listed = [{"target": name, **plain(delivery)} for name, state in states.items() for delivery in state.deliveries]
+        unread = [{"target": name, **_trouble(error)} for name, error in found.items() if isinstance(error, AnnealError)]
+        over = [{"target": each.name, "code": "not-read", "message": "ask for it by name"} for each in chosen[READABLE:]]
+        listed.sort(key=lambda delivery: str(delivery["received"]), reverse=True)
+        return self._masked({"recorded": listed, "unread": [*unread, *over]})
+
+    def _masked(self, value: J) -> J:
+        found: J = masked(value, self._mask)
+        return found
+
+    def _target(self, name: str) -> Target:
+        target = self._settings.target(name)
+        if target is None:
+            raise StateInvalid.of(f"target {name}", "is not configured")
+        return target
+
+    def _read(self, target: Target) -> State | None:
+        settings = self._settings
+        tooling = f"anneal/v{__version__}"
+        store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, tooling)
+        return store.read().state
+
+    def _summaries(self, target: Target) -> dict[str, str]:
+        """Return the summary annotation of every state on a target's cluster."""
+        selector = f"{INSTALLATION}={self._settings.installation}"
+        listed = self._objects(target).overview("ConfigMap", self._settings.state_namespace, selector)
+        found = [body.get("metadata") or {} for body in listed]
+        return {str(each["labels"].get(TARGET)): str((each.get("annotations") or {}).get(SUMMARY) or "") for each in found}
+
+
+class Looks:
+    """One look at a time at each place, whoever waits for it: a place that never answers holds one thread."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._running: dict[Hashable, Future[Any]] = {}
+        self._lock = threading.Lock()
+
+    def all(self, looks: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
+        """Return what each look finds, or its AnnealError; ClusterUnavailable for what isn't there in time."""
+        end = time.monotonic() + self._deadline
+        started = {place: self._join(place, look) for place, look in looks.items()}
+        return {place: self._awaited(future, end) for place, future in started.items()}
+
+    def _awaited(self, future: Future[Any], end: float) -> Any:
+        try:
+            return future.result(max(end - time.monotonic(), 0.0))
+        except TooLate:
+            return ClusterUnavailable.of("cluster", f"hasn't answered within {self._deadline:g} s")
+        except AnnealError as error:
+            return error
+
+    def _join(self, place: Hashable, look: Callable[[], Any]) -> Future[Any]:
+        with self._lock:
+            if place in self._running:
+                return self._running[place]
+            future = self._running[place] = Future[Any]()
+        threading.Thread(target=self._look, args=(place, future, look), name="read", daemon=True).start()
+        return future
+
+    def _look(self, place: Hashable, future: Future[Any], look: Callable[[], Any]) -> None:
+        try:
+            found, failed = look(), None
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            found, failed = None, error
+        with self._lock:
+            del self._running[place]
+        if failed:
+            future.set_exception(failed)
+        else:
+            future.set_result(found)
+
+
+# --- rows
+def _followed(target: Target) -> Json:
+    """What the configuration says of a target; nothing secret is in it."""
+    return {"target": target.name, "repository": target.repository.url, "revision": str(target.revision), "path": target.path}
+
+
+def _row(target: Target, found: dict[str, str] | AnnealError) -> Json:
+    row = {**_followed(target), "recorded": False, **plain(Summary()), "trouble": None}
+    if isinstance(found, AnnealError):
+        return row | {"trouble": _trouble(found)}
+    if target.name not in found:
+        return row
+    summary = read_summary(found[target.name])
+    if summary is None:
+        unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
+        return row | {"recorded": True, "trouble": _trouble(unread)}
+    return row | {"recorded": True, **plain(summary)}
+
+
+def _detail(target: Target, found: State | AnnealError | None) -> Json:
+    known = {**_followed(target), "recorded": isinstance(found, State), "suspendedByConfiguration": target.suspend, "trouble": None}
+    if isinstance(found, AnnealError):
+        return known | {"trouble": _trouble(found), "state": None}
+    return known | {"state": None if found is None else shown(found)}
+
+
+def shown(state: State) -> Json:
+    """Return a state as people read it, its long lists cut."""
+    kept = ("commit", "status", "pin", "suspend", "requested", "drift_due", "deliveries", "history", "namespaces")
+    found: Json = plain({name: getattr(state, name) for name in kept})
+    found["driftDue"] = found.pop("drift_due")
+    found["deliveries"].reverse()
+    approval, attempt = state.approval, state.attempt
+    return found | {
+        "attempt": {"commit": attempt.commit, "since": attempt.since} if attempt else None,
+        "held": held(state.held) if state.held else None,
+        "approval": {"id": approval.id, "by": approval.by, "at": approval.at} if approval else None,
+        "orphans": _cut(state.orphans),
+        "drift": _cut(state.drift),
+        "declared": len(state.declared),
+        "kinds": plain(state.kinds),
+    }
+
+
+def held(waiting: Held) -> Json:
+    """Return what waits for a person."""
+    return {
+        "id": waiting.id,
+        "reasons": list(waiting.reasons),
+        "changes": _cut([{"action": action, "object": name, "uid": uid} for action, name, uid in waiting.changes]),
+        "commit": waiting.commit,
+        "since": waiting.since,
+    }
+
+
+def _cut(items: Sequence[Any]) -> Json:
+    return {"count": len(items), "items": plain(items[:MOST])}
+
+
+def _trouble(error: AnnealError) -> Json:
+    return {"code": error.code, "message": str(error)}
+
+
+# --- runs
+def recorded(target: str, entry: Run, waiting: Held | None) -> Json:
+    """Return a run as the record has it."""
+    mine = waiting if waiting and entry.outcome == Outcome.HELD and waiting.commit == entry.commit else None
+    return _run(target, entry, held(mine) if mine else None) | {"status": "ended", "source": "record", "requests": [entry.id]}
+
+
+def ended(result: Result, job: Job, started: float) -> Json:
+    """Return how a run of this process ended, for its memory. `started`: seconds since the epoch."""
+    entry = history.run_of(result, None, job.actor, started)
+    hold = result.plan.hold if result.plan and result.outcome is Outcome.HELD else None
+    waiting = held(Held(hold.id, hold.reasons, hold.changes[:MOST], result.commit, "", "", stamp(started))) if hold else None
+    if hold and waiting:
+        waiting["changes"]["count"] = len(hold.changes)
+    facts = {"problems": plain(result.problems[:MOST]), "who": result.who, "nextTry": stamp(result.next_try) if result.next_try else ""}
+    return _run(result.target, replace(entry, message=entry.message[:4000]), waiting) | facts
+
+
+def _run(target: str, entry: Run, waiting: Json | None) -> Json:
+    found: Json = plain(entry)
+    run = found.pop("id")
+    return {"run": run, "target": target, **found, "held": waiting, "problems": [], "who": "", "nextTry": ""}

@@ -1,0 +1,27 @@
+"""What a worker of a test is made of: a run of the test's own, and records in memory."""
+
+from __future__ import annotations
+
+from handler import __version__
+from handler.config.settings import Settings, Target
+from handler.reading import Readable, Reader
+from handler.state.record import State
+from handler.state.store import StateStore
+from handler.worker import Parts, Run
+from tests.fakes.door import door_settings
+from tests.fakes.objects import FakeObjects
+
+
+def parts_of(run: Run, settings: Settings | None = None, objects: FakeObjects | None = None) -> Parts:
+    """Return the parts; all targets are on one cluster."""
+    settings, found = settings or door_settings(), objects or FakeObjects()
+
+    def records(_target: Target) -> Readable:
+        return found
+
+    return Parts(run, Reader(settings, records, str))
+
+
+def remember(objects: FakeObjects, state: State) -> None:
+    """Write a state as a run does."""
+    StateStore(objects, "anneal-system", state.target, state.installation, f"anneal/v{__version__}").create(state)
