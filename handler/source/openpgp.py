@@ -7,7 +7,7 @@ stay here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -19,6 +19,7 @@ from handler.source.signature import Unproven
 
 _STRONG = (HashAlgorithm.SHA256, HashAlgorithm.SHA384, HashAlgorithm.SHA512, HashAlgorithm.SHA3_256, HashAlgorithm.SHA3_512)
 _KEYS = (Tag.PublicKey, Tag.PublicSubkey)
+_SECRET = (Tag.SecretKey, Tag.SecretSubkey)
 _REVOCATIONS = (SignatureType.KeyRevocation, SignatureType.SubkeyRevocation)
 _MOST = 16  # signatures of one commit; two people signing one is already rare
 _MALFORMED = "has a malformed OpenPGP signature"
@@ -48,14 +49,14 @@ def read_certificates(armored: str) -> tuple[Certificate, ...]:
         ValueError: there is none, or one that can't be used; says why.
     """
     try:
-        found = Cert.split_bytes(armored.encode())
-        certificates = tuple(_read(cert) for cert in found)
+        secret = any(packet.tag in _SECRET for packet in PacketPile.from_bytes(armored.encode()))
+        certificates = () if secret else tuple(_read(cert) for cert in Cert.split_bytes(armored.encode()))
     except (RuntimeError, ValueError, TypeError):
         raise ValueError("is not an OpenPGP public key that can be used") from None
+    if secret:
+        raise ValueError("holds a private key; export the public one: gpg --armor --export KEY")
     if not certificates:
         raise ValueError("holds no OpenPGP public key")
-    if any(cert.has_secret_keys for cert in found):
-        raise ValueError("holds a private key; export the public one: gpg --armor --export KEY")
     return certificates
 
 
@@ -93,15 +94,15 @@ def verify(payload: bytes, armored: bytes, certificates: Sequence[Certificate], 
     raise troubles[0] if troubles else Unproven(_MALFORMED)
 
 
-def _signatures(armored: bytes) -> Iterator[Packet]:
-    """Yield the signature packets; anything else among them makes the whole malformed."""
+def _signatures(armored: bytes) -> list[Packet]:
+    """Return the signature packets; anything else among them, and a tag that pysequoia doesn't know, makes the whole malformed."""
     try:
         packets = list(PacketPile.from_bytes(armored))
+        if len(packets) <= _MOST and all(packet.tag == Tag.Signature for packet in packets):
+            return packets
     except (RuntimeError, ValueError):
-        raise Unproven(_MALFORMED, "sign it anew: git commit --amend -S") from None
-    if len(packets) > _MOST or any(packet.tag != Tag.Signature for packet in packets):
-        raise Unproven(_MALFORMED, "sign it anew: git commit --amend -S")
-    yield from packets
+        pass
+    raise Unproven(_MALFORMED, "sign it anew: git commit --amend -S")
 
 
 def _signer(payload: bytes, packet: Packet, certificates: Sequence[Certificate], now: datetime) -> str:

@@ -75,17 +75,16 @@ def _judged(payload: bytes, signatures: list[list[bytes]]) -> Signed:
     return Signed(payload, signature, kind)
 
 
-def dearmored(signature: bytes, kind: str) -> bytes:
-    """Return the bytes between the lines BEGIN and END of an SSH signature (OpenSSH: PROTOCOL.sshsig, "Armored format").
+def dearmored(signature: bytes) -> bytes:
+    """Return the bytes of an SSH signature (OpenSSH: PROTOCOL.sshsig, "Armored format").
 
     Raises:
         Unproven: it isn't armored so.
     """
-    begin, end = f"-----BEGIN {kind}-----".encode(), f"-----END {kind}-----".encode()
-    lines = signature.split()
-    if lines[:2] != begin.split()[:2] or b" ".join(lines[:2]) != begin or b" ".join(lines[-2:]) != end:
-        raise Unproven("has a malformed signature")
+    lines = [line.strip() for line in signature.strip().split(b"\n")]
+    if (lines[0], lines[-1]) != (b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"):
+        raise Unproven("has a malformed SSH signature")
     try:
-        return base64.b64decode(b"".join(lines[2:-2]), validate=True)
+        return base64.b64decode(b"".join(lines[1:-1]), validate=True)
     except (binascii.Error, ValueError):
-        raise Unproven("has a malformed signature") from None
+        raise Unproven("has a malformed SSH signature") from None

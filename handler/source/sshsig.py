@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
 
-from handler.source.signature import SSH, Unproven, dearmored
+from handler.source.signature import Unproven, dearmored
 
 _MAGIC = b"SSHSIG"
 _VERSION = 1
@@ -106,7 +106,7 @@ def verify(payload: bytes, armored: bytes, keys: Collection[SshKey]) -> SshKey:
         Unproven: none did.
     """
     try:
-        key, data, algorithm, signature, tail = _opened(dearmored(armored, SSH), payload, {key.blob: key for key in keys})
+        key, data, algorithm, signature, tail = _opened(dearmored(armored), payload, {key.blob: key for key in keys})
         key.check(algorithm, signature, tail, data)
         tail.end()
     except InvalidSignature:
