@@ -206,7 +206,7 @@ def _list(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | Base
     accept = PARTIAL_LIST if scope.partial else JSON
     subject = Listing(scope.resource, scope.namespace).request().subject
     answer = api.get(path, scope.query(), accept=accept, subject=subject)
-    items = items_of(answer, scope.resource, subject, partial=scope.partial) if answer else []
+    items = [] if answer is None else items_of(answer, scope.resource, subject, partial=scope.partial)
     found = {item["metadata"]["name"]: named(item, scope.resource) for item in items}
     for name in scope.names:
         lines.put((scope, (scope.identity(name), found.get(name))))

@@ -89,6 +89,8 @@ class Handler(BaseHTTPRequestHandler):
 
     proxy: Wire
     protocol_version = "HTTP/1.1"
+    last: tuple[int, dict[str, str], bytes] | None = None
+    """What the server answered last on this connection."""
 
     def _any(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -116,14 +118,15 @@ class Handler(BaseHTTPRequestHandler):
         data = response.read()
         if deaf:
             return
-        kept = {key: value for key, value in response.headers.items() if key.lower() in {"content-type", "date", "retry-after"}}
+        kept = {key: value for key, value in response.headers.items() if key.lower() in {"content-type", "date", "retry-after", "audit-id"}}
         if cut:
             self.start(response.status, kept | {"Content-Length": str(len(data))})
             self.wfile.write(data[: len(data) // 2])
             self.wfile.flush()
             self.reset()
             return
-        self.answer(response.status, kept, data)
+        self.last = response.status, kept, data
+        self.answer(*self.last)
 
     def _stream(self, response: Any) -> None:
         self.start(200, {"Content-Type": "application/json", "Connection": "close"})
