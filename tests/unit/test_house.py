@@ -37,6 +37,7 @@ VENDORS = {
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
 # Here `token` is the fencing token of a Lease's holder, a number that everybody may read.
+PUBLIC = ("handler/source/openpgp.py",)  # whose `signature` is a kind of packet, or a commit's, which everybody may read
 FENCING = ("handler/state/", "handler/run/", "handler/reconcile.py")
 
 
@@ -196,7 +197,8 @@ def test_a_secret_comparison_is_recognized(code: str, found: bool) -> None:
 @pytest.mark.parametrize("path", modules(), ids=name)
 def test_secrets_are_compared_in_constant_time(path: Path) -> None:
     found = [f"{name(path)}:{line}: {text}" for line, text in secret_comparisons(tree(path))]
-    assert [each for each in found if not (name(path).startswith(FENCING) and ".token" in each)] == []
+    fencing = [each for each in found if name(path).startswith(FENCING) and ".token" in each]
+    assert [each for each in found if each not in fencing and name(path) not in PUBLIC] == []
 
 
 @pytest.mark.parametrize("path", sources(*PARTS), ids=name)

@@ -1,23 +1,20 @@
-"""Against signatures as git, ssh-keygen and gpg make them; `git verify-commit` is the oracle."""
+"""Against signatures as git and ssh-keygen make them; `git verify-commit` is the oracle."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from handler.config.git import Verify
-from handler.model.errors import CommitUnverified, ConfigInvalid, RefNotFound
-from handler.source import openpgp
+from handler.model.errors import CommitUnverified, RefNotFound
 from handler.source.signature import dearmored, split
 from handler.source.verified import Keys, Verified
 from infra.githost import Host, Work
-from infra.gitwork import git_environment
+from tests.rooms.source.judging import git_believes, judge, refused, rewritten
 from tests.rooms.source.opening import opened
-from tests.signing import SSH, Gpg, public, raw, signed_by_ssh, ssh_key
+from tests.signing import SSH, public, raw, signed_by_ssh, ssh_key
 
 
 @pytest.fixture
@@ -25,42 +22,10 @@ def work(host: Host) -> Work:
     return Work.of(host, "shop").write("app.yaml", "kind: ConfigMap\n")
 
 
-@pytest.fixture(scope="module")
-def gpg() -> Iterator[Gpg]:
-    with Gpg() as running:
-        yield running
-
-
-def judge(work: Work, commit: str, *, ssh: tuple[str, ...] = (), pgp: tuple[str, ...] = ()) -> None:
-    data = raw(work, commit)
-    Keys.of(Verify(ssh, pgp), "shop").check(commit, data, data[5:45].decode())
-
-
-def refused(work: Work, commit: str, *, ssh: tuple[str, ...] = (), pgp: tuple[str, ...] = ()) -> str:
-    with pytest.raises(CommitUnverified) as caught:
-        judge(work, commit, ssh=ssh, pgp=pgp)
-    assert caught.value.who == "author"
-    assert str(caught.value).startswith(f"commit {commit}: ")
-    assert caught.value.__cause__ is None
-    return str(caught.value)
-
-
-def git_believes(work: Work, commit: str, *flags: str) -> bool:
-    done = subprocess.run(
-        ["git", *flags, "verify-commit", commit], cwd=work.directory, env=git_environment(work.directory), capture_output=True, check=False
-    )
-    return done.returncode == 0
-
-
 def allowed(work: Work, *keys: Path) -> tuple[str, ...]:
     signers = work.directory / ".git" / "signers"
     signers.write_text("".join(f"anneal@example.invalid {public(key)}\n" for key in keys))
     return (*SSH, "-c", f"gpg.ssh.allowedSignersFile={signers}")
-
-
-def rewritten(work: Work, data: bytes) -> str:
-    """Store a commit object made by hand."""
-    return work.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=data)
 
 
 # --- SSH
@@ -177,100 +142,6 @@ def test_what_is_signed_is_what_git_hands_to_gpg(work: Work, tmp_path: Path, cut
     signed = split(raw(work, commit))
     assert signed.payload == (tmp_path / "payload").read_bytes()
     assert signed.signature == (tmp_path / "signature").read_bytes()
-
-
-# --- OpenPGP
-def pgp_works(work: Work, gpg: Gpg, commit: str) -> bool:
-    return git_believes(work, commit, "-c", f"gpg.program={gpg.program}")
-
-
-@pytest.mark.parametrize("kind", ["ed25519", "rsa3072", "nistp384"])
-def test_a_commit_signed_by_a_configured_openpgp_key_counts_as_it_does_for_git(work: Work, gpg: Gpg, kind: str) -> None:
-    who, other = f"{kind}@example.invalid", f"other-{kind}@example.invalid"
-    key = gpg.key(who, kind)
-    gpg.key(other)
-    commit = gpg.commit(work, key, "Signed")
-    judge(work, commit, pgp=(gpg.public(other), gpg.public(who)))
-    assert pgp_works(work, gpg, commit)
-    assert "is not among the configured ones" in refused(work, commit, pgp=(gpg.public(other),))
-    altered = rewritten(work, raw(work, commit).replace(b"Signed", b"signed"))
-    assert "did not sign this content" in refused(work, altered, pgp=(gpg.public(who),))
-
-
-def test_a_signing_subkey_counts_until_it_ends_or_is_revoked(work: Work, gpg: Gpg) -> None:
-    key = gpg.key("subkeys@example.invalid")
-    gpg.run("--quick-add-key", key, "ed25519", "sign", "2d")
-    commit = gpg.commit(work, key, "Signed")
-    good = gpg.public(key)
-    judge(work, commit, pgp=(good,))
-    signed = split(raw(work, commit))
-    certificates = openpgp.read_certificates(good)
-    later = datetime.now(UTC) + timedelta(days=3)
-    with pytest.raises(Exception, match="which expired on"):
-        openpgp.verify(signed.payload, signed.signature, certificates, later)
-    gpg.run("--command-fd", "0", "--edit-key", key, stdin="key 1\nrevkey\ny\n2\n\ny\nsave\n")
-    assert "is revoked" in refused(work, commit, pgp=(gpg.public(key),))
-    assert not pgp_works(work, gpg, commit)
-
-
-def test_an_expired_key_doesnt_count_although_it_was_valid_when_it_signed(work: Work, gpg: Gpg) -> None:
-    key = gpg.key("expired@example.invalid", "ed25519", "30d", "--faked-system-time", "20240101T000000")
-    commit = gpg.commit(work, key, "Signed", "--faked-system-time", "20240110T000000")
-    assert "expired on 2024-01-31" in refused(work, commit, pgp=(gpg.public(key),))
-    assert not pgp_works(work, gpg, commit)
-
-
-def test_a_revoked_key_doesnt_count(work: Work, gpg: Gpg) -> None:
-    key = gpg.key("revoked@example.invalid")
-    commit = gpg.commit(work, key, "Signed")
-    judge(work, commit, pgp=(gpg.public(key),))
-    certificate = (gpg.home / "openpgp-revocs.d" / f"{key}.rev").read_text().replace(":-----BEGIN", "-----BEGIN")
-    gpg.run("--import", stdin=certificate)
-    assert "is revoked" in refused(work, commit, pgp=(gpg.public(key),))
-    assert not pgp_works(work, gpg, commit)
-
-
-def test_an_expired_signature_and_one_over_sha1_dont_count(work: Work, gpg: Gpg) -> None:
-    key = gpg.key("weak@example.invalid", "ed25519", "never", "--faked-system-time", "20240101T000000")
-    expired = gpg.commit(work, key, "Expired", "--faked-system-time", "20240110T000000", "--default-sig-expire", "5d")
-    assert "has a signature that expired on 2024-01-15" in refused(work, expired, pgp=(gpg.public(key),))
-    assert not pgp_works(work, gpg, expired)
-    sha1 = gpg.commit(work, key, "Weak", "--digest-algo", "SHA1", "--allow-weak-key-signatures")
-    assert "weak hash" in refused(work, sha1, pgp=(gpg.public(key),))
-
-
-def test_of_several_signatures_one_good_one_by_a_configured_key_is_enough(work: Work, gpg: Gpg) -> None:
-    first, second = gpg.key("first@example.invalid"), gpg.key("second@example.invalid")
-    commit = gpg.commit(work, first, "Both", "--local-user", second)
-    for each in (first, second):
-        judge(work, commit, pgp=(gpg.public(each),))
-    stranger = gpg.key("stranger@example.invalid")
-    assert "is not among the configured ones" in refused(work, commit, pgp=(gpg.public(stranger),))
-
-
-def test_a_signature_of_one_kind_isnt_looked_for_among_keys_of_the_other(work: Work, gpg: Gpg, tmp_path: Path) -> None:
-    key, ssh = gpg.key("kinds@example.invalid"), ssh_key(tmp_path, "release")
-    by_gpg = gpg.commit(work, key, "By gpg")
-    assert "add the signer's key to the target's verify.pgp" in refused(work, by_gpg, ssh=(public(ssh),))
-    by_ssh = signed_by_ssh(work, ssh, "By SSH")
-    assert "add the signer's key to the target's verify.ssh" in refused(work, by_ssh, pgp=(gpg.public(key),))
-    for commit in (by_gpg, by_ssh):
-        judge(work, commit, ssh=(public(ssh),), pgp=(gpg.public(key),))
-
-
-def test_keys_that_cant_be_used_are_all_named_by_their_field(gpg: Gpg, tmp_path: Path) -> None:
-    key = gpg.key("private@example.invalid")
-    good, short = public(ssh_key(tmp_path, "release")), public(ssh_key(tmp_path, "short", "rsa", 1024))
-    secret = gpg.run("--armor", "--export-secret-keys", key)
-    block = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----\n"
-    with pytest.raises(ConfigInvalid) as caught:
-        Keys.of(Verify((good, short, "ssh-ed25519 AAAA"), (block, gpg.public(key), secret)), "shop")
-    subjects = [problem.subject for problem in caught.value.problems]
-    assert subjects == [f"target shop: verify.{place}" for place in ("ssh[1]", "ssh[2]", "pgp[0]", "pgp[2]")]
-    assert "1024 bits" in str(caught.value)
-    assert "private key" in str(caught.value)
-    with pytest.raises(ConfigInvalid, match="names no key"):
-        Keys.of(Verify(), "shop")
 
 
 # --- through the host
