@@ -13,11 +13,15 @@ from dataclasses import dataclass
 CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?::[1-9][0-9]{0,4})?"
-_BIND = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _USER = r"(?:[A-Za-z0-9._-]+@)?"
 _PORT_TOO_HIGH = r"^[a-z]+://[^/]*:(?:6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9]{4})(?:/|$)"
 _NUMBER = "(?:0|[1-9][0-9]{0,8})"
-_VERSION = rf"(?:\*|(?:[<>]=?|[=^~])?v?{_NUMBER}(?:\.(?:{_NUMBER}|[x*])){{0,2}}(?:-[0-9A-Za-z][0-9A-Za-z.-]{{0,63}})?)"
+_PRE = r"-(?:0|[1-9][0-9]{0,8}|[0-9]{0,8}[A-Za-z-][0-9A-Za-z-]{0,31})(?:\.(?:0|[1-9][0-9]{0,8}|[0-9]{0,8}[A-Za-z-][0-9A-Za-z-]{0,31})){0,7}"
+_WHOLE = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}"
+_PARTS = rf"(?:{_WHOLE}|{_NUMBER}(?:\.{_NUMBER}(?:\.[x*])?|(?:\.[x*]){{1,2}})?)"
+_VERSION = rf"(?:\*|(?:[<>]=?|[=^])?{_WHOLE}{_PRE}|(?:[<>]=?|[=^~])?{_PARTS})"
+_SPAN = rf"(?:{_WHOLE}{_PRE}|{_PARTS}) - (?:{_WHOLE}{_PRE}|{_PARTS})"
+_VERSIONS = rf"(?:{_SPAN}|{_VERSION}(?: {_VERSION}){{0,9}})"
 _GROUP_KIND = rf"[A-Z][A-Za-z0-9]*(?:\.{LABEL})*"
 _AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
 
@@ -91,7 +95,8 @@ _PLAIN = (
     Refusal(_PORT_TOO_HIGH, "has a port above 65535"),
 )
 _URL = (
-    Refusal(r"^https?://[^/]*@|^ssh://[^/@]*:[^/@]*@", "holds credentials", _AUTH),
+    Refusal(r"^https?://[^/]*@", "holds credentials", _AUTH),
+    Refusal(r"^ssh://[^/]*:[^/]*@", "holds a password", "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"),
     Refusal(r"^(?!(?:https?|ssh)://)", "has another scheme or none", "write https://<host>/<path> or ssh://git@<host>/<path>"),
     *_PLAIN,
 )
@@ -109,7 +114,12 @@ FORMS: dict[str, Form] = {
     "whitelist": Form("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="[shop]", lone="*"),
     "target": Form("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
     "ref": Form("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),
-    "semver": Form("a range of versions such as >=1.2 <2, ^1.2 or 1.x", rf"{_VERSION}(?:(?: - | \|\| ?| ){_VERSION})*", example=">=1.2 <2"),
+    "semver": Form(
+        "a range of versions such as >=1.2 <2, ^1.2 or 1.x",
+        rf"{_VERSIONS}(?: \|\| {_VERSIONS}){{0,9}}",
+        (Refusal(r"(?:^|[ <>=^~])v[0-9]", "has a `v` before a number", "leave it out: tags with and without it count alike"),),
+        example=">=1.2 <2",
+    ),
     "sha": Form("a full commit id: 40 (or 64) lower-case hex digits", r"[0-9a-f]{40}(?:[0-9a-f]{24})?"),
     "path": Form("a directory inside the repository", refused=_PATH, example="deploy/prod"),
     "glob": Form("a glob inside the repository", r".+", _PATH, example="**/*.yaml"),
@@ -151,20 +161,26 @@ FORMS: dict[str, Form] = {
     "username": Form(
         "a user name", r".+", (_CONTROLS, Refusal(":", "holds a colon (RFC 7617)")), example="x-access-token", private="something else"
     ),
-    "appId": Form("the id of a GitHub App", r"[A-Za-z0-9._-]{1,64}", example='"123456"'),
+    "appId": Form("the id of a GitHub App", r"[A-Za-z0-9._-]{1,64}", example="Iv1.0123456789abcdef"),
     "sshKey": Form(
         "a public SSH key as in authorized_keys",
         r"(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)"
         r" [A-Za-z0-9+/]+={0,2}(?: .*)?",
         (_CONTROLS,),
-        example="ssh-ed25519 AAAA... release@example.com",
+        example="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExampleExampleExampleExampleExampleExam release",
+        private="something else",
     ),
     "pgpKey": Form(
         "an armored OpenPGP public key",
         r"\s*-----BEGIN PGP PUBLIC KEY BLOCK-----\r?\n[\s\S]+-----END PGP PUBLIC KEY BLOCK-----\s*",
         private="something else",
     ),
-    "bind": Form("host:port", rf"{_BIND}", example="127.0.0.1:9464"),
+    "bind": Form(
+        "host:port",
+        r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?):(?:0|[1-9][0-9]{0,4})",
+        (Refusal(r":(?:6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9]{4})$", "has a port above 65535"),),
+        example="127.0.0.1:9464",
+    ),
     "apiVersion": Form("anneal.dev/v1alpha1", r"anneal\.dev/v1alpha1", example="anneal.dev/v1alpha1"),
     "document": Form("Config", "Config", example="Config"),
 }

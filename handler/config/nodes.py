@@ -22,7 +22,8 @@ _CORE = "tag:yaml.org,2002:"
 _WORDS = {"str": "text", "int": "a number", "float": "a number", "bool": "true or false", "null": "nothing", "timestamp": "a date"}
 _QUOTE = "quote a value that begins with one of * & ! % @ `"
 ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
-    (frozenset({"branch"}), frozenset({"tag"}), frozenset({"commit"})),
+    (frozenset({"branch"}), frozenset({"tag"}), frozenset({"semver"}), frozenset({"commit"})),
+    (frozenset({"basic"}), frozenset({"ssh"}), frozenset({"githubApp"})),
     (frozenset({"env"}), frozenset({"file"})),
     (frozenset({"kubeconfig", "context"}), frozenset({"inCluster"})),
 )

@@ -7,17 +7,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import is_dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from handler.config.forms import DURATION, FORMS, RANGES
-from handler.config.git import Revision, SecretRef
+from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Settings, Target
 from handler.config.shape import Slot, slots, written
 
 FILE = Path(__file__).with_name("schema.json")
 ID = "https://anneal.dev/schema/v1alpha1/config.json"
+_SSH = {"required": ["ssh"], "properties": {"ssh": {"type": "object"}}}
+_WAYS = ("basic", "ssh", "githubApp")
 _RULES: dict[type, dict[str, Any]] = {
+    RepositoryAuth: {
+        "not": {
+            "anyOf": [
+                {"required": [one, other], "properties": {one: {"type": "object"}, other: {"type": "object"}}}
+                for one, other in combinations(_WAYS, 2)
+            ]
+        }
+    },
+    Repository: {
+        "if": {"properties": {"url": {"pattern": "^ssh://"}}},
+        "then": {"required": ["auth"], "properties": {"auth": _SSH}},
+        "else": {"properties": {"auth": {"not": _SSH}}},
+    },
+    Verify: {"anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("ssh", "pgp")]},
     SecretRef: {"oneOf": [{"required": ["env"]}, {"required": ["file"]}]},
     Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["semver"]}, {"required": ["commit"]}]},
     IgnoreRule: {"required": ["paths"]},

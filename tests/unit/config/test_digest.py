@@ -26,12 +26,14 @@ SHAPES: dict[str, Any] = {
     "ignore": (s.IgnoreRule(paths=("/spec",)),),
     "prune": s.Prune(allow_empty=True),
     "recreate": s.Recreate(("Deployment.apps",)),
+    "verify": g.Verify(ssh=("ssh-ed25519 AAAA",)),
 }
 NEUTRAL: dict[str, Any] = {
     "name": "other",
     "cluster": s.Cluster(in_cluster=True),
     "drift": "report",
     "validate": "none",
+    "suspend": True,
 }
 
 
@@ -83,6 +85,18 @@ def test_a_commit_and_a_branch_of_that_name_differ() -> None:
         settings_digest(replace(TARGET, revision=revision)) for revision in (g.Revision(sha), g.Revision(tag=sha), g.Revision(commit=sha))
     }
     assert len(found) == 3
+
+
+def test_a_range_of_versions_is_no_other_revision() -> None:
+    found = {
+        settings_digest(replace(TARGET, revision=each)) for each in (g.Revision(semver="1.2"), g.Revision("1.2"), g.Revision(tag="1.2"))
+    }
+    assert len(found) == 3
+
+
+def test_an_upgrade_that_only_brings_new_settings_changes_no_digest() -> None:
+    """Recorded by the version before `verify`, `suspend` and `semver`: every target would plan fully once."""
+    assert settings_digest(TARGET) == "3c112cf115c9a999569efb1871d0f8f05c8ddfe7986be4439508e8810cb09cb3"
 
 
 def test_a_new_state_format_counts(monkeypatch: pytest.MonkeyPatch) -> None:

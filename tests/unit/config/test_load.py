@@ -33,7 +33,7 @@ def test_the_least_configuration_has_every_default() -> None:
 
 def test_the_full_sample_is_read_into_every_field() -> None:
     settings = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet"))
-    shop, edge = settings.targets
+    shop, edge, keyed, app = settings.targets
     assert shop == s.Target(
         name="shop-prod",
         repository=g.Repository(
@@ -57,14 +57,29 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         recreate=s.Recreate(("Deployment.apps",)),
         drift="report",
         validate="none",
+        verify=g.Verify(
+            ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExampleExampleExampleExampleExampleExam release",),
+            ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEexample\n-----END PGP PUBLIC KEY BLOCK-----\n",),
+        ),
+        suspend=True,
     )
+    assert keyed.repository.auth == g.RepositoryAuth(
+        ssh=g.SshAuth(g.SecretRef(file="/run/secrets/key"), "/etc/anneal/known_hosts", g.SecretRef(env="KEY_PASSPHRASE"))
+    )
+    assert app.repository.auth == g.RepositoryAuth(
+        github_app=g.GitHubAppAuth("123456", 42, g.SecretRef(file="/run/secrets/app.pem"), "https://github.example.com/api/v3")
+    )
+    assert keyed.revision == g.Revision(semver=">=1.2 <2")
+    assert (keyed.revision.ref, str(keyed.revision)) == ("", "the highest tag in >=1.2 <2")
     assert edge.cluster == s.Cluster(in_cluster=True)
     assert edge.namespaces == ("*",)
     assert edge.revision == g.Revision(commit="0123456789abcdef0123456789abcdef01234567")
     assert (settings.installation, settings.state_namespace) == ("blue", "gitops")
     assert (settings.interval, settings.drift_interval, settings.lease_duration) == (5400.0, 600.0, 2.0)
     assert settings.webhooks.github.secrets == (g.SecretRef(env="GITHUB_WEBHOOK_SECRET"), g.SecretRef(file="/run/secrets/old"))
-    assert settings.replay.tokens[0].may == ("replay", "approve", "rollback")
+    assert settings.webhooks.generic.secrets == (g.SecretRef(env="GENERIC_WEBHOOK_SECRET"),)
+    assert (settings.webhooks.max_body, settings.metrics.bind) == (1_048_576, "127.0.0.1:9464")
+    assert settings.replay.tokens[0].may == ("replay", "approve", "rollback", "read", "metrics")
 
 
 def defaults_in(value: Any, path: str = "") -> set[str]:
@@ -82,7 +97,10 @@ def defaults_in(value: Any, path: str = "") -> set[str]:
 
 def test_the_full_sample_leaves_no_setting_out() -> None:
     settings = load(SAMPLES / "full.yaml", renderers=("jsonnet",))
-    alternatives = {"revision.branch", "revision.commit", "cluster.in_cluster", "repository.auth.basic.password.file"}
+    alternatives = {
+        *("revision.branch", "revision.semver", "revision.commit", "cluster.in_cluster"),
+        *("repository.auth.basic.password.file", "repository.auth.ssh", "repository.auth.github_app"),
+    }
     assert defaults_in(settings) == set()
     assert defaults_in(settings.targets[0]) == alternatives
 
@@ -137,7 +155,10 @@ def test_lists_replace_those_of_the_defaults() -> None:
 
 def test_an_alternative_drops_the_one_that_defaults_wrote() -> None:
     text = "  - {name: x, revision: {tag: v1}, cluster: {inCluster: true}, repository: {auth: {basic: {password: {env: T}}}}}"
-    (target,) = parse(DEFAULTS + text).targets
+    text += "\n  - {name: y, revision: {semver: 1.x}, repository: {auth: {githubApp: {appId: a, installationId: 1, privateKey: {env: K}}}}}"
+    target, other = parse(DEFAULTS + text).targets
+    assert other.revision == g.Revision(semver="1.x")
+    assert other.repository.auth == g.RepositoryAuth(github_app=g.GitHubAppAuth("a", 1, g.SecretRef(env="K")))
     assert target.revision == g.Revision(tag="v1")
     assert target.cluster == s.Cluster(in_cluster=True)
     assert target.repository.auth.basic == g.BasicAuth("x", g.SecretRef(env="T"))

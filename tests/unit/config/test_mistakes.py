@@ -17,6 +17,7 @@ GLOB = "expected a glob inside the repository"
 SERVER = "expected the https:// or http:// address of an API server"
 INSIDE = "expected a directory inside the repository"
 QUOTE = "quote a value that begins with one of * & ! % @ `"
+BIND = "expected host:port"
 AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
 
 
@@ -33,7 +34,7 @@ intervall: 5m
 leaseDuration: 5 min
 targets:
   - name: shop
-    repository: {url: "ssh://git.example.com/shop.git"}
+    repository: {url: "git://git.example.com/shop.git"}
     namespaces: [shop, Jobs]
     namespace: shop
     path: ../x
@@ -44,8 +45,8 @@ targets:
         "a.yaml:3: intervall: unknown key; did you mean `interval`?",
         f'a.yaml:4: leaseDuration: {DURATION}, found "5 min"',
         (
-            "a.yaml:7: targets[shop].repository.url: expected an https:// or http:// URL, found a URL, which has another scheme or none; "
-            "write https://<host>/<path>"
+            "a.yaml:7: targets[shop].repository.url: expected an https://, http:// or ssh:// URL, found a URL, which has another scheme "
+            "or none; write https://<host>/<path> or ssh://git@<host>/<path>"
         ),
         f'a.yaml:8: targets[shop].namespaces[1]: expected a namespace: a DNS label {DNS}, found "Jobs"',
         (
@@ -96,7 +97,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
             "1: 2",
             (
                 "1: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, leaseDuration, "
-                "replay, stateNamespace, targets, webhooks"
+                "metrics, replay, stateNamespace, targets, webhooks"
             ),
         ),
         ("[a]: 2", "configuration: expected a name as key, found a list"),
@@ -104,7 +105,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
             "<<: {interval: 5m}",
             (
                 "<<: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, "
-                "leaseDuration, replay, stateNamespace, targets, webhooks"
+                "leaseDuration, metrics, replay, stateNamespace, targets, webhooks"
             ),
         ),
         ("interval: 0", f"interval: {DURATION}, found 0"),
@@ -135,7 +136,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         ),
         ("installation: !x y", f"installation: expected a DNS label of at most 56 characters {DNS}, found a tag"),
         ("webhooks: !!python/object:os.system {}", f"webhooks: expected a mapping, found a tag; {QUOTE}"),
-        ("webhooks: {gitea: {}}", "webhooks.gitea: unknown key; did you mean `gitlab`?"),
+        ("webhooks: {gitae: {}}", "webhooks.gitae: unknown key; did you mean `gitea`?"),
         ("webhooks: {github: {secrets: {env: A}}}", "webhooks.github.secrets: expected a list, found a mapping"),
         ("webhooks: {github: {secrets: [{}]}}", "webhooks.github.secrets[0]: expected exactly one of env, file, found none"),
         (
@@ -145,11 +146,11 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         ("replay: {tokens: [{name: ci}]}", "replay.tokens[ci].secret: is required and missing; add `secret:`"),
         (
             "replay: {tokens: [{name: ci, secret: {env: A}, may: [replya]}]}",
-            'replay.tokens[ci].may[0]: expected one of replay, approve, rollback, found "replya"; did you mean `replay`?',
+            'replay.tokens[ci].may[0]: expected one of replay, approve, rollback, read, metrics, found "replya"; did you mean `replay`?',
         ),
         (
             "replay: {tokens: [{name: ci, secret: {env: A}, may: [1]}]}",
-            "replay.tokens[ci].may[0]: expected one of replay, approve, rollback, found a number",
+            "replay.tokens[ci].may[0]: expected one of replay, approve, rollback, read, metrics, found a number",
         ),
         ("replay: {tokens: [{name: ci, secret: {env: A}, may: []}]}", "replay.tokens[ci].may: expected at least one, found an empty list"),
         (
@@ -167,6 +168,13 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
             "replay: {tokens: [{name: ci, secret: {env: A}}, {name: ci, secret: {env: B}}]}",
             'replay.tokens.name: "ci" is taken, first at a.yaml:7; names are unique',
         ),
+        ("webhooks: {maxBody: 4095}", "webhooks.maxBody: expected a number of bytes from 4096 to 26214400, found 4095"),
+        ("webhooks: {maxBody: 5Mi}", 'webhooks.maxBody: expected a number of bytes from 4096 to 26214400, found "5Mi"'),
+        ("webhooks: {azureDevops: {}}", "webhooks.azureDevops: unknown key; did you mean `azuredevops`?"),
+        ("metrics: {bind: 9464}", f'metrics.bind: {BIND}, found 9464, which YAML reads as a number; write "9464"'),
+        ("metrics: {bind: ':9464'}", f'metrics.bind: {BIND}, found ":9464"'),
+        ("metrics: {bind: 'http://h:1'}", f'metrics.bind: {BIND}, found "http://h:1"'),
+        ("metrics: {bind: 'h:65536'}", f'metrics.bind: {BIND}, found "h:65536", which has a port above 65535'),
         ("defaults: {name: x}", "defaults.name: expected settings that targets share, found a name; names belong to the targets"),
         ("defaults: {prune: {enabled: maybe}}", "defaults.prune.enabled: expected true or false, found text"),
         ("defaults: {prune: {enabled: yes}}", "defaults.prune.enabled: expected true or false, found yes"),
@@ -182,8 +190,8 @@ def test_mistakes_beside_the_targets(line: str, expected: str) -> None:
     ("line", "expected"),
     [
         ("nmespace: x", ".nmespace: unknown key; did you mean `namespace`?"),
-        ("revision: {}", ".revision: expected exactly one of branch, tag, commit, found none"),
-        ("revision: {branch: a, tag: b}", ".revision: expected exactly one of branch, tag, commit, found branch and tag"),
+        ("revision: {}", ".revision: expected exactly one of branch, tag, semver, commit, found none"),
+        ("revision: {branch: a, tag: b}", ".revision: expected exactly one of branch, tag, semver, commit, found branch and tag"),
         ("revision: {tag: 1.10}", f'.revision.tag: {REF}, found 1.10, which YAML reads as a number; write "1.10"'),
         ("revision: {branch: -x}", f'.revision.branch: {REF}, found "-x", which begins with `-`'),
         ("revision: {branch: a..b}", f'.revision.branch: {REF}, found "a..b", which holds `..` or `@{{`'),

@@ -108,12 +108,57 @@ def test_what_is_written_reads_back_as_the_same_value() -> None:
         "    impersonate: {serviceAccount: x}",
         "    ignore: [{}]",
         "    adopt: all",
+        "    revision: {semver: latest}",
+        "    revision: {semver: v1.2}",
+        "    revision: {semver: ^1, tag: a}",
+        "    verify: {}",
+        "    verify: {ssh: []}",
+        "    verify: {ssh: [text]}",
+        "    verify: {pgp: [text]}",
+        "    suspend: 'true'",
+        "webhooks: {maxBody: 1}",
+        "webhooks: {generic: {secrets: [{}]}}",
+        "metrics: {bind: '9464'}",
+        "metrics: {bind: 'h:70000'}",
+        "replay: {tokens: [{name: ci, secret: {env: A}, may: [write]}]}",
     ],
 )
 def test_loader_and_schema_refuse_alike(line: str) -> None:
     with pytest.raises(ConfigInvalid):
         parse(TARGET + line)
     assert not VALID.is_valid(yaml.safe_load(TARGET + line))
+
+
+SSH = "{privateKey: {file: k}, knownHosts: h}"
+APP = "{appId: a, installationId: 1, privateKey: {file: k}}"
+BASIC = "{username: a, password: {env: A}}"
+
+
+@pytest.mark.parametrize(
+    ("url", "auth", "accepted"),
+    [
+        ("https://h/x", f"{{basic: {BASIC}}}", True),
+        ("https://h/x", f"{{githubApp: {APP}, basic: null}}", True),
+        ("https://h/x", "{ssh: null}", True),
+        ("ssh://git@h/x", f"{{ssh: {SSH}}}", True),
+        ("ssh://git@h/x", f"{{ssh: {SSH}, basic: null}}", True),
+        ("https://h/x", f"{{githubApp: {APP}, basic: {BASIC}}}", False),
+        ("https://h/x", f"{{ssh: {SSH}}}", False),
+        ("ssh://git@h/x", "{}", False),
+        ("ssh://git@h/x", "{ssh: null}", False),
+        ("ssh://git@h/x", f"{{ssh: {SSH}, githubApp: {APP}}}", False),
+        ("ssh://git@h/x", f"{{githubApp: {APP}}}", False),
+        ("ssh://git:password@h/x", f"{{ssh: {SSH}}}", False),
+    ],
+)
+def test_loader_and_schema_judge_sign_in_alike(url: str, auth: str, accepted: bool) -> None:
+    text = TARGET.replace("{url: 'https://git.example.com/shop.git'}", f"{{url: '{url}', auth: {auth}}}")
+    if accepted:
+        parse(text)
+    else:
+        with pytest.raises(ConfigInvalid):
+            parse(text)
+    assert VALID.is_valid(yaml.safe_load(text)) is accepted
 
 
 @pytest.mark.parametrize(

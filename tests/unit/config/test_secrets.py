@@ -138,7 +138,8 @@ def test_everything_is_resolved_for_who_needs_it() -> None:
         (ENVIRON["INFRA"], frozenset({"infra"})),
     }
     assert [accepted.secret.reveal() for accepted in secrets.webhook("gitlab")] == [ENVIRON["GITLAB"], ENVIRON["INFRA"]]
-    assert secrets.webhook("gitea") == ()
+    assert [accepted.secret.reveal() for accepted in secrets.webhook("generic")] == [ENVIRON["INFRA"]]
+    assert secrets.webhook("maxBody") == secrets.webhook("svn") == ()
     credentials = secrets.credentials("shop")
     assert credentials is not None
     assert (credentials.username, credentials.password.reveal()) == ("oauth2", ENVIRON["PASSWORD"])

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
+from handler.config.forms import FORMS
 from handler.config.load import parse
 from tests.unit.config.test_mistakes import AUTH, REF, TARGET, mistakes
+
+SCHEME = "write https://<host>/<path> or ssh://git@<host>/<path>"
+KEY = "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"
 
 
 @pytest.mark.parametrize(
@@ -13,10 +18,10 @@ from tests.unit.config.test_mistakes import AUTH, REF, TARGET, mistakes
     [
         ("https://user:CANARY@git.example.com/shop.git", f", which holds credentials; {AUTH}"),
         ("https://CANARY@git.example.com/shop.git", f", which holds credentials; {AUTH}"),
-        ("file:///CANARY", ", which has another scheme or none; write https://<host>/<path>"),
-        ("ext::sh -c CANARY", ", which has another scheme or none; write https://<host>/<path>"),
-        ("HTTPS://git.example.com/CANARY", ", which has another scheme or none; write https://<host>/<path>"),
-        ("git@git.example.com:CANARY/shop.git", ", which has another scheme or none; write https://<host>/<path>"),
+        ("file:///CANARY", f", which has another scheme or none; {SCHEME}"),
+        ("ext::sh -c CANARY", f", which has another scheme or none; {SCHEME}"),
+        ("HTTPS://git.example.com/CANARY", f", which has another scheme or none; {SCHEME}"),
+        ("git@git.example.com:CANARY/shop.git", f", which has another scheme or none; {SCHEME}"),
         ("https://git.example.com/shop.git?private_token=CANARY", ", which has a query or a fragment"),
         ("https://git.example.com/shop.git#CANARY", ", which has a query or a fragment"),
         ("https://git.example.com/CANARY shop.git", ", which holds a space, a backslash or a control character"),
@@ -26,11 +31,17 @@ from tests.unit.config.test_mistakes import AUTH, REF, TARGET, mistakes
         ("https:///CANARY", ""),
         ("https://-x/CANARY", ""),
         ("https://user:CAN/ARY@git.example.com/x", ""),
+        ("ssh://git:CANARY@git.example.com/shop.git", f", which holds a password; {KEY}"),
+        ("ssh://git:CAN@ARY@git.example.com/shop.git", f", which holds a password; {KEY}"),
+        ("ssh://@git.example.com/CANARY", ""),
+        ("ssh://git@-oProxyCommand=CANARY/x", ""),
+        ("ssh://git@git.example.com:70000/CANARY", ", which has a port above 65535"),
+        ("ssh://git@git.example.com", ""),
     ],
 )
 def test_a_url_is_never_shown(url: str, why: str) -> None:
     found = mistakes(TARGET.replace("https://git.example.com/shop.git", url))
-    assert found == [f"a.yaml:5: targets[shop].repository.url: expected an https:// or http:// URL, found a URL{why}"]
+    assert found == [f"a.yaml:5: targets[shop].repository.url: expected an https://, http:// or ssh:// URL, found a URL{why}"]
 
 
 @pytest.mark.parametrize("url", ["https://h/x", "http://127.0.0.1:8080/a.git", "https://[::1]:65535/~a/b", "https://git.example.com/a/@b"])
@@ -108,3 +119,31 @@ def test_a_token_written_as_user_name_is_not_repeated(username: str) -> None:
     (found,) = mistakes(TARGET + line)
     assert not any(part in found for part in ("CANARY", "CAN:ARY", "1234567890"))
     assert "expected a user name" in found
+
+
+@pytest.mark.parametrize("url", ["ssh://h/x", "ssh://git@127.0.0.1:2222/a.git", "ssh://git@[::1]:22/~a/b"])
+def test_a_url_for_ssh_is_accepted_with_its_key(url: str) -> None:
+    auth = "auth: {ssh: {privateKey: {file: k}, knownHosts: h}}"
+    text = TARGET.replace("{url: 'https://git.example.com/shop.git'}", f"{{url: '{url}', {auth}}}")
+    assert parse(text).targets[0].repository.url == url
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1:9464", "[::]:0", "localhost:65535", ""])
+def test_places_to_listen(bind: str) -> None:
+    assert parse(TARGET + f"metrics: {{bind: '{bind}'}}").metrics.bind == bind
+
+
+PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\\nCANARY\\n-----END OPENSSH PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize("key", ["ssh", "pgp"])
+def test_a_private_key_in_place_of_a_public_one_is_not_repeated(key: str) -> None:
+    (found,) = mistakes(TARGET + f'    verify: {{{key}: ["{PRIVATE}"]}}')
+    assert "CANARY" not in found
+
+
+@pytest.mark.parametrize("kind", [kind for kind, form in FORMS.items() if form.example and not form.lone])
+def test_every_example_is_what_it_shows(kind: str) -> None:
+    assert FORMS[kind].complaint(FORMS[kind].example) is None
+    if kind not in ("semver", "glob"):  # in these, `add ...` is never said: they aren't required
+        assert isinstance(yaml.safe_load(FORMS[kind].example), str)
