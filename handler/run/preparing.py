@@ -13,7 +13,7 @@ from typing import Protocol
 
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
-from handler.model.errors import PlanRefused, RefNotFound
+from handler.model.errors import AuthorError, PlanRefused
 from handler.model.manifest import Manifest, digest_of
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.tree import CommitInfo, ReadSet, Tree
@@ -115,9 +115,9 @@ class Preparer:
         return Admission(self.target, self.applyset, self.state_namespace, self.discovery.find, known)
 
     def reads_at(self, sha: str, paths: tuple[str, ...]) -> str:
-        """Return the digest of these paths at a commit, empty when the commit is gone."""
+        """Return the digest of these paths at a commit; empty when it is gone or refused: such a head can be rolled back from."""
         try:
             tree = self.tree(sha)
-        except RefNotFound:
+        except AuthorError:
             return ""
         return ReadSet(tuple((path, "") for path in paths)).on(tree).digest()
