@@ -22,13 +22,13 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.inbox import Inbox
 from handler.queues.inline import Inline
+from handler.queues.lanes import Lanes
 from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
 from handler.reading import Json, Reader, ended
 from handler.triggers.schedule import Schedule
 
 _LOG = logging.getLogger("anneal.run")
-THREADS = 4
 GRACE = 17.0
 """Seconds that running runs have to finish or to release their Lease; the supervisor waits 20."""
 LONGEST_WAIT = 1.0
@@ -63,10 +63,11 @@ class Engine:
 class Worker:
     """Runs the jobs of these targets until it is told to stop."""
 
-    def __init__(self, settings: Settings, parts: Parts, threads: int = THREADS) -> None:
+    def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
         self._run = parts.run
-        self._queue = Inline(self._work, threads)
+        lanes = Lanes(settings)
+        self._queue = Inline(self._work, lanes.threads, lanes)
         self._metrics = RunMetrics(lambda: self._queue.waiting, lambda: self._queue.running, parts.requests)
         self._ledger = Ledger()
         self._taking = threading.Lock()

@@ -6,15 +6,16 @@ import threading
 from collections.abc import Callable
 
 from handler.model.event import Job
+from handler.queues.lanes import Lanes
 from handler.queues.pending import Pending, Work
 
 
 class Inline:
     """A `Queue` that runs what it is given. `run` must not raise: it is the caller's loop, and its last resort."""
 
-    def __init__(self, run: Callable[[Work], None], threads: int = 4) -> None:
+    def __init__(self, run: Callable[[Work], None], threads: int = 4, lanes: Lanes | None = None) -> None:
         self._run = run
-        self._pending = Pending()
+        self._pending = Pending(lanes.beside) if lanes else Pending()
         self._threads = [threading.Thread(target=self._loop, name=f"run-{number}", daemon=True) for number in range(threads)]
 
     def start(self) -> None:

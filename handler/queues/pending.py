@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from handler.model.event import Job
 from handler.model.names import run_id
+
+May = Callable[[Collection[str]], Callable[[str], bool]]
 
 MAX_RUNS = 100
 """Ids remembered of requests that were merged into one run."""
@@ -45,9 +47,13 @@ class Work:
 
 
 class Pending:
-    """A thread-safe store of what waits; a target that is being worked on isn't handed out again before `done`."""
+    """A thread-safe store of what waits; a target that is being worked on isn't handed out again before `done`.
 
-    def __init__(self) -> None:
+    `may`: given the targets being worked on, returns what tells whether another may be, too.
+    """
+
+    def __init__(self, may: May = lambda _: lambda _: True) -> None:
+        self._may = may
         self._waiting: dict[str, Work] = {}  # in the order of first arrival: nobody starves
         self._busy: set[str] = set()
         self._closed = False
@@ -65,7 +71,8 @@ class Pending:
         """Wait for the next request of a target that nobody works on; None once closed."""
         with self._changed:
             while not self._closed:
-                target = next((name for name in self._waiting if name not in self._busy), None)
+                may = self._may(self._busy)
+                target = next((name for name in self._waiting if name not in self._busy and may(name)), None)
                 if target is not None:
                     self._busy.add(target)
                     return self._waiting.pop(target)

@@ -1,0 +1,40 @@
+"""Bulkheads: a cluster or a git host that doesn't answer holds up its own targets, never all of them.
+
+Each cluster and each git host has a lane, which only so many runs may be in at once. There are enough threads that a lane which is
+full of waiting leaves room for the others; with one cluster and one host all threads are theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable
+from urllib.parse import urlsplit
+
+from handler.config.settings import Settings, Target
+
+THREADS, MOST_THREADS = 4, 16
+"""Runs at once of one cluster; of all together."""
+_LEAST = 2
+
+Lane = tuple[str, Hashable]
+
+
+class Lanes:
+    """Who may run beside whom. `threads`: how many runs there may be at once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._of = {target.name: _lanes(target) for target in settings.targets}
+        kinds = Counter(kind for kind, _ in {lane for lanes in self._of.values() for lane in lanes})
+        self.threads = min(MOST_THREADS, THREADS * max(kinds.values(), default=1))
+        self._room = {kind: max(_LEAST, self.threads // count) for kind, count in kinds.items()}
+
+    def beside(self, busy: Collection[str]) -> Callable[[str], bool]:
+        """Return what tells whether a target may run beside these."""
+        taken = Counter(lane for target in busy for lane in self._of[target])
+        full = {lane for lane, count in taken.items() if count >= self._room[lane[0]]}
+        return lambda target: full.isdisjoint(self._of[target])
+
+
+def _lanes(target: Target) -> tuple[Lane, ...]:
+    url = target.repository.url
+    return ("cluster", target.cluster), ("git host", urlsplit(url).netloc.rpartition("@")[2].lower() or url)

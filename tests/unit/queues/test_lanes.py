@@ -1,0 +1,72 @@
+"""Bulkheads: who waits for a dead cluster or git host takes no thread from the others."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from handler.config.git import Repository
+from handler.config.settings import Cluster, KubeconfigRef, Settings, Target
+from handler.model.event import Job
+from handler.queues.inline import Inline
+from handler.queues.lanes import MOST_THREADS, THREADS, Lanes
+from handler.queues.pending import Work
+
+PATIENCE = 10.0
+
+
+def target(name: str, cluster: str = "one", host: str = "git.example.com") -> Target:
+    return Target(name, Repository(f"https://{host}/{name}.git"), ("shop",), cluster=Cluster(kubeconfig=KubeconfigRef(cluster)))
+
+
+def settings(*targets: Target) -> Settings:
+    return Settings(targets)
+
+
+@pytest.mark.parametrize("dead", [{"cluster": "dead"}, {"host": "dead.example.com"}])
+def test_targets_of_a_dead_cluster_or_git_host_never_hold_up_the_others(dead: dict[str, str]) -> None:
+    given = settings(*(target(f"dead-{number}", **dead) for number in range(40)), target("alive"))
+    released, alive, begun = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def run(work: Work) -> None:
+        if work.job.target == "alive":
+            alive.set()
+        else:
+            begun.release()
+            assert released.wait(PATIENCE)
+
+    lanes = Lanes(given)
+    queue = Inline(run, lanes.threads, lanes)
+    queue.start()
+    for number in range(40):
+        queue.put(Job(f"dead-{number}", "push"))
+    for _ in range(THREADS):
+        assert begun.acquire(timeout=PATIENCE)
+    queue.put(Job("alive", "push"))
+    try:
+        assert alive.wait(PATIENCE), "it waits behind the dead ones"
+    finally:
+        released.set()
+        assert queue.stop(PATIENCE) == ()
+
+
+def test_one_cluster_and_one_host_have_all_threads() -> None:
+    lanes = Lanes(settings(*(target(f"t{number}") for number in range(9))))
+    assert lanes.threads == THREADS
+    assert lanes.beside([f"t{number}" for number in range(THREADS - 1)])("t8")
+
+
+def test_a_lane_has_room_again_when_a_run_ends() -> None:
+    lanes = Lanes(settings(*(target(f"a{number}", "a") for number in range(9)), target("b0", "b")))
+    full = [f"a{number}" for number in range(4)]
+    assert not lanes.beside(full)("a8")
+    assert lanes.beside(full)("b0")
+    assert lanes.beside(full[1:])("a8")
+
+
+def test_many_clusters_have_a_bounded_number_of_threads_and_two_runs_each() -> None:
+    lanes = Lanes(settings(*(target(f"{number}-{side}", f"c{number}") for number in range(30) for side in "abc")))
+    assert lanes.threads == MOST_THREADS
+    assert lanes.beside(["0-a"])("0-b")
+    assert not lanes.beside(["0-a", "0-b"])("0-c")
