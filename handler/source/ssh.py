@@ -29,7 +29,7 @@ from handler.source.ssh_connection import Address, Connection, Trust, connected,
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[0-9A-Fa-f:.]+")
-_PATH = re.compile(r"/(?!-)[^\x00-\x20\x7f'\"\\!`$]+")
+_PATH = re.compile(r"/(?!-)[^\x00-\x1f\x7f'\"\\!`$]+")
 _DENIED = ("not found", "could not be found", "not appear to be a git repository", "denied", "no access", "access rights", "not exist")
 _SAID = 2000
 
@@ -122,6 +122,7 @@ class _Channel:
         self._channel = channel
         self._subject = subject
         self._said = b""
+        self._late = False  # dulwich takes a time-out for an end
 
     def close(self) -> None:
         self._channel.close()
@@ -135,7 +136,7 @@ class _Channel:
 
     def refusal(self, error: Exception) -> AnnealError:
         """Return the error for a stream that ended early or makes no sense: a host says why beside the protocol."""
-        if isinstance(error, TimeoutError):
+        if self._late or isinstance(error, TimeoutError):
             return GitUnavailable.of(self._subject, "its host doesn't answer in time")
         self._channel.status_event.wait(1.0)  # set by the exit status, or when the connection breaks
         self._listen()
@@ -146,7 +147,11 @@ class _Channel:
         return GitUnavailable.of(self._subject, f"the host said: {said}" if said else "the host broke off its answer")
 
     def _read1(self, size: int) -> bytes:
-        data = self._channel.recv(size)
+        try:
+            data = self._channel.recv(size)
+        except TimeoutError:
+            self._late = True
+            raise
         self._listen()
         return data
 
@@ -176,7 +181,7 @@ def address_of(url: str) -> Address:
     if parts.password is not None or parts.query or parts.fragment or not _USER.fullmatch(user):
         raise _refused(url, "has a password, a query, a fragment or an unusual user in it")
     if not _PATH.fullmatch(path) or not _plain(parts, path):
-        raise _refused(url, "has a path that begins with '-' or holds a quote, a space, a backslash or another sign that shells read")
+        raise _refused(url, "has a path that begins with '-' or holds a quote, a backslash or another sign that shells read")
     return Address(user, host, port, path[1:] if path.startswith("/~") else path)
 
 

@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 from infra.githost import Host
+from tests.rooms.source.sshshop import Shop, ssh_shop
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     with Host(tmp_path / "git") as running:
+        yield running
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with ssh_shop() as running:
         yield running

@@ -1,0 +1,110 @@
+"""Against a real sshd and `git shell`: what comes, what ends early, and that nothing is left behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, RefNotFound, SourceRefused
+from handler.source import Limits
+from infra.sshhost import SshHost
+from tests.rooms.source.opening import QUICK
+from tests.rooms.source.sshshop import Shop
+
+MAIN = "refs/heads/main"
+ASKED = 'git shell -c "$SSH_ORIGINAL_COMMAND"'
+
+
+@pytest.mark.parametrize("v2", [True, False])
+def test_a_branch_is_resolved_and_its_commit_fetched(shop: Shop, v2: bool) -> None:
+    shop.host.protocol_v2 = v2
+    shop.work.git("tag", "-a", "v1", "-m", "one")
+    shop.work.git("push", "-q", "origin", "v1")
+    with shop.opened() as git:
+        assert [git.resolve(MAIN), git.resolve("refs/tags/v1")] == [shop.sha, shop.sha]
+        tree = git.fetch(shop.sha, "deploy")
+        entries = list(tree.walk("deploy"))
+        assert tree.blobs(entry.oid for entry in entries) == {entries[0].oid: b"kind: Deployment\n"}
+        with pytest.raises(RefNotFound):
+            git.resolve("refs/heads/none")
+        with pytest.raises(RefNotFound, match=r"commit 1{40}"):
+            git.fetch("1" * 40)
+        assert git.resolve(MAIN) == shop.sha
+
+
+def test_an_operation_has_one_connection_and_the_first_one_no_more(shop: Shop) -> None:
+    with shop.opened() as git:
+        git.resolve(MAIN)
+        assert shop.host.connections == 1
+        git.fetch(shop.sha)
+        assert shop.host.connections == 2
+
+
+def test_a_repository_that_isnt_there_may_also_be_one_without_access(shop: Shop) -> None:
+    url = shop.host.url_of("nowhere")
+    with shop.opened(url=url) as git, pytest.raises(AccessDenied, match=r"not found, or no access \(the host said: fatal: "):
+        git.resolve(MAIN)
+
+
+def test_only_upload_pack_is_asked_for_and_its_path_comes_whole(shop: Shop) -> None:
+    shop.host.serve = 'printf "asked: %s" "$SSH_ORIGINAL_COMMAND" >&2; exit 1'
+    paths = {"/acme/shop.git": "/acme/shop.git", "/v3/acme/My%20Shop%2Fapp": "/v3/acme/My Shop/app", "/~ann/shop": "~ann/shop"}
+    for path, asked in paths.items():
+        url = f"ssh://git@127.0.0.1:{shop.host.port}{path}"
+        with pytest.raises(AnnealError) as caught, shop.opened(url=url) as git:
+            git.resolve(MAIN)
+        assert f"asked: git-upload-pack '{asked}'" in str(caught.value)
+
+
+@pytest.mark.parametrize("v2", [True, False])
+@pytest.mark.parametrize("most", [0, 3, 100, 450])
+def test_a_host_that_breaks_off_is_transient(shop: Shop, v2: bool, most: int) -> None:
+    shop.host.protocol_v2 = v2
+    shop.host.serve = f"{ASKED} | (dd bs=1 count={most} status=none; kill -9 $$)"
+    with shop.opened() as git, pytest.raises(GitUnavailable):
+        git.fetch(shop.sha)
+
+
+def test_a_host_that_dies_in_the_middle_of_a_pack_is_transient_and_found_again(shop: Shop) -> None:
+    serve = shop.host.serve
+    shop.work.write("large", "".join(f"{number**5}\n" for number in range(20_000))).commit("Large")
+    shop.work.push()
+    shop.host.serve = f"{ASKED} | (dd bs=1 count=60000 status=none; kill -9 $PPID)"
+    with shop.opened() as git:
+        with pytest.raises(GitUnavailable, match="broke off"):
+            git.fetch(shop.work.head())
+        shop.host.serve = serve
+        assert git.fetch(shop.work.head()).commit.subject == "Large"
+
+
+@pytest.mark.parametrize("limits", [replace(QUICK, read=0.5), replace(QUICK, total=1.5)])
+@pytest.mark.parametrize(
+    "serve", ["sleep 60", 'git shell -c "$SSH_ORIGINAL_COMMAND" | (dd bs=1 count=50 status=none; sleep 60)', "yes 0004 >&2"]
+)
+def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(shop: Shop, serve: str, limits: Limits) -> None:
+    shop.host.serve = serve
+    with shop.opened(limits=limits) as git, pytest.raises(GitUnavailable, match=r"in time|longer than"):
+        git.fetch(shop.sha)
+
+
+@pytest.mark.parametrize("serve", ["while :; do printf 0005x; done", "cat /dev/zero"])
+def test_a_host_that_never_ends_is_stopped_at_the_limit(shop: Shop, serve: str) -> None:
+    shop.host.serve = serve
+    with shop.opened(limits=replace(QUICK, refs=200_000)) as git, pytest.raises((SourceRefused, GitUnavailable)):
+        git.resolve(MAIN)
+
+
+def test_a_login_message_isnt_taken_for_git(shop: Shop) -> None:
+    shop.host.serve = "echo Welcome to our host"
+    with shop.opened() as git, pytest.raises(GitUnavailable):
+        git.resolve(MAIN)
+
+
+def test_nobody_listening_and_no_such_host_are_transient(shop: Shop) -> None:
+    with SshHost() as gone:
+        port = gone.port
+    with shop.opened(url=f"ssh://git@127.0.0.1:{port}/shop.git") as git, pytest.raises(GitUnavailable, match="refuses connections"):
+        git.resolve(MAIN)
+    with shop.opened(url="ssh://git@host.invalid/shop.git") as git, pytest.raises(GitUnavailable, match="doesn't resolve"):
+        git.resolve(MAIN)
