@@ -6,10 +6,19 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class RefChange:
+    """One ref of a push. `ref`: its full name; `after`: the commit it is at now, empty when that isn't known or it was `deleted`."""
+
+    ref: str
+    after: str = ""
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """A verified delivery. `kind`: push | ping | other; `urls`: every spelling of the repository the payload names.
 
-    `ref` is a full ref name (`refs/heads/main`), `after` the pushed id (empty: unknown; the branch was deleted if `deleted`).
+    `changes`: the refs of a push, as far as they are listed; `more`: there were others, too many to list.
     Everything here is a hint: the git host decides what is deployed, the configuration decides from where.
     """
 
@@ -17,20 +26,20 @@ class Event:
     kind: str
     delivery: str
     urls: tuple[str, ...] = ()
-    ref: str = ""
-    after: str = ""
-    deleted: bool = False
+    changes: tuple[RefChange, ...] = ()
+    more: bool = False
     actor: str = ""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Why one target runs, or doesn't, for one event. `reason` is a sentence for the answer's body."""
+    """Why one target runs, or doesn't, for one event. `reason` is a sentence for the answer's body; `change`: what matched."""
 
     target: str
     matched: bool
     reason: str
+    change: RefChange = RefChange("")
 
 
 @dataclass(frozen=True, slots=True)

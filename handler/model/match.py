@@ -9,22 +9,32 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from handler.model.event import Decision, Event
+from handler.model.event import Decision, Event, RefChange
+
+TAGS = "refs/tags/"
+NAMED = 5
+"""Refs that a reason names; of more it tells the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A target as matching sees it. `urls`: its repository and aliases; `ref`: the full ref it follows, empty: a fixed commit."""
+    """A target as matching sees it. `urls`: its repository and aliases; `suspended`: by the configuration.
+
+    `ref`: the full ref it follows; `semver`: the range of versions whose highest tag it follows; neither: a fixed commit.
+    """
 
     name: str
     urls: tuple[str, ...]
-    ref: str
+    ref: str = ""
+    semver: str = ""
+    suspended: bool = False
 
 
 def repository_key(url: str) -> str:
     """Return `host/path` of a repository URL: without scheme, user, port, `.git`, slashes at the end, case of the host. Empty: no URL.
 
-    Understands `https://`, `ssh://`, `git://` and the `git@host:path` of scp.
+    Understands `https://`, `ssh://`, `git://` and the `git@host:path` of scp. Paths are compared as they are: hosts that spell a
+    repository differently for each protocol (Azure DevOps, Bitbucket Data Center) need `aliases`, unless their payloads name both.
     """
     if "://" in url:
         authority, _, path = url.partition("://")[2].partition("/")
@@ -42,7 +52,10 @@ def concerns(event: Event, target: Watched) -> bool:
 
 
 def decide(event: Event, targets: Sequence[Watched]) -> tuple[Decision, ...]:
-    """Decide for every target of the event's repository; for an unknown repository, one decision without a target says so."""
+    """Decide for every target of the event's repository; for an unknown repository, one decision without a target says so.
+
+    `targets`: those that the sender may know of; the nearest repository is looked for among them alone.
+    """
     if event.kind == "other":
         return (Decision("", matched=False, reason=event.note),)
     concerned = [target for target in targets if concerns(event, target)]
@@ -54,13 +67,48 @@ def decide(event: Event, targets: Sequence[Watched]) -> tuple[Decision, ...]:
 def _decision(event: Event, target: Watched) -> Decision:
     if event.kind == "ping":
         return Decision(target.name, matched=False, reason="a ping: the webhook is set up, nothing was pushed")
+    if target.suspended:
+        return Decision(target.name, matched=False, reason="suspended in the configuration")
+    if target.semver:
+        return _of_range(event, target)
     if not target.ref:
         return Decision(target.name, matched=False, reason="it follows a fixed commit")
-    if event.ref != target.ref:
-        return Decision(target.name, matched=False, reason=f"it follows {target.ref}, and {event.ref} was pushed")
-    if event.deleted:
-        return Decision(target.name, matched=False, reason=f"{event.ref} was deleted: nothing is deployed, nothing is pruned")
-    return Decision(target.name, matched=True, reason=f"it follows {target.ref}")
+    return _of_ref(event, target)
+
+
+def _of_ref(event: Event, target: Watched) -> Decision:
+    own = [change for change in event.changes if change.ref == target.ref]
+    kept = [change for change in own if not change.deleted]
+    if kept:
+        return Decision(target.name, matched=True, reason=f"it follows {target.ref}", change=kept[-1])
+    if own:
+        return Decision(target.name, matched=False, reason=f"{target.ref} was deleted: nothing is deployed, nothing is pruned")
+    if event.more:
+        return Decision(target.name, matched=True, reason=f"it follows {target.ref}, which may be among more refs than are listed")
+    return Decision(target.name, matched=False, reason=f"it follows {target.ref}, and {_said(event.changes)}")
+
+
+def _of_range(event: Event, target: Watched) -> Decision:
+    """Any tag may make another one the highest, a deleted one too: which it is now, only the host knows."""
+    follows = f"it follows the highest tag in {target.semver}"
+    tags = [change for change in event.changes if change.ref.startswith(TAGS)]
+    if not tags and not event.more:
+        return Decision(target.name, matched=False, reason=f"{follows}, and {_said(event.changes)}")
+    said = _said(tags) if tags else "a tag may be among more refs than are listed"
+    last = ([change for change in tags if not change.deleted] or tags or [RefChange("")])[-1]
+    return Decision(target.name, matched=True, reason=f"{follows}, and {said}: the host is asked which is the highest now", change=last)
+
+
+def _said(changes: Sequence[RefChange]) -> str:
+    """Say in words what happened to which refs."""
+    pushed = [change.ref for change in changes if not change.deleted]
+    deleted = [change.ref for change in changes if change.deleted]
+    return " and ".join(_names(refs, verb) for refs, verb in ((pushed, "pushed"), (deleted, "deleted")) if refs) or "no ref was pushed"
+
+
+def _names(refs: Sequence[str], verb: str) -> str:
+    named = ", ".join(refs[:NAMED]) + (f" and {len(refs) - NAMED} more" if len(refs) > NAMED else "")
+    return f"{named} {'was' if len(refs) == 1 else 'were'} {verb}"
 
 
 def _unknown(event: Event, targets: Sequence[Watched]) -> str:

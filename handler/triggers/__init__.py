@@ -2,28 +2,55 @@
 
 The law of the room: the raw body is verified before anything in it is read, and whatever a sender sends
 ends as an Event or as one of `BadSignature` and `BadPayload`, never as another exception.
-A new provider is one file with `proves` and `parse`, and one row here. The row is chosen by the URL's path, never by a header.
+A new provider is one file with `proves`, `read` and `shape`, and one row here. The row is chosen by the URL's path, never by a header.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from handler.config.secrets import Accepted
+from handler.model.errors import BadSignature
 from handler.model.event import Event
-from handler.triggers import github, gitlab
+from handler.triggers import azuredevops, bitbucket, generic, gitea, github, gitlab
 from handler.triggers.signature import Secret
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A provider. `proves(headers, body, secret)`: that secret signed it; `parse(headers, body, secrets)`: the verified Event."""
+    """A provider.
+
+    `proves(headers, body, secret)`: that secret signed it. `read(headers, body)`: the Event; raises BadPayload.
+    `shape(document)`: the headers that name the event of such a payload, None when its pushes and pings look otherwise.
+    """
 
     proves: Callable[[Mapping[str, str], bytes, Secret], bool]
-    parse: Callable[[Mapping[str, str], bytes, Sequence[Secret]], Event]
+    read: Callable[[Mapping[str, str], bytes], Event]
+    shape: Callable[[dict[str, Any]], dict[str, str] | None]
+
+    def verified(self, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted]) -> tuple[Event, frozenset[str]]:
+        """Verify, then read: the Event, and the targets that whoever signed it may speak for. Raises BadSignature, BadPayload.
+
+        Every secret is tried, so that time doesn't tell which one it was.
+        """
+        proven = [each.targets for each in accepted if self.proves(headers, body, each.secret)]
+        if not proven:
+            raise unproven()
+        return self.read(headers, body), frozenset[str]().union(*proven)
+
+
+def unproven() -> BadSignature:
+    """Return the one refusal of all that isn't proven; it says nothing more."""
+    return BadSignature.of("webhook", "missing or wrong signature")
 
 
 TRIGGERS: Mapping[str, Trigger] = {
-    "github": Trigger(github.proves, github.parse),
-    "gitlab": Trigger(gitlab.proves, gitlab.parse),
+    "github": Trigger(github.proves, github.read, github.shape),
+    "gitlab": Trigger(gitlab.proves, gitlab.read, gitlab.shape),
+    "gitea": Trigger(gitea.proves, gitea.read, gitea.shape),
+    "bitbucket": Trigger(bitbucket.proves, bitbucket.read, bitbucket.shape),
+    "azuredevops": Trigger(azuredevops.proves, azuredevops.read, azuredevops.shape),
+    "generic": Trigger(generic.proves, generic.read, generic.shape),
 }

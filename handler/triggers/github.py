@@ -6,39 +6,40 @@ are never used to drop a delivery.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from handler.model.event import Event
+from handler.model.event import Event, RefChange
 from handler.triggers import payload
-from handler.triggers.signature import Secret, delivery_id, header, require, signed_sha256
+from handler.triggers.signature import Secret, delivery_id, header, signed_sha256
 
-_SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})")
-_EVENT = re.compile(r"[a-z_]{1,64}")
 _SPELLINGS = ("clone_url", "ssh_url", "git_url", "html_url")
 
 
 def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
     """Say whether this secret signed the body."""
-    found = _SIGNATURE.fullmatch(header(headers, "x-hub-signature-256"))
-    return found is not None and signed_sha256(secret, body, found[1])
+    return signed_sha256(secret, body, header(headers, "x-hub-signature-256"), "sha256=")
 
 
-def parse(headers: Mapping[str, str], body: bytes, secrets: Sequence[Secret]) -> Event:
-    """Verify a delivery and read it. Raises BadSignature, BadPayload."""
-    require(lambda secret: proves(headers, body, secret), secrets)
+def read(headers: Mapping[str, str], body: bytes) -> Event:
+    """Read a delivery. Raises BadPayload."""
     document = payload.read(body)
-    name = header(headers, "x-github-event")
+    name = payload.event_name(header(headers, "x-github-event"), "X-GitHub-Event")
     delivery = delivery_id(headers, "x-github-delivery")
-    if not _EVENT.fullmatch(name):
-        payload.refuse("X-GitHub-Event is missing or no event name")
     if name == "push":
         return _push(document, delivery)
     actor = payload.text(payload.section(document, "sender"), "login")
     if name == "ping":
         return Event("github", "ping", delivery, urls=_spellings(document), actor=actor)
-    return Event("github", "other", delivery, actor=actor, note=f"a {name} event asks for nothing")
+    return Event("github", "other", delivery, actor=actor, note=payload.unasked(name))
+
+
+def shape(document: dict[str, Any]) -> dict[str, str] | None:
+    """Recognize a ping by its zen, a push by its pusher; Gitea's has a `compare_url`."""
+    if "zen" in document:
+        return {"X-GitHub-Event": "ping"}
+    push = {"ref", "after", "repository", "pusher"} <= set(document) and "compare_url" not in document
+    return {"X-GitHub-Event": "push"} if push else None
 
 
 def _push(document: dict[str, Any], delivery: str) -> Event:
@@ -52,9 +53,7 @@ def _push(document: dict[str, Any], delivery: str) -> Event:
         kind="push",
         delivery=delivery,
         urls=payload.urls(*_spellings(document)),
-        ref=ref,
-        after=after,
-        deleted=payload.flag(document, "deleted") or payload.gone(document),
+        changes=(RefChange(ref, after, deleted=payload.flag(document, "deleted") or payload.gone(document)),),
         actor=payload.text(payload.section(document, "sender"), "login") or payload.text(payload.section(document, "pusher"), "name"),
     )
 

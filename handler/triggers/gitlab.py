@@ -1,52 +1,76 @@
-"""GitLab: the secret token of `X-Gitlab-Token`; push, tag push, and the same two as system hooks.
+"""GitLab: the secret token of `X-Gitlab-Token`, or a signing token's `webhook-signature`; pushes of hooks and of system hooks.
 
-https://docs.gitlab.com/user/project/integrations/webhook_events. GitLab switches off a hook that fails four times in a row: what is
-merely irrelevant is an Event with a note.
+https://docs.gitlab.com/user/project/integrations/webhook_events, https://www.standardwebhooks.com. GitLab switches off a hook that fails
+four times in a row: what is merely irrelevant is an Event with a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from handler.model.event import Event
-from handler.triggers import payload
-from handler.triggers.signature import MAX_HEADER, Secret, delivery_id, header, require
+from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook, WebhookVerificationError
 
+from handler.model.event import Event, RefChange
+from handler.triggers import payload
+from handler.triggers.signature import MAX_HEADER, Secret, delivery_id, header
+
+SIGNING = "whsec_"
+"""How signing tokens begin. Such a secret is a key: it is never accepted as a token, which is sent in the clear."""
+_SIGNED = {
+    "webhook-id": re.compile(r"[!-~]{1,256}"),
+    "webhook-timestamp": re.compile(r"[0-9]{1,12}"),
+    "webhook-signature": re.compile(r"v1,[A-Za-z0-9+/]{43}=(?: v1,[A-Za-z0-9+/]{43}=){0,7}"),
+}
 _PUSHES = {"push", "tag_push"}
 _SPELLINGS = ("git_http_url", "git_ssh_url", "web_url", "homepage")
 
 
-def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:  # noqa: ARG001 - one signature for all providers
-    """Say whether the token is this secret."""
+def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+    """Say whether the token is this secret, or this signing token signed id, time (at most five minutes ago) and body."""
+    if secret.reveal().startswith(SIGNING):
+        return _signed(headers, body, secret)
     token = header(headers, "x-gitlab-token")
     return token.isascii() and 0 < len(token) <= MAX_HEADER and secret.matches(token.encode())
 
 
-def parse(headers: Mapping[str, str], body: bytes, secrets: Sequence[Secret]) -> Event:
-    """Verify a delivery and read it. Raises BadSignature, BadPayload."""
-    require(lambda secret: proves(headers, body, secret), secrets)
+def _signed(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+    given = {name: header(headers, name) for name in _SIGNED}
+    if not all(form.fullmatch(given[name]) for name, form in _SIGNED.items()):
+        return False
+    try:
+        Webhook(secret.reveal()).verify(body, given, json_parse=False)
+    except (WebhookVerificationError, EmptyWebhookSecretError, ValueError):  # ValueError: a key that isn't base64, a body that isn't UTF-8
+        return False
+    return True
+
+
+def read(headers: Mapping[str, str], body: bytes) -> Event:
+    """Read a delivery. Raises BadPayload."""
     document = payload.read(body)
     delivery = delivery_id(headers, "x-gitlab-event-uuid")
     # System hooks have only event_name, project hooks have both.
-    kind = payload.text(document, "object_kind") or payload.text(document, "event_name")
+    kind = payload.event_name(payload.text(document, "object_kind") or payload.text(document, "event_name"), "object_kind")
     if kind in _PUSHES:
         return _push(document, delivery)
-    if not kind:
-        payload.refuse("object_kind is missing")
-    return Event("gitlab", "other", delivery, note=f"a {kind[:64]} event asks for nothing")
+    return Event("gitlab", "other", delivery, note=payload.unasked(kind))
+
+
+def shape(document: dict[str, Any]) -> dict[str, str] | None:
+    """Recognize the name of the event, which stands in the payload."""
+    return {} if isinstance(document.get("object_kind") or document.get("event_name"), str) else None
 
 
 def _push(document: dict[str, Any], delivery: str) -> Event:
+    # `after` of an annotated tag is the tag object, `checkout_sha` its commit; both are empty on deletion.
+    after = payload.sha(document, "checkout_sha") or payload.sha(document, "after")
     return Event(
         provider="gitlab",
         kind="push",
         delivery=delivery,
         urls=payload.urls(*_spellings(document, "project"), *_spellings(document, "repository")),
-        ref=payload.ref(document),
-        # `after` of an annotated tag is the tag object, `checkout_sha` its commit; both are empty on deletion.
-        after=payload.sha(document, "checkout_sha") or payload.sha(document, "after"),
-        deleted=payload.gone(document),
+        changes=(RefChange(payload.ref(document), after, deleted=payload.gone(document)),),
         actor=payload.text(document, "user_username") or payload.text(document, "user_name"),
     )
 

@@ -10,16 +10,21 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from handler.model.errors import BadPayload
+from handler.model.event import RefChange
 
 MAX_DIGITS = 20
 MAX_URL = 2048
 MAX_REF = 1024
 MAX_NAME = 256
+MAX_CHANGES = 1000
+"""Refs of one push that are listed; of more an Event only says that there were."""
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+")  # git check-ref-format, as far as one character can tell
+_EVENT = re.compile(r"[a-z0-9_.:-]{1,128}")
+_REF = re.compile(r"refs(?:/[^\x00-\x20\x7f~^:?*\[\\/]+)+")  # git check-ref-format, as far as one character can tell
 
 
 def refuse(message: str) -> NoReturn:
@@ -106,18 +111,47 @@ def sha(document: dict[str, Any], key: str) -> str:
     return value if value.strip("0") else ""
 
 
-def gone(document: dict[str, Any]) -> bool:
-    """Say whether `after` is all zeros: the ref was deleted. A missing `after` says nothing."""
-    value = text(document, "after")
+def gone(document: dict[str, Any], key: str = "after") -> bool:
+    """Say whether an object id is all zeros: the ref was deleted. A missing one says nothing."""
+    value = text(document, key)
     return bool(value) and not value.strip("0")
 
 
-def ref(document: dict[str, Any]) -> str:
+def ref(document: dict[str, Any], key: str = "ref") -> str:
     """Return the full ref name, which a push always has."""
-    value = text(document, "ref", MAX_REF)
+    value = text(document, key, MAX_REF)
     if not _REF.fullmatch(value):
-        refuse("ref is not a full ref name")
+        refuse(f"{key} is not a full ref name")
     return value
+
+
+def event_name(value: str, place: str) -> str:
+    """Return the name of an event; `place` is where it stands."""
+    if not _EVENT.fullmatch(value):
+        refuse(f"{place} is missing or no event name")
+    return value
+
+
+def unasked(name: str) -> str:
+    """Return the note of an event that isn't a push."""
+    return f"{name} events ask for nothing"
+
+
+def items(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return a list of objects of the document; missing or null: an empty one."""
+    value = document.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        refuse(f"{key} is not a list of objects")
+    return value
+
+
+def changes(document: dict[str, Any], key: str, one: Callable[[dict[str, Any]], RefChange | None]) -> tuple[tuple[RefChange, ...], bool]:
+    """Return the refs of a list, as `one` reads each (None: no branch or tag), and whether there are more than are listed."""
+    listed = items(document, key)
+    found = tuple(change for item in listed[:MAX_CHANGES] if (change := one(item)))
+    return found, len(listed) > MAX_CHANGES
 
 
 def urls(*found: str) -> tuple[str, ...]:

@@ -11,23 +11,22 @@ from flask import Response
 
 from handler.config.secrets import Secrets
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, BadSignature
+from handler.model.errors import AnnealError
 from handler.model.event import Decision, Delivery, Event, Job
-from handler.model.match import Watched, concerns, decide
 from handler.queues import Queue
-from handler.triggers import TRIGGERS
 from handler.web import answers
+from handler.web.verdict import judge, watch
 
 _LOG = logging.getLogger("anneal.delivery")
+LOGGED = 20
+"""Refs of a push that its log line names."""
 
 
 class Webhooks:
     """Receives deliveries for these targets."""
 
     def __init__(self, targets: Sequence[Target], secrets: Secrets, queue: Queue) -> None:
-        self._watched = tuple(
-            Watched(target.name, (target.repository.url, *target.repository.aliases), target.revision.ref) for target in targets
-        )
+        self._watched = watch(targets)
         self._secrets = secrets
         self._queue = queue
 
@@ -36,38 +35,31 @@ class Webhooks:
         started = time.monotonic()
         fields: dict[str, Any] = {"provider": provider, "bytes": len(body)}
         try:
-            event = TRIGGERS[provider].parse(headers, body, [accepted.secret for accepted in self._secrets.webhook(provider)])
-            fields |= {"delivery": event.delivery, "kind": event.kind, "ref": event.ref, "hint": event.after, "actor": event.actor}
-            decisions = self._decide(event, headers, body)
+            verdict = judge(provider, headers, body, self._secrets.webhook(provider), self._watched)
         except AnnealError as refusal:
-            _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": str(refusal)}})
+            _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": _seen(refusal)}})
             raise
-        runs = {decision.target: self._queue.put(_job(event, decision.target)) for decision in decisions if decision.matched}
-        fields |= {"runs": runs, "ignored": {decision.target: decision.reason for decision in decisions if not decision.matched}}
+        event, decisions = verdict.event, verdict.decisions
+        runs = {decision.target: self._queue.put(_job(event, decision)) for decision in decisions if decision.matched}
+        fields |= _facts(event) | {"runs": runs, "foreign": verdict.foreign}
+        fields |= {"ignored": {decision.target: decision.reason for decision in decisions if not decision.matched}}
         _LOG.info("delivery", extra={"fields": {**fields, "seconds": time.monotonic() - started}})
         return answers.accepted(decisions, runs)
 
-    def _decide(self, event: Event, headers: Mapping[str, str], body: bytes) -> tuple[Decision, ...]:
-        """Decide, but only for the targets whose repository the sender's secret may speak for.
 
-        A secret that speaks for none of the targets it names is as good as none: otherwise whoever holds the secret of one
-        repository could trigger, and learn of, those of another.
-        """
-        proves = TRIGGERS[event.provider].proves
-        proven = [accepted.targets for accepted in self._secrets.webhook(event.provider) if proves(headers, body, accepted.secret)]
-        allowed = frozenset[str]().union(*proven)
-        foreign = {target.name for target in self._watched if concerns(event, target)} - allowed
-        decisions = decide(event, self._watched)
-        if foreign and all(decision.target in foreign for decision in decisions):
-            raise BadSignature.of("webhook", "missing or wrong signature")
-        return tuple(_not_allowed(decision) if decision.target in foreign else decision for decision in decisions)
+def _seen(refusal: AnnealError) -> str:
+    """Return a refusal with the notes that its sender doesn't get."""
+    return "; ".join([str(refusal), *getattr(refusal, "__notes__", ())])
 
 
-def _not_allowed(decision: Decision) -> Decision:
-    return Decision(decision.target, matched=False, reason="it is signed with a secret of another webhook")
+def _facts(event: Event) -> dict[str, Any]:
+    """Return what the log line says of an event."""
+    pushed = {change.ref: change.after for change in event.changes[:LOGGED]}
+    return {"delivery": event.delivery, "kind": event.kind, "actor": event.actor, "pushed": pushed, "refs": len(event.changes)}
 
 
-def _job(event: Event, target: str) -> Job:
+def _job(event: Event, decision: Decision) -> Job:
     received = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    delivery = Delivery(event.delivery, event.provider, event.ref, event.after, event.actor, received)
-    return Job(target, "push", hint=event.after, actor=event.actor, deliveries=(delivery,))
+    change = decision.change
+    delivery = Delivery(event.delivery, event.provider, change.ref, change.after, event.actor, received)
+    return Job(decision.target, "push", hint=change.after, actor=event.actor, deliveries=(delivery,))

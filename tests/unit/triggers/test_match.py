@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from handler.model.event import Decision, Event
+from handler.model.event import Decision, Event, RefChange
 from handler.model.match import Watched, concerns, decide, repository_key
 
 SHOP = Watched("shop", ("https://git.example.com/acme/shop.git", "https://mirror.example.com/shop"), "refs/heads/main")
 DEV = Watched("dev", ("git@git.example.com:acme/shop.git",), "refs/heads/dev")
 RELEASE = Watched("release", SHOP.urls, "refs/tags/v1.2")
-FIXED = Watched("fixed", SHOP.urls, "")
+FIXED = Watched("fixed", SHOP.urls)
+VERSIONS = Watched("versions", SHOP.urls, semver=">=1.2 <2")
 INFRA = Watched("infra", ("https://git.example.com/acme/infra",), "refs/heads/main")
 ALL = (SHOP, DEV, RELEASE, FIXED, INFRA)
 
 
 def push(url: str = SHOP.urls[0], ref: str = "refs/heads/main", *, deleted: bool = False) -> Event:
-    return Event("github", "push", "1", (url,), ref, "a" * 40, deleted=deleted)
+    return pushed(RefChange(ref, "" if deleted else "a" * 40, deleted), url=url)
+
+
+def pushed(*changes: RefChange, url: str = SHOP.urls[0], more: bool = False) -> Event:
+    return Event("bitbucket", "push", "1", (url,), changes, more)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +83,7 @@ def test_a_repository_without_a_key_matches_nothing_not_even_itself() -> None:
 
 def test_a_push_is_decided_for_every_target_of_its_repository() -> None:
     assert decide(push(), ALL) == (
-        Decision("shop", True, "it follows refs/heads/main"),
+        Decision("shop", True, "it follows refs/heads/main", RefChange("refs/heads/main", "a" * 40)),
         Decision("dev", False, "it follows refs/heads/dev, and refs/heads/main was pushed"),
         Decision("release", False, "it follows refs/tags/v1.2, and refs/heads/main was pushed"),
         Decision("fixed", False, "it follows a fixed commit"),
@@ -98,6 +103,83 @@ def test_a_deleted_branch_deploys_and_prunes_nothing() -> None:
     assert decide(push(deleted=True), [SHOP]) == (
         Decision("shop", False, "refs/heads/main was deleted: nothing is deployed, nothing is pruned"),
     )
+
+
+def test_any_of_several_refs_may_match_and_each_target_gets_its_own() -> None:
+    main, dev, gone = RefChange("refs/heads/main", "1" * 40), RefChange("refs/heads/dev", "2" * 40), RefChange("refs/heads/x", deleted=True)
+    found = decide(pushed(gone, dev, main), [SHOP, DEV, RELEASE])
+    assert [(each.target, each.matched, each.change.after) for each in found] == [
+        ("shop", True, "1" * 40),
+        ("dev", True, "2" * 40),
+        ("release", False, ""),
+    ]
+    assert found[2].reason == "it follows refs/tags/v1.2, and refs/heads/dev, refs/heads/main were pushed and refs/heads/x was deleted"
+
+
+def test_a_reason_names_a_few_refs_and_counts_the_rest() -> None:
+    many = [RefChange(f"refs/heads/b{number}") for number in range(9)]
+    assert decide(pushed(*many), [SHOP])[0].reason == (
+        "it follows refs/heads/main, and refs/heads/b0, refs/heads/b1, refs/heads/b2, refs/heads/b3, refs/heads/b4 and 4 more were pushed"
+    )
+
+
+def test_a_ref_that_was_deleted_and_made_anew_in_one_push_is_there() -> None:
+    change = RefChange("refs/heads/main", "1" * 40)
+    assert decide(pushed(change, RefChange("refs/heads/main", deleted=True)), [SHOP])[0] == Decision(
+        "shop", True, "it follows refs/heads/main", change
+    )
+
+
+def test_of_more_refs_than_are_listed_any_may_be_the_targets() -> None:
+    some = RefChange("refs/heads/x", "1" * 40)
+    found = decide(pushed(some, more=True), [SHOP, VERSIONS, FIXED])
+    assert [(each.target, each.matched, each.change) for each in found] == [
+        ("shop", True, RefChange("")),
+        ("versions", True, RefChange("")),
+        ("fixed", False, RefChange("")),
+    ]
+    assert found[0].reason == "it follows refs/heads/main, which may be among more refs than are listed"
+    assert not decide(pushed(RefChange("refs/heads/main", deleted=True), more=True), [SHOP])[0].matched
+
+
+@pytest.mark.parametrize(
+    ("changes", "after", "said"),
+    [
+        ([RefChange("refs/tags/v1.3", "1" * 40)], "1" * 40, "refs/tags/v1.3 was pushed"),
+        ([RefChange("refs/tags/nightly")], "", "refs/tags/nightly was pushed"),
+        ([RefChange("refs/tags/v1.3", deleted=True)], "", "refs/tags/v1.3 was deleted"),
+        (
+            [RefChange("refs/tags/v1.3", "1" * 40), RefChange("refs/tags/v1.2", deleted=True), RefChange("refs/heads/main", "2" * 40)],
+            "1" * 40,
+            "refs/tags/v1.3 was pushed and refs/tags/v1.2 was deleted",
+        ),
+    ],
+)
+def test_any_tag_that_comes_or_goes_may_change_the_highest(changes: list[RefChange], after: str, said: str) -> None:
+    (found,) = decide(pushed(*changes), [VERSIONS])
+    assert (found.matched, found.change.after) == (True, after)
+    assert found.reason == f"it follows the highest tag in >=1.2 <2, and {said}: the host is asked which is the highest now"
+
+
+def test_a_branch_is_no_version() -> None:
+    assert decide(push(), [VERSIONS]) == (
+        Decision("versions", False, "it follows the highest tag in >=1.2 <2, and refs/heads/main was pushed"),
+    )
+    assert decide(pushed(), [VERSIONS])[0].reason.endswith("and no ref was pushed")
+
+
+def test_what_the_configuration_suspends_is_not_run() -> None:
+    paused = Watched("paused", SHOP.urls, "refs/heads/main", suspended=True)
+    assert decide(push(), [paused]) == (Decision("paused", False, "suspended in the configuration"),)
+
+
+AZURE = ("https://acme@dev.azure.com/acme/store/_git/shop", "git@ssh.dev.azure.com:v3/acme/store/shop")
+
+
+@pytest.mark.parametrize(("sent", "configured"), [AZURE, AZURE[::-1]])
+def test_azures_two_spellings_are_one_repository_by_an_alias_only(sent: str, configured: str) -> None:
+    assert not concerns(push(sent), Watched("azure", (configured,), "refs/heads/main"))
+    assert concerns(push(sent), Watched("azure", (configured, sent.replace("acme@", "")), "refs/heads/main"))
 
 
 def test_a_ping_is_answered_for_the_targets_it_reaches() -> None:

@@ -88,7 +88,7 @@ def test_gitlab_too(client: FlaskClient, queue: Kept) -> None:
         (github_push(after=ZEROS), "push", "was deleted"),
         (github_push(), "ping", "a ping"),
         (github_push("https://git.example.com/acme/shpo"), "push", "the nearest one is git.example.com/acme/shop"),
-        (b'{"action": "created"}', "star", "a star event"),
+        (b'{"action": "created"}', "star", "star events ask for nothing"),
     ],
 )
 def test_what_is_merely_irrelevant_is_fine_and_explained(client: FlaskClient, queue: Kept, body: bytes, event: str, reason: str) -> None:
@@ -123,12 +123,27 @@ def test_a_repositorys_own_secret_speaks_for_no_other(client: FlaskClient, queue
     assert queue.jobs == []
 
 
-def test_of_two_repositories_in_one_payload_only_the_one_of_the_secret_is_triggered(client: FlaskClient, queue: Kept) -> None:
+def test_of_two_repositories_in_one_payload_only_the_one_of_the_secret_is_triggered_and_named(
+    client: FlaskClient, queue: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     body = github_push(repository={"clone_url": INFRA, "html_url": "https://git.example.com/acme/shop"})
     response = github(client, body, "INFRA")
     assert response.status_code == 202
     assert [job.target for job in queue.jobs] == ["infra"]
-    assert {row["reason"] for row in answer(response)["ignored"]} == {"it is signed with a secret of another webhook"}
+    assert "shop" not in response.text
+    (record,) = [record for record in caplog.records if record.name == "anneal.delivery"]
+    assert record.__dict__["fields"]["foreign"] == ("shop-prod", "shop-dev", "shop-fixed")
+
+
+@pytest.mark.parametrize("event", ["push", "ping"])
+def test_the_nearest_repository_is_none_that_the_secret_may_not_speak_for(client: FlaskClient, event: str) -> None:
+    response = github(client, github_push("https://git.example.com/acme/shpo"), "INFRA", event)
+    assert response.status_code == 200
+    (row,) = answer(response)["ignored"]
+    assert row["reason"] == "no target follows the repository git.example.com/acme/shpo; the nearest one is git.example.com/acme/infra"
+    response = github(client, github_push("https://git.example.com/acme/infr"), "GITHUB", event)
+    assert "acme/infra" not in response.text
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Hub-Signature-256": "sha256=é"}, {"X-Hub-Signature-256": "sha256=" + "a" * 10240}])
@@ -197,7 +212,7 @@ def test_other_methods_are_refused(client: FlaskClient, method: str, path: str) 
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/webhooks", "/webhooks/", "/webhooks/gitea", "/webhooks/github/", "/static/x", "/%00", "/webhooks/../healthz"]
+    "path", ["/", "/webhooks", "/webhooks/", "/webhooks/gogs", "/webhooks/github/", "/static/x", "/%00", "/webhooks/../healthz"]
 )
 def test_other_paths_are_not_found(client: FlaskClient, path: str) -> None:
     response = client.post(path)

@@ -1,0 +1,87 @@
+"""Bitbucket Cloud (`repo:push`) and Data Center (`repo:refs_changed`): `X-Hub-Signature`, `sha256=` and hex, over the raw body.
+
+https://support.atlassian.com/bitbucket-cloud/docs/event-payloads, https://confluence.atlassian.com/bitbucketserver/event-payload-938025882.html.
+One push lists all its refs. `X-Hook-UUID` proves nothing. Data Center doesn't sign its "Test connection" (`diagnostics:ping`), which is
+refused like everything that isn't signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from handler.model.event import Event, RefChange
+from handler.triggers import payload
+from handler.triggers.signature import Secret, delivery_id, header, signed_sha256
+
+_CLOUD, _CENTER, _PING = "repo:push", "repo:refs_changed", "diagnostics:ping"
+_KINDS = {"branch": "refs/heads/", "tag": "refs/tags/"}
+
+
+def proves(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
+    """Say whether this secret signed the body."""
+    return signed_sha256(secret, body, header(headers, "x-hub-signature"), "sha256=")
+
+
+def read(headers: Mapping[str, str], body: bytes) -> Event:
+    """Read a delivery. Raises BadPayload."""
+    document = payload.read(body)
+    name = payload.event_name(header(headers, "x-event-key"), "X-Event-Key")
+    delivery = delivery_id(headers, "x-request-uuid") or delivery_id(headers, "x-request-id")
+    if name == _PING:
+        return Event("bitbucket", "ping", delivery)
+    if name == _CLOUD:
+        return _event(document, delivery, _spellings(document), payload.changes(payload.section(document, "push"), "changes", _cloud))
+    if name == _CENTER:
+        return _event(document, delivery, _spellings(document), payload.changes(document, "changes", _center))
+    return Event("bitbucket", "other", delivery, actor=_actor(document), note=payload.unasked(name))
+
+
+def shape(document: dict[str, Any]) -> dict[str, str] | None:
+    """Recognize Cloud's `push`, Data Center's `eventKey`, and its test, which has none."""
+    if isinstance(document.get("push"), dict):
+        return {"X-Event-Key": _CLOUD}
+    if isinstance(key := document.get("eventKey"), str):
+        return {"X-Event-Key": key}
+    return {"X-Event-Key": _PING} if document == {"test": True} else None
+
+
+def _event(document: dict[str, Any], delivery: str, urls: tuple[str, ...], listed: tuple[tuple[RefChange, ...], bool]) -> Event:
+    changes, more = listed
+    actor = _actor(document)
+    if not changes and not more:
+        return Event("bitbucket", "other", delivery, actor=actor, note="a push without any branch or tag")
+    return Event("bitbucket", "push", delivery, payload.urls(*urls), changes, more, actor)
+
+
+def _cloud(change: dict[str, Any]) -> RefChange | None:
+    """`new` is null when the ref was deleted; `old` says which one it was."""
+    new, old = payload.section(change, "new"), payload.section(change, "old")
+    side = new or old
+    prefix = _KINDS.get(payload.text(side, "type"))
+    if prefix is None:
+        return None
+    ref = payload.ref({"ref": prefix + payload.text(side, "name", payload.MAX_REF)})
+    return RefChange(ref, payload.sha(payload.section(new, "target"), "hash"), deleted=not new)
+
+
+def _center(change: dict[str, Any]) -> RefChange:
+    deleted = payload.text(change, "type") == "DELETE" or payload.gone(change, "toHash")
+    ref, after = payload.ref(payload.section(change, "ref"), "id"), payload.sha(change, "toHash")
+    # Of an annotated tag `toHash` is the tag object, and nothing names its commit.
+    return RefChange(ref, "" if deleted or ref.startswith("refs/tags/") else after, deleted)
+
+
+def _actor(document: dict[str, Any]) -> str:
+    actor = payload.section(document, "actor")
+    return next((found for key in ("nickname", "name", "display_name", "displayName") if (found := payload.text(actor, key))), "")
+
+
+def _spellings(document: dict[str, Any]) -> tuple[str, ...]:
+    """Cloud names its page, Data Center what to clone from; `full_name` is the path at Cloud's only host."""
+    repository = payload.section(document, "repository")
+    links = payload.section(repository, "links")
+    page = payload.text(payload.section(links, "html"), "href", payload.MAX_URL)
+    clones = (payload.text(link, "href", payload.MAX_URL) for link in payload.items(links, "clone"))
+    path = payload.text(repository, "full_name", payload.MAX_URL)
+    return (page, *clones, f"https://bitbucket.org/{path}" if path and not page else "")

@@ -1,0 +1,59 @@
+"""What a delivery comes to: verified, read, decided. The door and `anneal explain-delivery` go the same way; neither decides itself.
+
+Law: a sender learns of no target, and of no repository, that the secret it signed with may not speak for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from handler.config.secrets import Accepted
+from handler.config.settings import Target
+from handler.model.event import Decision, Event
+from handler.model.match import Watched, concerns, decide
+from handler.triggers import TRIGGERS, unproven
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An event and what is decided. `foreign`: targets it names that have secrets of their own; for the operator's eyes only."""
+
+    event: Event
+    decisions: tuple[Decision, ...]
+    foreign: tuple[str, ...] = ()
+
+
+def watch(targets: Iterable[Target]) -> tuple[Watched, ...]:
+    """Return the targets as matching sees them."""
+    return tuple(
+        Watched(
+            target.name,
+            (target.repository.url, *target.repository.aliases),
+            ref=target.revision.ref,
+            semver=target.revision.semver,
+            suspended=target.suspend,
+        )
+        for target in targets
+    )
+
+
+def judge(provider: str, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: Sequence[Watched]) -> Verdict:
+    """Verify a delivery, read it and decide. Raises BadSignature, BadPayload."""
+    event, allowed = TRIGGERS[provider].verified(headers, body, accepted)
+    return bounded(event, watched, allowed)
+
+
+def bounded(event: Event, watched: Sequence[Watched], allowed: frozenset[str]) -> Verdict:
+    """Decide for the targets that the sender's secret may speak for.
+
+    A secret that speaks for none of the targets it names is as good as none: BadSignature. Otherwise whoever holds the secret of
+    one repository could trigger, and learn of, those of another.
+    """
+    concerned = [target.name for target in watched if concerns(event, target)]
+    foreign = tuple(name for name in concerned if name not in allowed)
+    if foreign and len(foreign) == len(concerned):
+        refusal = unproven()
+        refusal.add_note(f"signed with a secret that may not speak for {', '.join(foreign)}")  # for the log, never for the answer
+        raise refusal
+    return Verdict(event, decide(event, [target for target in watched if target.name in allowed]), foreign)

@@ -1,0 +1,190 @@
+"""How each git host sends a delivery: the headers it proves itself with, and our own samples of what it says."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from standardwebhooks.webhooks import Webhook
+
+from handler.config.git import Repository, Revision
+from handler.config.secrets import Accepted, Secret, Secrets, resolve_all
+from handler.config.settings import Settings, Target, Webhooks
+from handler.model.event import Event, RefChange
+from handler.triggers import TRIGGERS
+from tests.fakes.door import INFRA, SHOP, refs
+
+SAMPLES_DIRECTORY = Path(__file__).resolve().parents[1] / "unit/triggers/samples"
+PROVIDERS = ("github", "gitlab", "gitea", "bitbucket", "azuredevops", "generic")
+SIGNING = "whsec_" + base64.b64encode(b"thirty-two bytes of a signing ke").decode()
+KEYS = {name.upper(): f"{name}-webhook-secret-1" for name in PROVIDERS} | {"SIGNING": SIGNING, "INFRA": "infra-repository-secret"}
+ALIASES = (
+    "https://git.example.com/scm/acme/shop.git",  # Bitbucket Data Center
+    "https://git.example.com/acme/store/_git/shop",  # Azure DevOps
+)
+COMMIT = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20"
+OTHER = "9c3d5e1f7a2b4860d1e2f3a4b5c6d7e8f9a0b1c2"
+TAG_OBJECT = "a7e6d5c4b3a2918070605040302010f0e1d2c3b4"
+MAIN = RefChange("refs/heads/main", COMMIT)
+MAIN_GONE = RefChange("refs/heads/main", deleted=True)
+TAG = RefChange("refs/tags/v1.4.0", COMMIT)
+TAG_GONE = RefChange("refs/tags/v1.4.0", deleted=True)
+NEW_TAG = RefChange("refs/tags/v1.4.0")
+OLD_GONE = RefChange("refs/heads/old", deleted=True)
+CART = RefChange("refs/heads/feature/cart", OTHER)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A payload and what it is read as. `event`: how its host names the event in a header."""
+
+    provider: str
+    name: str
+    event: str
+    kind: str
+    changes: tuple[RefChange, ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        return (SAMPLES_DIRECTORY / self.provider / f"{self.name}.json").read_bytes()
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.name}"
+
+
+SAMPLES = (
+    Sample("github", "push", "push", "push", (MAIN,)),
+    Sample("github", "push-delete", "push", "push", (MAIN_GONE,)),
+    Sample("github", "push-tag", "push", "push", (TAG,)),
+    Sample("github", "push-tag-delete", "push", "push", (TAG_GONE,)),
+    Sample("github", "ping", "ping", "ping"),
+    Sample("github", "ping-organization", "ping", "ping"),
+    Sample("github", "create", "create", "other"),
+    Sample("github", "delete", "delete", "other"),
+    Sample("gitlab", "push", "Push Hook", "push", (MAIN,)),
+    Sample("gitlab", "push-delete", "Push Hook", "push", (MAIN_GONE,)),
+    Sample("gitlab", "tag_push", "Tag Push Hook", "push", (TAG,)),
+    Sample("gitlab", "tag_push-delete", "Tag Push Hook", "push", (TAG_GONE,)),
+    Sample("gitlab", "system-push", "System Hook", "push", (MAIN,)),
+    Sample("gitlab", "system-repository_update", "System Hook", "other"),
+    Sample("gitlab", "system-project_create", "System Hook", "other"),
+    Sample("gitlab", "merge_request", "Merge Request Hook", "other"),
+    Sample("gitea", "push", "push", "push", (MAIN,)),
+    Sample("gitea", "push-tag", "push", "push", (TAG,)),
+    Sample("gitea", "push-tag-delete", "push", "push", (TAG_GONE,)),
+    Sample("gitea", "create", "create", "other"),
+    Sample("gitea", "delete", "delete", "other"),
+    Sample("bitbucket", "cloud-push", "repo:push", "push", (MAIN,)),
+    Sample("bitbucket", "cloud-push-several", "repo:push", "push", (CART, MAIN, TAG, OLD_GONE)),
+    Sample("bitbucket", "cloud-push-delete", "repo:push", "push", (MAIN_GONE,)),
+    Sample("bitbucket", "cloud-pullrequest", "pullrequest:fulfilled", "other"),
+    Sample("bitbucket", "center-refs_changed", "repo:refs_changed", "push", (MAIN,)),
+    Sample("bitbucket", "center-refs_changed-several", "repo:refs_changed", "push", (MAIN, OLD_GONE, NEW_TAG)),
+    Sample("bitbucket", "center-ping", "diagnostics:ping", "ping"),
+    Sample("bitbucket", "center-modified", "repo:modified", "other"),
+    Sample("azuredevops", "push", "", "push", (MAIN,)),
+    Sample("azuredevops", "push-several", "", "push", (CART, MAIN, NEW_TAG, OLD_GONE)),
+    Sample("azuredevops", "push-delete", "", "push", (MAIN_GONE,)),
+    Sample("azuredevops", "pullrequest", "", "other"),
+    Sample("generic", "push", "", "push", (MAIN,)),
+    Sample("generic", "push-least", "", "push", (RefChange("refs/heads/main"),)),
+    Sample("generic", "push-tag", "", "push", (TAG,)),
+    Sample("generic", "push-delete", "", "push", (MAIN_GONE,)),
+)
+PUSHES = {sample.provider: sample for sample in reversed(SAMPLES) if sample.changes == (MAIN,)}
+"""A push of main for each provider."""
+
+
+def hexadecimal(body: bytes, secret: str) -> str:
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def _basic(secret: str) -> str:
+    return "Basic " + base64.b64encode(f"hooks:{secret}".encode()).decode()
+
+
+def _gitlab(body: bytes, secret: str) -> dict[str, str]:
+    return signed_by_token(body, secret) if secret.startswith("whsec_") else {"X-Gitlab-Token": secret}
+
+
+def signed_by_token(body: bytes, secret: str, at: datetime | None = None) -> dict[str, str]:
+    """Sign like a GitLab with a signing token. A body that isn't text can't be signed by the library: its signature is wrong."""
+    at = at or datetime.now(UTC)
+    signature = Webhook(secret).sign("7a1d", at, body.decode(errors="replace"))
+    return {"webhook-id": "7a1d", "webhook-timestamp": str(int(at.timestamp())), "webhook-signature": signature}
+
+
+_PROOFS: Mapping[str, Callable[[bytes, str], dict[str, str]]] = {
+    "github": lambda body, secret: {"X-Hub-Signature-256": f"sha256={hexadecimal(body, secret)}"},
+    "gitlab": _gitlab,
+    "gitea": lambda body, secret: {"X-Gitea-Signature": hexadecimal(body, secret)},
+    "bitbucket": lambda body, secret: {"X-Hub-Signature": f"sha256={hexadecimal(body, secret)}"},
+    "azuredevops": lambda body, secret: {"Authorization": _basic(secret)},
+    "generic": lambda body, secret: {"X-Signature-256": f"sha256={hexadecimal(body, secret)}"},
+}
+PROOF = {name: next(iter(made(b"", "x"))) for name, made in _PROOFS.items()}
+"""The header that a provider proves itself with."""
+_EVENTS = {"github": "X-GitHub-Event", "gitlab": "X-Gitlab-Event", "gitea": "X-Gitea-Event", "bitbucket": "X-Event-Key"}
+_IDS = {
+    "github": "X-GitHub-Delivery",
+    "gitlab": "X-Gitlab-Event-UUID",
+    "gitea": "X-Gitea-Delivery",
+    "bitbucket": "X-Request-UUID",
+    "azuredevops": "X-Vss-ActivityId",
+    "generic": "X-Delivery-Id",
+}
+
+
+def headers(provider: str, body: bytes, event: str = "", secret: str = "") -> dict[str, str]:
+    """Return what a host sends along; `secret`: the one it signs with instead of its own."""
+    named = {_EVENTS[provider]: event} if provider in _EVENTS else {}
+    identified = {"Content-Type": "application/json", _IDS[provider]: "0f6b4a8e-9a11"}
+    return {**identified, **named, **_PROOFS[provider](body, secret or KEYS[provider.upper()])}
+
+
+def accepted(*values: str) -> list[Accepted]:
+    return [Accepted(Secret(value), frozenset({"shop"})) for value in values]
+
+
+def read(provider: str, body: bytes, sent: Mapping[str, str] | None = None, event: str = "push") -> Event:
+    """Read a delivery as the door does, with the provider's own secret."""
+    given = headers(provider, body, event) if sent is None else sent
+    found, targets = TRIGGERS[provider].verified(given, body, accepted(KEYS[provider.upper()]))
+    assert targets == {"shop"}
+    return found
+
+
+def settings() -> Settings:
+    """Targets of `shop` (main, tags of version 1, one that is suspended), one of `infra` with its own secret; all providers."""
+    shop = Repository(SHOP, aliases=ALIASES)
+    return Settings(
+        targets=(
+            Target("shop", shop, ("shop",)),
+            Target("shop-versions", shop, ("versions",), revision=Revision(semver=">=1 <2")),
+            Target("shop-paused", shop, ("paused",), suspend=True),
+            Target("infra", Repository(INFRA, webhook=refs("INFRA")), ("infra",)),
+        ),
+        webhooks=Webhooks(
+            github=refs("GITHUB"),
+            gitlab=refs("GITLAB", "SIGNING"),
+            gitea=refs("GITEA"),
+            bitbucket=refs("BITBUCKET"),
+            azuredevops=refs("AZUREDEVOPS"),
+            generic=refs("GENERIC"),
+        ),
+    )
+
+
+def secrets() -> Secrets:
+    return resolve_all(settings(), KEYS)
