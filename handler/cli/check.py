@@ -39,7 +39,7 @@ def check(session: Session, target: str | None) -> int:
 
 
 def _credentials(session: Session) -> str:
-    count = len(session.secrets.passwords)
+    count = len(session.secrets.git)
     return f"{count} git credentials found" if count else "none are needed for git"
 
 

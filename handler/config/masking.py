@@ -40,7 +40,7 @@ def spellings(value: str) -> Iterator[str]:
     """Yield how a value may appear: plain, line by line, in JSON, in a URL, in base64 with and without padding."""
     raw = value.encode()
     yield value
-    yield from value.split("\n")
+    yield from (line.strip() for line in value.split("\n") if not line.startswith("-----"))  # a key's armour is no secret
     for ascii_only in (True, False):
         yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
     yield repr(value)[1:-1]

@@ -1,6 +1,6 @@
 """Secret references become values, at the last moment and only here. A value is masked wherever it might be printed.
 
-`resolve` reads its place anew on each call, so a rotated secret is found by resolving again.
+`resolve` reads its place anew on each call, so a rotated secret is found by resolving again: `rotation` does.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
-from handler.config.git import SecretRef
+from handler.config.git import Repository, SecretRef
 from handler.config.masking import Mask
-from handler.config.settings import ReplayToken, Settings, Target, Webhooks
+from handler.config.settings import ReplayToken, Settings, Webhooks
 from handler.model.errors import Problem, SecretUnavailable
 
 SHORTEST = 16
 """Characters that a webhook secret or replay token has at least: nobody should find it by trying."""
 LARGEST = 65_536
-PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.name != "max_body")
+PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.type == "WebhookSecrets")
 _FIX = "make one with `openssl rand -hex 32`"
 
 
@@ -56,14 +56,6 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """What signs in to a git host."""
-
-    username: str
-    password: Secret
-
-
-@dataclass(frozen=True, slots=True)
 class Accepted:
     """A webhook secret and the targets that a delivery signed with it may run."""
 
@@ -75,12 +67,13 @@ class Accepted:
 class Secrets:
     """Every resolved secret of a configuration, as one snapshot.
 
-    `webhooks`: by provider; `tokens`: replay tokens; `passwords`: by target name.
+    `webhooks`: by provider; `tokens`: replay tokens; `git`: passwords, keys and passphrases of git hosts; `known`: all of them.
     """
 
     webhooks: Mapping[str, tuple[Accepted, ...]] = field(default_factory=dict)
     tokens: tuple[tuple[ReplayToken, Secret], ...] = ()
-    passwords: Mapping[str, Credentials] = field(default_factory=dict)
+    git: Mapping[SecretRef, Secret] = field(default_factory=dict)
+    known: Mapping[SecretRef, Secret] = field(default_factory=dict)
     masking: Mask = field(default_factory=Mask)
 
     def __repr__(self) -> str:
@@ -95,13 +88,25 @@ class Secrets:
         found = [token for token, secret in self.tokens if secret.matches(candidate)]
         return found[0] if found else None
 
-    def credentials(self, target: str) -> Credentials | None:
-        """Return what signs in to a target's git host, None for an anonymous one."""
-        return self.passwords.get(target)
+    def read(self, ref: SecretRef) -> Secret:
+        """Return what signs in to a git host. Raises SecretUnavailable: nothing that was resolved here."""
+        if ref not in self.git:
+            raise SecretUnavailable.of(str(ref), "is no git host's secret of this configuration")
+        return self.git[ref]
 
     def mask(self, text: str) -> str:
         """Replace every secret of this snapshot, however it is encoded, by `***`."""
         return self.masking(text)
+
+
+class Accepting(Protocol):
+    """What the door accepts: a snapshot, or secrets that are renewed as their files change."""
+
+    def webhook(self, provider: str) -> tuple[Accepted, ...]:
+        """Return the secrets a provider's deliveries may be signed with; none: refuse all of them."""
+
+    def token(self, candidate: bytes) -> ReplayToken | None:
+        """Return the replay token that was presented."""
 
 
 def resolve(ref: SecretRef, environ: Mapping[str, str]) -> Secret:
@@ -153,15 +158,29 @@ def resolve_all(settings: Settings, environ: Mapping[str, str], *, door: bool = 
     Raises:
         SecretUnavailable: with every missing, empty or short secret; names their places, never the values.
     """
-    reader = _Reader(environ)
-    passwords = dict(reader.passwords(settings.targets))
+    secrets, problems = renewed(settings, environ, {}, door=door)
+    if problems:
+        raise SecretUnavailable(*problems)
+    return secrets
+
+
+def renewed(
+    settings: Settings, environ: Mapping[str, str], before: Mapping[SecretRef, Secret], *, door: bool = True
+) -> tuple[Secrets, tuple[Problem, ...]]:
+    """Resolve everything anew; what has no usable value now keeps the one it had `before`. Returns also what is wrong."""
+    reader = _Reader(environ, before)
+    git = dict(reader.git(settings))
     webhooks = {name: tuple(reader.webhook(settings, name)) for name in PROVIDERS} if door else {}
     tokens = tuple(reader.tokens(settings)) if door else ()
-    if reader.problems:
-        raise SecretUnavailable(*reader.problems)
-    values = [secret.reveal() for secret in reader.known.values() if secret]
-    signed = [(each.username, each.password.reveal()) for each in passwords.values()]
-    return Secrets(webhooks, tokens, passwords, Mask.of(values, signed))
+    known = {ref: secret for ref, secret in reader.known.items() if secret}
+    return Secrets(webhooks, tokens, git, known, Mask.of(spoken(settings, known, git))), tuple(reader.problems)
+
+
+def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]:
+    """Return every text that is secret: the values, and passwords behind their user as HTTP Basic sends them (RFC 7617)."""
+    found = {secret.reveal() for each in secrets for secret in each.values()}
+    users = [(basic.username, basic.password) for target in settings.targets if (basic := target.repository.auth.basic)]
+    return found | {f"{name}:{each[ref].reveal()}" for name, ref in users for each in secrets if ref in each}
 
 
 @dataclass(slots=True)
@@ -169,12 +188,13 @@ class _Reader:
     """Reads each reference once and notes what is wrong with it, with the path of who asked first."""
 
     environ: Mapping[str, str]
+    before: Mapping[SecretRef, Secret]
     known: dict[SecretRef, Secret | None] = field(default_factory=dict)
     short: set[SecretRef] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
     def read(self, ref: SecretRef, subject: str, *, strong: bool) -> Secret | None:
-        """Return a secret; None after noting why there is none."""
+        """Return a secret; the one before, or None, after noting why there is no other."""
         if ref not in self.known:
             self.known[ref] = self._resolved(ref, subject)
         secret = self.known[ref]
@@ -182,7 +202,7 @@ class _Reader:
             if ref not in self.short:
                 self.problems.append(Problem(subject, f"{ref} is shorter than {SHORTEST} characters", fix=_FIX))
             self.short.add(ref)
-            return None
+            return self._kept(ref)
         return secret
 
     def _resolved(self, ref: SecretRef, subject: str) -> Secret | None:
@@ -190,16 +210,20 @@ class _Reader:
             return resolve(ref, self.environ)
         except SecretUnavailable as error:
             self.problems.extend(Problem(subject, f"{problem.subject} {problem.message}") for problem in error.problems)
-            return None
+            return self._kept(ref)
 
-    def passwords(self, targets: tuple[Target, ...]) -> Iterator[tuple[str, Credentials]]:
-        """Yield (target name, credentials) of every target that signs in."""
-        for target in targets:
-            basic = target.repository.auth.basic
-            subject = f"targets[{target.name}].repository.auth.basic.password"
-            password = self.read(basic.password, subject, strong=False) if basic else None
-            if basic and password:
-                yield target.name, Credentials(basic.username, password)
+    def _kept(self, ref: SecretRef) -> Secret | None:
+        """Return the value before, and go on knowing that one."""
+        self.known[ref] = self.before.get(ref)
+        return self.known[ref]
+
+    def git(self, settings: Settings) -> Iterator[tuple[SecretRef, Secret]]:
+        """Yield what signs in to git hosts."""
+        for target in settings.targets:
+            for place, ref in git_references(target.repository):
+                secret = self.read(ref, f"targets[{target.name}].repository.auth.{place}", strong=False)
+                if secret:
+                    yield ref, secret
 
     def webhook(self, settings: Settings, provider: str) -> Iterator[Accepted]:
         """Yield the secrets of a provider: its own for targets without any, then each repository's."""
@@ -216,16 +240,32 @@ class _Reader:
 
     def tokens(self, settings: Settings) -> Iterator[tuple[ReplayToken, Secret]]:
         """Yield the replay tokens; two with the same value couldn't be told apart."""
-        seen: list[tuple[str, Secret]] = []
+        first: dict[str, ReplayToken] = {}
         for token in settings.replay.tokens:
             subject = f"replay.tokens[{token.name}].secret"
             secret = self.read(token.secret, subject, strong=True)
-            twin = next((name for name, other in seen if secret and other.matches(secret.reveal().encode())), "")
-            if twin:
-                self.problems.append(Problem(subject, f"{token.secret} has the same value as the token {twin}", fix=_FIX))
+            twin = first.setdefault(secret.reveal(), token) if secret else token
+            if twin is not token:
+                self.problems.append(Problem(subject, f"{token.secret} has the same value as the token {twin.name}", fix=_FIX))
+                for each in (twin, token):  # neither may speak for the other
+                    self._kept(each.secret)
+        for token in settings.replay.tokens:
+            secret = self.known[token.secret]
             if secret:
-                seen.append((token.name, secret))
                 yield token, secret
+
+
+def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:
+    """Yield what a repository's sign-in needs, each with its place below `auth`."""
+    auth = repository.auth
+    if auth.basic:
+        yield "basic.password", auth.basic.password
+    if auth.ssh:
+        yield "ssh.privateKey", auth.ssh.private_key
+        if auth.ssh.passphrase:
+            yield "ssh.passphrase", auth.ssh.passphrase
+    if auth.github_app:
+        yield "githubApp.privateKey", auth.github_app.private_key
 
 
 def is_strong(secret: Secret) -> bool:

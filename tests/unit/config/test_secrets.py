@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.git import BasicAuth, GitHubAppAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
 from handler.config.secrets import LARGEST, Secret, Secrets, resolve, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
@@ -140,10 +140,9 @@ def test_everything_is_resolved_for_who_needs_it() -> None:
     assert [accepted.secret.reveal() for accepted in secrets.webhook("gitlab")] == [ENVIRON["GITLAB"], ENVIRON["INFRA"]]
     assert [accepted.secret.reveal() for accepted in secrets.webhook("generic")] == [ENVIRON["INFRA"]]
     assert secrets.webhook("maxBody") == secrets.webhook("svn") == ()
-    credentials = secrets.credentials("shop")
-    assert credentials is not None
-    assert (credentials.username, credentials.password.reveal()) == ("oauth2", ENVIRON["PASSWORD"])
-    assert secrets.credentials("web") is None
+    assert secrets.read(ref("PASSWORD")).reveal() == ENVIRON["PASSWORD"]
+    with pytest.raises(SecretUnavailable, match="environment variable CI: is no git host's secret"):
+        secrets.read(ref("CI"))
 
 
 def test_a_replay_token_is_found_by_its_value() -> None:
@@ -154,9 +153,36 @@ def test_a_replay_token_is_found_by_its_value() -> None:
     assert secrets.token(b"") is None
 
 
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nCANARYone/line+of+it==\nCANARYanother/line+of+it\n-----END OPENSSH PRIVATE KEY-----\n"
+WAYS = Settings(
+    (
+        replace(target("keyed"), repository=Repository("ssh://h/x", auth=RepositoryAuth(ssh=SshAuth(ref("KEY"), "known", ref("PHRASE"))))),
+        replace(target("app"), repository=Repository("https://h/x", auth=RepositoryAuth(github_app=GitHubAppAuth("a", 1, ref("PEM"))))),
+    )
+)
+
+
+def test_keys_and_passphrases_are_resolved_and_masked_line_by_line() -> None:
+    secrets = resolve_all(WAYS, {"KEY": KEY, "PHRASE": OTHER, "PEM": KEY.replace("CANARY", "CANARY2")}, door=False)
+    assert [secrets.read(ref(name)).reveal()[-2:] for name in ("KEY", "PHRASE")] == ["-\n", OTHER[-2:]]
+    text = secrets.mask(f"{OTHER} {KEY.replace(chr(10), ' | ')} {KEY.replace('CANARY', 'CANARY2')}")
+    assert "CANARY" not in text
+    assert "-----BEGIN OPENSSH PRIVATE KEY-----" in text  # an error may say what was expected
+
+
+def test_a_missing_key_is_named_by_its_place() -> None:
+    with pytest.raises(SecretUnavailable) as caught:
+        resolve_all(WAYS, {}, door=False)
+    assert str(caught.value).splitlines() == [
+        "targets[keyed].repository.auth.ssh.privateKey: environment variable KEY is not set",
+        "targets[keyed].repository.auth.ssh.passphrase: environment variable PHRASE is not set",
+        "targets[app].repository.auth.githubApp.privateKey: environment variable PEM is not set",
+    ]
+
+
 def test_without_a_door_only_passwords_are_needed() -> None:
     secrets = resolve_all(SETTINGS, {"PASSWORD": "short"}, door=False)
-    assert secrets.credentials("shop") is not None
+    assert secrets.read(ref("PASSWORD")).reveal() == "short"
     assert (secrets.webhook("github"), secrets.token(b"x")) == ((), None)
 
 
@@ -186,7 +212,7 @@ def test_two_tokens_of_the_same_value_cannot_be_told_apart() -> None:
 
 def test_the_snapshot_shows_nothing() -> None:
     secrets = resolve_all(SETTINGS, ENVIRON)
-    shown = f"{secrets} {secrets!r} {secrets.masking!r} {secrets.webhook('github')} {secrets.tokens} {secrets.credentials('shop')}"
+    shown = f"{secrets} {secrets!r} {secrets.masking!r} {secrets.webhook('github')} {secrets.tokens} {secrets.git} {secrets.known}"
     assert CANARY not in shown
     with pytest.raises(TypeError):
         asdict(secrets)

@@ -1,0 +1,135 @@
+"""Secrets that follow their files: a rotated one counts within a second, without a restart. Environment variables can't change.
+
+Law: a snapshot is never changed, only replaced, whole. What has no usable value any more keeps the one it had, and one line in the log
+says so. What was replaced stays masked: it may still be in somebody's error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from handler.config.git import SecretRef
+from handler.config.masking import Mask
+from handler.config.secrets import PROVIDERS, Accepted, Secret, Secrets, git_references, renewed, spoken
+from handler.config.settings import ReplayToken, Settings
+from handler.model.errors import Problem, SecretUnavailable
+
+EVERY = 1.0
+"""Seconds between looks at the files."""
+_FRESH = 2.0
+"""A file written so few seconds ago may be written again without its time changing (as git's index has it): it is read once more."""
+_REMEMBERED = 200
+"""Replaced values that are still masked."""
+_LOG = logging.getLogger("anneal.secrets")
+
+
+class Rotation:
+    """The present secrets of a configuration. Safe to share between threads; a look at the files never makes a second one wait."""
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], *, door: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Resolve everything; `door` as in `resolve_all`.
+
+        Raises:
+            SecretUnavailable: with every missing, empty or short secret.
+        """
+        self._settings, self._environ, self._door, self._clock = settings, environ, door, clock
+        self._files = sorted({ref.file for ref in references(settings, door=door) if ref.file})
+        self._seen = _look(self._files)  # before they are read: what changes meanwhile is read again
+        self._secrets, problems = renewed(settings, environ, {}, door=door)
+        if problems:
+            raise SecretUnavailable(*problems)
+        self._masking = self._secrets.masking
+        self._replaced: deque[str] = deque(maxlen=_REMEMBERED)
+        self._said: tuple[Problem, ...] = ()
+        self._looked = clock()
+        self._lock = threading.Lock()
+
+    def present(self) -> Secrets:
+        """Return what counts now, as one snapshot; looks at the files at most once a second."""
+        if self._clock() - self._looked >= EVERY and self._lock.acquire(blocking=False):
+            try:
+                self._renew()
+            finally:
+                self._lock.release()
+        return self._secrets
+
+    def webhook(self, provider: str) -> tuple[Accepted, ...]:
+        """Return the secrets a provider's deliveries may be signed with now."""
+        return self.present().webhook(provider)
+
+    def token(self, candidate: bytes) -> ReplayToken | None:
+        """Return the replay token that was presented."""
+        return self.present().token(candidate)
+
+    def read(self, ref: SecretRef) -> Secret:
+        """Return a git host's secret as it is at this moment: after a refusal, a second's delay would be a failed run.
+
+        Raises:
+            SecretUnavailable: no secret of a git host of this configuration.
+        """
+        with self._lock:
+            self._renew()
+        return self._secrets.read(ref)
+
+    def mask(self, text: str) -> str:
+        """Replace every present secret, and those before, by `***`. Looks at no file: logs come through here."""
+        return self._masking(text)
+
+    def _renew(self) -> None:
+        """Replace the snapshot if a file has changed. Only under the lock."""
+        self._looked = self._clock()
+        seen = _look(self._files)
+        if seen == self._seen and None not in seen.values():
+            return
+        old = self._secrets
+        secrets, problems = renewed(self._settings, self._environ, old.known, door=self._door)
+        changed = sorted(str(ref) for ref, secret in secrets.known.items() if secret.reveal() != old.known[ref].reveal())
+        if changed:
+            now = spoken(self._settings, secrets.known, secrets.git)
+            self._replaced.extend(spoken(self._settings, old.known, old.git) - now)
+            self._masking = Mask.of([*now, *self._replaced])
+        self._secrets, self._seen = secrets, seen
+        self._tell(changed, problems)
+
+    def _tell(self, changed: Collection[str], problems: tuple[Problem, ...]) -> None:
+        """Say what has changed, once."""
+        if changed:
+            _LOG.info("secrets are renewed", extra={"fields": {"secrets": changed}})
+        if problems != self._said:
+            self._said = problems
+            if problems:
+                _LOG.warning("a secret can't be renewed; the one before still counts", extra={"fields": {"seen": list(map(str, problems))}})
+
+
+def references(settings: Settings, *, door: bool = True) -> Iterator[SecretRef]:
+    """Yield every reference of a configuration; those of webhooks and replay tokens only for the door."""
+    for target in settings.targets:
+        yield from (ref for _, ref in git_references(target.repository))
+        if door:
+            yield from target.repository.webhook.secrets
+    if door:
+        for provider in PROVIDERS:
+            yield from getattr(settings.webhooks, provider).secrets
+        yield from (token.secret for token in settings.replay.tokens)
+
+
+def _look(files: Collection[str]) -> dict[str, tuple[int, ...] | None]:
+    """Return what tells one content of a file from another (the file at the end of its links); None: not certain, look again."""
+    return {file: _stamp(file) for file in files}
+
+
+def _stamp(file: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(file)  # noqa: PTH116 - a string, as configured
+    except OSError as error:
+        return (error.errno or 0,)
+    if time.time() - found.st_mtime < _FRESH:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,192 @@
+"""A rotated secret counts without a restart; a broken one changes nothing but the log."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
+from handler.config.rotation import EVERY, Rotation, references
+from handler.config.secrets import Secrets, resolve_all
+from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
+from handler.model.errors import SecretUnavailable
+
+OLD, NEW = "CANARY-old-webhook-secret", "CANARY-new-webhook-secret"
+LONG_AGO = 1_700_000_000
+
+
+class Rotating:
+    """Files of secrets, and a clock that the test moves."""
+
+    def __init__(self, directory: Path) -> None:
+        self.now = 0.0
+        self.directory = directory
+        self.written = 0
+        for name in ("hook", "token", "password"):
+            self.write(name, f"{OLD}-{name}")
+        auth = RepositoryAuth(BasicAuth("oauth2", self.ref("password")))
+        target = Target("shop", Repository("https://git.example.com/shop.git", auth=auth), ("shop",))
+        self.settings = Settings(
+            (target,), webhooks=Webhooks(WebhookSecrets((self.ref("hook"),))), replay=Replay((ReplayToken("ci", self.ref("token")),))
+        )
+        self.rotation = Rotation(self.settings, {}, clock=lambda: self.now)
+
+    def ref(self, name: str) -> SecretRef:
+        return SecretRef(file=str(self.directory / name))
+
+    def write(self, name: str, value: str) -> None:
+        """Write in place, with a time of its own that lies well in the past: nothing here depends on how fast the test is."""
+        file = self.directory / name
+        file.write_text(value)
+        self.written += 1
+        os.utime(file, (LONG_AGO + self.written, LONG_AGO + self.written))
+
+    def hook(self) -> str:
+        (accepted,) = self.rotation.webhook("github")
+        return accepted.secret.reveal()
+
+
+@pytest.fixture
+def rotating(tmp_path: Path) -> Rotating:
+    return Rotating(tmp_path)
+
+
+def test_a_rotated_file_counts_after_the_next_look_and_no_look_comes_sooner(rotating: Rotating) -> None:
+    rotating.write("hook", f"{NEW}-hook")
+    rotating.write("token", f"{NEW}-token")
+    rotating.now = EVERY / 2
+    assert rotating.hook() == f"{OLD}-hook"
+    rotating.now = EVERY
+    assert rotating.hook() == f"{NEW}-hook"
+    assert rotating.rotation.token(f"{NEW}-token".encode()) == rotating.settings.replay.tokens[0]
+    assert rotating.rotation.token(f"{OLD}-token".encode()) is None
+
+
+def test_a_git_password_is_read_at_the_moment_it_is_needed(rotating: Rotating) -> None:
+    assert rotating.rotation.read(rotating.ref("password")).reveal() == f"{OLD}-password"
+    rotating.write("password", f"{NEW}-password")
+    assert rotating.rotation.read(rotating.ref("password")).reveal() == f"{NEW}-password"
+    with pytest.raises(SecretUnavailable, match="is no git host's secret"):
+        rotating.rotation.read(rotating.ref("hook"))
+
+
+def test_old_and_new_values_are_masked(rotating: Rotating) -> None:
+    rotating.write("password", f"{NEW}-password")
+    rotating.rotation.read(rotating.ref("password"))
+    basic = "b2F1dGgyOkNBTkFSWS1vbGQtd2ViaG9vay1zZWNyZXQtcGFzc3dvcmQ="  # oauth2 and the old password, as HTTP Basic has them
+    text = f"{OLD}-password {NEW}-password {basic} {OLD}-hook"
+    assert rotating.rotation.mask(text) == "*** *** *** ***"
+
+
+def test_kubernetes_swaps_a_link_and_not_the_file(tmp_path: Path) -> None:
+    for version, value in (("v1", OLD), ("v2", NEW)):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "token").write_text(value)
+        os.utime(tmp_path / version / "token", (LONG_AGO, LONG_AGO))
+    (tmp_path / "..data").symlink_to("v1")
+    (tmp_path / "token").symlink_to("..data/token")
+    ref, now = SecretRef(file=str(tmp_path / "token")), [0.0]
+    rotation = Rotation(Settings((), webhooks=Webhooks(WebhookSecrets((ref,)))), {}, clock=lambda: now[0])
+    (tmp_path / "..tmp").symlink_to("v2")
+    (tmp_path / "..tmp").rename(tmp_path / "..data")
+    now[0] = EVERY
+    assert [accepted.secret.reveal() for accepted in rotation.webhook("github")] == [NEW]
+
+
+def test_a_file_written_this_moment_is_read_again_although_its_time_is_the_same(rotating: Rotating) -> None:
+    file = rotating.directory / "hook"
+    file.write_text("CANARY-first-value-of-it")
+    moment = file.stat().st_mtime_ns
+    rotating.now = EVERY
+    assert rotating.hook() == "CANARY-first-value-of-it"
+    file.write_text("CANARY-other-value-of-it")
+    os.utime(file, ns=(moment, moment))
+    rotating.now += EVERY
+    assert rotating.hook() == "CANARY-other-value-of-it"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, "doesn't exist"), ("short", "is shorter than 16 characters"), ("  \n", "is empty"), ("\0" * 70_000, "is larger")],
+)
+def test_a_broken_file_changes_nothing_and_is_said_once(
+    rotating: Rotating, caplog: pytest.LogCaptureFixture, value: str | None, said: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    if value is None:
+        (rotating.directory / "hook").unlink()
+    else:
+        rotating.write("hook", value)
+    rotating.write("token", f"{NEW}-token")
+    for _ in range(20):
+        rotating.now += EVERY
+        assert rotating.hook() == f"{OLD}-hook"
+    assert rotating.rotation.token(f"{NEW}-token".encode()) is not None  # what is sound is renewed all the same
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert said in str(vars(warning)["fields"])
+    assert "CANARY" not in str([vars(record) for record in caplog.records])
+    rotating.write("hook", f"{NEW}-hook")
+    rotating.now += EVERY
+    assert rotating.hook() == f"{NEW}-hook"
+
+
+def test_a_token_that_becomes_the_same_as_another_is_not_taken(tmp_path: Path) -> None:
+    rotating = Rotating(tmp_path)
+    ops = "CANARY-of-operations"
+    tokens = (ReplayToken("ci", rotating.ref("token")), ReplayToken("ops", SecretRef(env="OPS")))
+    now = [0.0]
+    rotation = Rotation(Settings((), replay=Replay(tokens)), {"OPS": ops}, clock=lambda: now[0])
+    rotating.write("token", ops)
+    now[0] = EVERY
+    assert rotation.token(ops.encode()) == tokens[1]
+    assert rotation.token(f"{OLD}-token".encode()) == tokens[0]
+
+
+def test_a_start_with_a_broken_secret_is_refused(tmp_path: Path) -> None:
+    settings = Settings((), webhooks=Webhooks(WebhookSecrets((SecretRef(file=str(tmp_path / "no")),))))
+    with pytest.raises(SecretUnavailable, match="doesn't exist"):
+        Rotation(settings, {})
+    Rotation(settings, {}, door=False)
+
+
+def test_every_reference_that_is_resolved_is_watched() -> None:
+    ref = [SecretRef(env=f"SECRET_{number}") for number in range(12)]
+    hooks = Webhooks(*(WebhookSecrets((each,)) for each in ref[:6]))
+    keyed = Repository("ssh://h/x", auth=RepositoryAuth(ssh=SshAuth(ref[6], "known", ref[7])), webhook=WebhookSecrets((ref[8],)))
+    plain = Repository("https://h/x", auth=RepositoryAuth(BasicAuth("a", ref[9])))
+    targets = (Target("keyed", keyed, ("a",)), Target("plain", plain, ("a",)))
+    settings = Settings(targets, webhooks=hooks, replay=Replay((ReplayToken("ci", ref[10]), ReplayToken("ops", ref[11]))))
+    secrets = resolve_all(settings, {each.env: f"CANARY-long-enough-{each.env}" for each in ref})
+    assert set(references(settings)) == secrets.known.keys() == set(ref)
+
+
+def test_many_threads_see_whole_snapshots_only(rotating: Rotating) -> None:
+    """Argo CD's CVE-2025-55191: concurrent reads and writes of credentials crashed it."""
+    broken: list[str] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            rotating.now += EVERY
+            present: Secrets = rotating.rotation.present()
+            ((_, token),) = present.tokens
+            rotating.rotation.mask(f"{OLD} {NEW}")
+            if not token.reveal().endswith("-token") or rotating.rotation.read(rotating.ref("password")).reveal()[:6] != "CANARY":
+                broken.append(token.reveal())
+
+    threads = [threading.Thread(target=look) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for number in range(60):
+        for name in ("hook", "token", "password"):
+            rotating.write(name, f"CANARY-number-{number:04}-{name}")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    rotating.now += EVERY
+    assert not broken
+    assert rotating.hook() == "CANARY-number-0059-hook"
