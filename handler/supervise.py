@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from handler import log
@@ -123,43 +123,53 @@ def serve(config: Path, bind: str, engine: Engine) -> int:
     """
     settings = load(config)
     log.configure(resolve_all(settings, os.environ).mask)
-    with listen(bind) as listener:
-        host, port = listener.getsockname()[:2]
+    with contextlib.ExitStack() as opened:
+        listeners = {"ANNEAL_LISTEN": opened.enter_context(listen(bind, "--bind"))}
+        host, port = listeners["ANNEAL_LISTEN"].getsockname()[:2]
         _LOG.info("listening", extra={"fields": {"host": host, "port": port, "targets": len(settings.targets)}})
-        return supervise(listener, {"ANNEAL_CONFIG": str(config.resolve())}, lambda path: work(settings, path, engine))
+        if settings.metrics.bind:
+            scraped = listeners["ANNEAL_METRICS_LISTEN"] = opened.enter_context(listen(settings.metrics.bind, "metrics.bind"))
+            host, port = scraped.getsockname()[:2]
+            _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
+        return supervise(listeners, {"ANNEAL_CONFIG": str(config.resolve())}, lambda path: work(settings, path, engine))
 
 
-def supervise(listener: socket.socket, web: dict[str, str], worker: Callable[[Path], int]) -> int:
+def supervise(listeners: Mapping[str, socket.socket], web: dict[str, str], worker: Callable[[Path], int]) -> int:
     """Run web and worker until SIGTERM; return the exit status.
 
-    `listener` is bound already; `web` is added to the web process's environment; `worker` is the worker process, given its socket's path.
+    `listeners` are bound already, and told to the web process by these environment variables; `web` is added to its environment; `worker`
+    is the worker process, given its socket's path.
     """
     with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
         path = Path(private) / "worker.sock"
-        environment = {**os.environ, **web, "ANNEAL_SOCKET": str(path), "ANNEAL_LISTEN": str(listener.fileno())}
-        children = Child("worker", lambda: _be_worker(listener, worker, path)), Child("web", lambda: _exec_web(listener, environment))
+        told = {name: str(listener.fileno()) for name, listener in listeners.items()}
+        environment = {**os.environ, **web, "ANNEAL_SOCKET": str(path), **told}
+        sockets = tuple(listeners.values())
+        children = Child("worker", lambda: _be_worker(sockets, worker, path)), Child("web", lambda: _exec_web(sockets, environment))
         return Supervisor(children).run()
 
 
-def listen(bind: str) -> socket.socket:
-    """Return a listening socket for `host:port` (`[::1]:8080` too). Raises ConfigInvalid."""
+def listen(bind: str, asked_by: str) -> socket.socket:
+    """Return a listening socket for `host:port` (`[::1]:8080` too). Raises ConfigInvalid, naming the flag or setting that asked for it."""
     host, _, port = bind.rpartition(":")
     try:
         address = host.strip("[]"), int(port)
         return socket.create_server(address, family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
     except (ValueError, OverflowError, OSError) as error:
-        raise ConfigInvalid.of(f"--bind {bind}", f"can't listen there: {error}", fix="use host:port, e.g. 127.0.0.1:8080") from error
+        raise ConfigInvalid.of(f"{asked_by} {bind}", f"can't listen there: {error}", fix="use host:port, e.g. 127.0.0.1:8080") from error
 
 
-def _be_worker(listener: socket.socket, worker: Callable[[Path], int], path: Path) -> int:
-    listener.close()  # it is the door's: a worker that outlives the supervisor may not hold the port
+def _be_worker(listeners: Sequence[socket.socket], worker: Callable[[Path], int], path: Path) -> int:
+    for listener in listeners:
+        listener.close()  # it is the door's: a worker that outlives the supervisor may not hold the port
     os.nice(NICENESS)
     return worker(path)
 
 
-def _exec_web(listener: socket.socket, environment: dict[str, str]) -> int:
+def _exec_web(listeners: Sequence[socket.socket], environment: dict[str, str]) -> int:
     """Become a fresh interpreter, so that nothing the command line has loaded is in the web process."""
-    listener.set_inheritable(True)
+    for listener in listeners:
+        listener.set_inheritable(True)
     os.execve(sys.executable, [sys.executable, "-m", "handler.web"], environment)  # noqa: S606 - our own module, no shell
 
 

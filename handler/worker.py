@@ -71,7 +71,7 @@ class Worker:
         self._metrics = RunMetrics(lambda: self._queue.waiting, lambda: self._queue.running, parts.requests)
         self._ledger = Ledger()
         self._taking = threading.Lock()
-        self._answers = Answers(self._ledger, parts.reader, self._accept, self._metrics.text, parts.mask)
+        self.answers = Answers(self._ledger, parts.reader, self._accept, self._metrics.text, parts.mask)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         drifting = [target.name for target in settings.targets if target.drift != "ignore"]
@@ -84,7 +84,7 @@ class Worker:
 
     def serve(self, path: Path) -> None:
         """Take jobs at this socket and from the schedule until `stop`, then wait for the runs. Raises OSError if it can't listen."""
-        inbox = Inbox(path, self._accept, self._answers.answer)
+        inbox = Inbox(path, self._accept, self.answers.answer)
         self._queue.start()
         inbox.start()
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})

@@ -5,26 +5,36 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 from flask import Flask
 
-from handler import log
+from handler import __version__, log
 from handler.config.load import load
-from handler.config.secrets import resolve_all
+from handler.config.rotation import Rotation
+from handler.feedback.metrics import DoorMetrics
 from handler.queues.outbox import Outbox
 from handler.web.app import create_app
+from handler.web.exposition import Exposition
+from handler.web.reads import exposed
 
 
 def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
     """Make the application and the outbox it fills, in the process that serves it: the outbox has a thread.
 
-    `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_SOCKET the worker's socket; secrets are found there, too.
+    `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_SOCKET the worker's socket, ANNEAL_METRICS_LISTEN the file descriptor of a
+    listener for metrics, if there is one; secrets are found there, too.
     Raises ConfigInvalid, SecretUnavailable.
     """
     settings = load(Path(environ["ANNEAL_CONFIG"]))
-    secrets = resolve_all(settings, environ)
+    secrets = Rotation(settings, environ)
     log.configure(secrets.mask)
     outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
-    return create_app(settings, secrets, outbox, outbox.ready), outbox
+    metrics = DoorMetrics(__version__, lambda: outbox.waiting, lambda: outbox.kept)
+    if listener := environ.get("ANNEAL_METRICS_LISTEN"):
+        Exposition(socket.socket(fileno=os.dup(int(listener))), lambda: exposed(metrics, outbox.ask)).start()
+    app = create_app(settings, secrets, outbox, outbox.ready, ask=outbox.ask, metrics=metrics, max_body=settings.webhooks.max_body)
+    return app, outbox

@@ -3,37 +3,65 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from typing import Any
 
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
 
-from handler.config.secrets import Secrets
+from handler import __version__
+from handler.config.secrets import Accepting
 from handler.config.settings import Settings
-from handler.model.errors import AnnealError
+from handler.feedback.metrics import DoorMetrics
+from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.queues import Queue
 from handler.triggers import TRIGGERS
 from handler.web import answers, body
+from handler.web.deliveries import Deliveries
+from handler.web.reads import Ask, Reads, logged
 from handler.web.replay import Replay
+from handler.web.tokens import Tokens
 from handler.web.webhooks import Webhooks
 
 _LOG = logging.getLogger("anneal.web")
+OTHER = "other"
+"""The route of requests that lead nowhere, in metrics."""
 
 
-def create_app(settings: Settings, secrets: Secrets, queue: Queue, ready: Callable[[], bool], *, max_body: int = body.MAX_BODY) -> Flask:
+def _nobody(question: str, **_about: Any) -> dict[str, Any]:
+    raise WorkerUnavailable.of("worker", f"there is none to ask for {question}")
+
+
+def create_app(
+    settings: Settings,
+    secrets: Accepting,
+    queue: Queue,
+    ready: Callable[[], bool],
+    *,
+    ask: Ask = _nobody,
+    metrics: DoorMetrics | None = None,
+    max_body: int = body.MAX_BODY,
+) -> Flask:
     """Make the door of these targets.
 
-    `ready` says whether the worker takes jobs, `max_body` is in bytes.
+    `ready` says whether the worker takes jobs, `ask` puts questions to it, `max_body` is in bytes.
     """
     app = Flask("anneal", static_folder=None)
-    webhooks = Webhooks(settings.targets, secrets, queue)
-    replay = Replay(settings, secrets, queue)
+    metrics = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0)
+    deliveries, tokens = Deliveries(metrics), Tokens(secrets, lambda: metrics.token_failure(_rule()))
+    webhooks = Webhooks(settings.targets, secrets, queue, deliveries.decided)
+    replay = Replay(settings, tokens, queue)
 
     def receive(provider: str) -> Response:
-        body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
-        return webhooks.receive(provider, _headers(), body.read(request.environ, max_body))
+        try:
+            body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+            return webhooks.receive(provider, _headers(), body.read(request.environ, max_body))
+        except AnnealError as refusal:
+            deliveries.refused(provider, refusal)
+            raise
 
-    def ask(target: str) -> Response:
+    def asked(target: str) -> Response:
         sent = body.read(request.environ, max_body)
         if sent:
             body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
@@ -41,14 +69,32 @@ def create_app(settings: Settings, secrets: Secrets, queue: Queue, ready: Callab
 
     for provider in TRIGGERS:
         _route(app, f"/webhooks/{provider}", "POST", receive, provider=provider)
-    _route(app, "/replay/<target>", "POST", ask)
+    _route(app, "/replay/<target>", "POST", asked)
+    _read_routes(app, Reads(settings, tokens, ask, deliveries, metrics))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
     _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     app.register_error_handler(AnnealError, answers.error)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unexpected)
-    app.after_request(_with_headers)
+    app.before_request(_started)
+    app.after_request(lambda response: _ended(response, metrics))
     return app
+
+
+def _read_routes(app: Flask, reads: Reads) -> None:
+    def bearer() -> str:
+        return request.headers.get("Authorization", "")
+
+    views: dict[str, Callable[..., Response]] = {
+        "/api/targets": lambda: reads.targets(bearer(), request.args),
+        "/api/targets/<target>": lambda target: reads.target(bearer(), target),
+        "/api/runs/<run>": lambda run: reads.run(bearer(), run),
+        "/api/deliveries": lambda: reads.deliveries(bearer(), request.args),
+        "/api/openapi.json": lambda: reads.openapi(bearer()),
+        "/metrics": lambda: reads.metrics(bearer()),
+    }
+    for path, view in views.items():
+        _route(app, path, "GET", logged(path, view))
 
 
 def _route(app: Flask, path: str, method: str, view: Callable[..., Response], **fixed: str) -> None:
@@ -66,7 +112,17 @@ def _readiness(reachable: bool) -> Response:
     return response
 
 
-def _with_headers(response: Response) -> Response:
+def _rule() -> str:
+    """Name the route of this request by our own rule, never by what was sent."""
+    return request.url_rule.rule if request.url_rule else OTHER
+
+
+def _started() -> None:
+    g.started = time.monotonic()
+
+
+def _ended(response: Response, metrics: DoorMetrics) -> Response:
+    metrics.request(_rule(), response.status_code, time.monotonic() - g.started)
     response.headers.update(answers.HEADERS)
     return response
 

@@ -2,72 +2,50 @@
 
 from __future__ import annotations
 
-import fnmatch
 import logging
 import re
 from typing import Any
 
 from flask import Response
 
-from handler.config.secrets import Secrets
-from handler.config.settings import ReplayToken, Settings
-from handler.model.errors import AnnealError, BadPayload, BadSignature, Forbidden, SenderError
+from handler.config.settings import Settings
+from handler.model.errors import AnnealError, BadPayload, Forbidden
 from handler.model.event import Decision, Job
 from handler.queues import Queue
 from handler.triggers import payload
-from handler.triggers.signature import MAX_HEADER
 from handler.web import answers
+from handler.web.tokens import Tokens, configured
 
 _LOG = logging.getLogger("anneal.replay")
 _KEYS = ("commit", "dryRun", "force", "approve", "unpin")
 _HELD = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
-class NotFound(SenderError):
-    """No such target."""
-
-    code = "not-found"
-    status = 404
-
-
 class Replay:
     """Takes requests for runs."""
 
-    def __init__(self, settings: Settings, secrets: Secrets, queue: Queue) -> None:
-        self._targets = frozenset(target.name for target in settings.targets)
-        self._secrets = secrets
+    def __init__(self, settings: Settings, tokens: Tokens, queue: Queue) -> None:
+        self._settings = settings
+        self._tokens = tokens
         self._queue = queue
 
     def receive(self, target: str, authorization: str, body: bytes) -> Response:
         """Handle one request. Raises SenderError: 401, then 403, 404, 400, so that nobody without a token learns anything."""
         actor = ""
         try:
-            bounds = find(self._secrets, authorization)
+            bounds = self._tokens.bearer(authorization)
             actor = bounds.name
-            if not any(fnmatch.fnmatchcase(target, pattern) for pattern in bounds.targets):
-                raise Forbidden.of(f"token {actor}", "may not touch this target")
-            if target not in self._targets:
-                raise NotFound.of(f"target {target[:64]}", "isn't configured")
+            configured(bounds, target, self._settings)
             job = read(target, actor, body)
             if missing := acts(job) - set(bounds.may):
                 raise Forbidden.of(f"token {actor}", f"may not {', '.join(sorted(missing))}")
+            run = self._queue.put(job)
         except AnnealError as refusal:
             _LOG.warning("replay refused", extra={"fields": {"target": target, "actor": actor, "code": refusal.code, "seen": str(refusal)}})
             raise
-        run = self._queue.put(job)
         asked = {"commit": job.commit, "dryRun": job.dry_run, "force": job.force, "approve": job.approve, "unpin": job.unpin}
         _LOG.info("replay", extra={"fields": {"target": target, "actor": actor, "run": run, **asked}})
         return answers.accepted([Decision(target, matched=True, reason=f"asked for by {actor}")], {target: run})
-
-
-def find(secrets: Secrets, authorization: str) -> ReplayToken:
-    """Return the token that an Authorization header carries. Raises BadSignature."""
-    scheme, _, value = authorization.partition(" ")
-    usable = scheme.lower() == "bearer" and value.isascii() and len(value) <= MAX_HEADER
-    found = secrets.token(value.encode()) if usable else None
-    if found is None:
-        raise BadSignature.of("token", "missing or wrong bearer token")
-    return found
 
 
 def read(target: str, actor: str, body: bytes) -> Job:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flask import Response
 
-from handler.config.secrets import Secrets
+from handler.config.secrets import Accepting
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
 from handler.model.event import Decision, Delivery, Event, Job
@@ -18,14 +18,16 @@ from handler.web import answers
 from handler.web.verdict import judge, watch
 
 _LOG = logging.getLogger("anneal.delivery")
+Heard = Callable[[Event, Sequence[Decision], Mapping[str, str]], None]
 LOGGED = 20
 """Refs of a push that its log line names."""
 
 
 class Webhooks:
-    """Receives deliveries for these targets."""
+    """Receives deliveries for these targets. `heard`: told of each verified one, its decisions and the run ids by target."""
 
-    def __init__(self, targets: Sequence[Target], secrets: Secrets, queue: Queue) -> None:
+    def __init__(self, targets: Sequence[Target], secrets: Accepting, queue: Queue, heard: Heard) -> None:
+        self._heard = heard
         self._watched = watch(targets)
         self._secrets = secrets
         self._queue = queue
@@ -41,6 +43,7 @@ class Webhooks:
             raise
         event, decisions = verdict.event, verdict.decisions
         runs = {decision.target: self._queue.put(_job(event, decision)) for decision in decisions if decision.matched}
+        self._heard(event, decisions, runs)
         fields |= _facts(event) | {"runs": runs, "foreign": verdict.foreign}
         fields |= {"ignored": {decision.target: decision.reason for decision in decisions if not decision.matched}}
         _LOG.info("delivery", extra={"fields": {**fields, "seconds": time.monotonic() - started}})

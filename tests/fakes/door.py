@@ -20,6 +20,9 @@ SECRETS = {
     "INFRA": "infra-repository-secret",
     "CI": "ci-replay-token-0123",
     "OPS": "ops-replay-token-4567",
+    "READER": "reader-token-89ab-cdef",
+    "ALL": "token-that-reads-all-01",
+    "SCRAPER": "scraper-token-2345-6789",
 }
 SHA = "6113728f27ae82c7b1a177c8d03f9e96e0adf246"
 ZEROS = "0" * 40
@@ -47,6 +50,9 @@ def door_settings() -> Settings:
             (
                 ReplayToken("ci", SecretRef(env="CI"), targets=("shop-*",)),
                 ReplayToken("ops", SecretRef(env="OPS"), may=("replay", "approve", "rollback")),
+                ReplayToken("reader", SecretRef(env="READER"), targets=("shop-*",), may=("read", "metrics")),
+                ReplayToken("all", SecretRef(env="ALL"), may=("read", "replay")),
+                ReplayToken("scraper", SecretRef(env="SCRAPER"), may=("metrics",)),
             )
         ),
     )

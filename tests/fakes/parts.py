@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from handler import __version__
 from handler.config.settings import Settings, Target
 from handler.reading import Readable, Reader
 from handler.state.record import State
 from handler.state.store import StateStore
-from handler.worker import Parts, Run
+from handler.web.reads import Ask
+from handler.worker import Parts, Run, Worker
 from tests.fakes.door import door_settings
 from tests.fakes.objects import FakeObjects
 
@@ -25,3 +29,13 @@ def parts_of(run: Run, settings: Settings | None = None, objects: FakeObjects | 
 def remember(objects: FakeObjects, state: State) -> None:
     """Write a state as a run does."""
     StateStore(objects, "anneal-system", state.target, state.installation, f"anneal/v{__version__}").create(state)
+
+
+def asking(worker: Worker) -> Ask:
+    """Return what asks a worker of this process, as over the socket: only JSON comes back."""
+
+    def ask(question: str, **about: Any) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(worker.answers.answer({"ask": question, **about})))
+        return found
+
+    return ask

@@ -1,0 +1,156 @@
+"""`GET /api/...` and `/metrics`: how targets stand, for named tokens. The worker is asked; this process reaches no cluster."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any, Protocol
+
+from flask import Response, jsonify
+
+from handler.config.settings import ReplayToken, Settings
+from handler.feedback.metrics import CONTENT_TYPE, DoorMetrics
+from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
+from handler.model.names import target_of
+from handler.web.deliveries import Deliveries
+from handler.web.tokens import NotFound, Tokens, configured, require, touches
+
+_LOG = logging.getLogger("anneal.read")
+MOST_TARGETS, PAGE = 1000, 500
+MOST_DELIVERIES, LATEST = 500, 100
+_GONE = (
+    "is neither waiting nor remembered nor recorded: a run that changed nothing leaves no record, and only the worker process that ran it"
+    " remembers it, for a while"
+)
+
+
+class Ask(Protocol):
+    """Puts a question to the worker process."""
+
+    def __call__(self, question: str, **about: Any) -> dict[str, Any]:
+        """Return its answer. Raises WorkerUnavailable."""
+
+
+class Reads:
+    """Answers who may read."""
+
+    def __init__(self, settings: Settings, tokens: Tokens, ask: Ask, deliveries: Deliveries, metrics: DoorMetrics) -> None:
+        self._settings = settings
+        self._tokens = tokens
+        self._ask = ask
+        self._deliveries = deliveries
+        self._metrics = metrics
+
+    def targets(self, authorization: str, query: Mapping[str, str]) -> Response:
+        """A page of the targets that the token may read, by name."""
+        token = self._reader(authorization)
+        limit = _number(query, "limit", PAGE, MOST_TARGETS)
+        left = [name for name in self._readable(token) if name > query.get("after", "")]
+        page = left[:limit]
+        rows = self._answered("targets", names=page)["targets"] if page else []
+        return jsonify(targets=sorted(rows, key=lambda row: str(row["target"])), next=page[-1] if len(left) > limit else None)
+
+    def target(self, authorization: str, target: str) -> Response:
+        """One target, whole."""
+        configured(self._reader(authorization), target, self._settings)
+        return jsonify(self._answered("target", name=target)["target"])
+
+    def run(self, authorization: str, run: str) -> Response:
+        """One run, by the id that was told."""
+        configured(self._reader(authorization), target_of(run), self._settings)
+        found = self._answered("run", run=run)["run"]
+        if found is None:
+            raise NotFound.of(f"run {run[:80]}", _GONE)
+        return jsonify(found)
+
+    def deliveries(self, authorization: str, query: Mapping[str, str]) -> Response:
+        """What arrived at this process lately, and what the targets have recorded."""
+        token = self._reader(authorization)
+        limit = _number(query, "limit", LATEST, MOST_DELIVERIES)
+        wanted = query.get("target", "")
+        if wanted:
+            configured(token, wanted, self._settings)
+        names = [name for name in self._readable(token) if wanted in ("", name)]
+        everything = "*" in token.targets and not wanted
+        here = self._deliveries.shown(lambda name: name in names, everything=everything, limit=limit)
+        kept = self._recorded(names)
+        return jsonify(since=self._deliveries.since, process=here, recorded=kept["recorded"][:limit], unread=kept["unread"])
+
+    def openapi(self, authorization: str) -> Response:
+        """The description of all this, for any token."""
+        self._tokens.bearer(authorization)
+        return Response(_document(), mimetype="application/json")
+
+    def metrics(self, authorization: str) -> Response:
+        """Both processes' metrics, for a token that may see every target."""
+        token = self._tokens.bearer(authorization)
+        require(token, "metrics")
+        if "*" not in token.targets:
+            raise Forbidden.of(f"token {token.name}", "may not touch every target, and metrics show them all")
+        return Response(exposed(self._metrics, self._ask), content_type=CONTENT_TYPE)
+
+    def _reader(self, authorization: str) -> ReplayToken:
+        token = self._tokens.bearer(authorization)
+        require(token, "read")
+        return token
+
+    def _readable(self, token: ReplayToken) -> list[str]:
+        return sorted(target.name for target in self._settings.targets if touches(token, target.name))
+
+    def _recorded(self, names: list[str]) -> dict[str, Any]:
+        try:
+            return self._answered("deliveries", names=names) if names else {"recorded": [], "unread": []}
+        except WorkerUnavailable as error:
+            return {"recorded": [], "unread": [{"target": name, "code": error.code, "message": str(error)} for name in names]}
+
+    def _answered(self, question: str, **about: Any) -> dict[str, Any]:
+        return _answered(self._ask, question, **about)
+
+
+def exposed(metrics: DoorMetrics, ask: Ask) -> str:
+    """Return both processes' metrics as text; without the worker's where it doesn't answer."""
+    try:
+        return metrics.merged(str(_answered(ask, "metrics")["text"]))
+    except WorkerUnavailable:
+        return metrics.merged(None)
+
+
+def _answered(ask: Ask, question: str, **about: Any) -> dict[str, Any]:
+    """Ask the worker; what it couldn't find out is as good as its silence, but says why."""
+    answer = ask(question, **about)
+    if trouble := answer.get("trouble"):
+        raise WorkerUnavailable.of("worker", f"{trouble['code']}: {trouble['message']}")
+    return answer
+
+
+def logged(route: str, view: Callable[..., Response]) -> Callable[..., Response]:
+    """Wrap a view so that each refusal is one line of the log, without what was sent."""
+
+    @functools.wraps(view)
+    def seen(**given: str) -> Response:
+        try:
+            return view(**given)
+        except AnnealError as refusal:
+            _LOG.warning("read refused", extra={"fields": {"route": route, "code": refusal.code, "seen": str(refusal)}})
+            raise
+
+    return seen
+
+
+def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int:
+    text = query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= most):
+        raise BadPayload.of(f"query {name}", f"expected a number from 1 to {most}")
+    return int(text)
+
+
+@functools.cache
+def _document() -> str:
+    import yaml  # noqa: PLC0415 - loaded by who asks for the description
+
+    return json.dumps(yaml.safe_load(files("handler.web").joinpath("openapi.yaml").read_text("utf-8")))

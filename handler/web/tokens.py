@@ -1,0 +1,56 @@
+"""Bearer tokens: who asks, and what that name may touch and do. 401 first, then 403, then 404: who has no token learns nothing."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from handler.config.secrets import Accepting
+from handler.config.settings import Act, ReplayToken, Settings
+from handler.model.errors import BadSignature, Forbidden, SenderError
+from handler.triggers.signature import MAX_HEADER
+
+
+class NotFound(SenderError):
+    """No such target, run or path, within what the token may see."""
+
+    code = "not-found"
+    status = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The configured tokens. `failed`: told of each request without a valid one."""
+
+    secrets: Accepting
+    failed: Callable[[], None]
+
+    def bearer(self, authorization: str) -> ReplayToken:
+        """Return the token that an Authorization header carries. Raises BadSignature."""
+        scheme, _, value = authorization.partition(" ")
+        usable = scheme.lower() == "bearer" and value.isascii() and len(value) <= MAX_HEADER
+        found = self.secrets.token(value.encode()) if usable else None
+        if found is None:
+            self.failed()
+            raise BadSignature.of("token", "missing or wrong bearer token")
+        return found
+
+
+def require(token: ReplayToken, act: Act) -> None:
+    """Raise Forbidden unless a token may do this."""
+    if act not in token.may:
+        raise Forbidden.of(f"token {token.name}", f"may not {act}")
+
+
+def touches(token: ReplayToken, target: str) -> bool:
+    """Whether a target lies within a token's bounds."""
+    return any(fnmatch.fnmatchcase(target, pattern) for pattern in token.targets)
+
+
+def configured(token: ReplayToken, target: str, settings: Settings) -> None:
+    """Raise Forbidden for a target beyond the token's bounds, NotFound for one that isn't configured."""
+    if not touches(token, target):
+        raise Forbidden.of(f"token {token.name}", "may not touch this target")
+    if settings.target(target) is None:
+        raise NotFound.of(f"target {target[:64]}", "isn't configured")

@@ -1,0 +1,207 @@
+"""What was asked by name and acknowledged is run once, whenever the worker dies: real sockets, workers of this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handler.model.errors import ClusterUnavailable, TooManyRequests
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues import kept, wire
+from handler.queues.outbox import Outbox
+from handler.queues.pending import Work
+from handler.state.record import Run, State
+from handler.state.rules import stamp
+from handler.worker import Worker
+from tests.fakes.door import INFRA, door_settings
+from tests.fakes.objects import Body, FakeObjects
+from tests.fakes.parts import parts_of, remember
+
+PATIENCE = 20.0
+ASKED = Job("infra", "replay", force=True, actor="ops")
+
+
+class Life:
+    """One life of the worker. Its runs wait until they are let go; to `die` is to be gone without a word."""
+
+    def __init__(self, path: Path, objects: FakeObjects) -> None:
+        self.ran: list[Job] = []
+        self.begun, self.let_go = threading.Event(), threading.Event()
+        self._worker = Worker(door_settings(), parts_of(self._run, objects=objects))
+        self._path = path
+        self._thread = threading.Thread(target=self._worker.serve, args=(path,))
+        self._thread.start()
+
+    def _run(self, job: Job, stop: threading.Event) -> Result:
+        if job.trigger == "tick":
+            return Result(job.target, Outcome.UNCHANGED, run=job.run)
+        self.ran.append(job)
+        self.begun.set()
+        assert self.let_go.wait(PATIENCE)
+        return Result(job.target, Outcome.APPLIED, run=job.run)
+
+    def die(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._worker.stop()
+        self.let_go.set()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "worker.sock"
+
+
+@pytest.fixture
+def objects() -> FakeObjects:
+    return FakeObjects()
+
+
+def until(reached: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_request_is_forgotten_once_its_run_has_ended(path: Path, objects: FakeObjects) -> None:
+    life, outbox = Life(path, objects), Outbox(path)
+    outbox.put(ASKED)
+    assert outbox.kept == 1
+    assert life.begun.wait(PATIENCE)
+    life.let_go.set()
+    until(lambda: outbox.kept == 0)
+    assert len(life.ran) == 1
+    assert outbox.close(PATIENCE)
+    life.die()
+
+
+def test_pushes_are_not_kept(path: Path) -> None:
+    outbox = Outbox(path)
+    outbox.put(Job("infra", "push", hint="a" * 40))
+    assert outbox.kept == 0
+    assert not outbox.close(0.0)
+
+
+def test_a_new_worker_is_asked_again_with_all_that_was_asked_under_the_same_id(path: Path, objects: FakeObjects) -> None:
+    first, outbox = Life(path, objects), Outbox(path)
+    run = outbox.put(ASKED)
+    assert first.begun.wait(PATIENCE)
+    second = _replaced(first, path, objects)
+    assert second.begun.wait(PATIENCE)
+    assert [(job.run, job.force, job.actor) for job in second.ran] == [(run, True, "ops")]
+    second.let_go.set()
+    until(lambda: outbox.kept == 0)
+    assert outbox.close(PATIENCE)
+    second.die()
+    first.die()
+
+
+def _replaced(first: Life, path: Path, objects: FakeObjects) -> Life:
+    """Take the first worker's socket away, so that nobody hears its end, and start another."""
+    path.unlink()
+    second = Life(path, objects)
+    first._worker.stop()
+    return second
+
+
+def test_what_has_ended_in_the_record_is_not_run_by_a_new_worker(path: Path, objects: FakeObjects) -> None:
+    first, outbox = Life(path, objects), Outbox(path)
+    run = outbox.put(ASKED)
+    assert first.begun.wait(PATIENCE)
+    remember(objects, State("infra", "default", "u-1", INFRA, history=(Run(run, "replay", "applied", stamp(time.time())),)))
+    second = _replaced(first, path, objects)
+    until(lambda: outbox.kept == 0)
+    assert second.ran == []
+    assert outbox.close(PATIENCE)
+    second.die()
+    first.die()
+
+
+def test_while_the_record_cant_be_read_a_new_worker_waits(path: Path, objects: FakeObjects) -> None:
+    first, outbox = Life(path, objects), Outbox(path)
+    run = outbox.put(ASKED)
+    assert first.begun.wait(PATIENCE)
+    refused = threading.Semaphore(0)
+
+    def broken(verb: str, _body: Body) -> None:
+        refused.release()
+        raise ClusterUnavailable.of("cluster", "is away")
+
+    objects.before = broken
+    second = _replaced(first, path, objects)
+    for _ in range(2):
+        assert refused.acquire(timeout=PATIENCE)
+    assert (second.ran, outbox.kept) == ([], 1)
+    objects.before = None
+    assert second.begun.wait(PATIENCE)
+    assert [job.run for job in second.ran] == [run]
+    second.die()
+    until(lambda: not path.exists())
+    first.die()
+    outbox.close(0.0)
+
+
+def test_a_request_merged_into_a_waiting_run_ends_with_it(path: Path, objects: FakeObjects) -> None:
+    life, outbox = Life(path, objects), Outbox(path)
+    outbox.put(Job("infra", "push"))
+    assert life.begun.wait(PATIENCE)
+    runs = [outbox.put(ASKED), outbox.put(Job("infra", "replay", approve="h1"))]
+    until(lambda: outbox.waiting == 0)
+    assert {entry.run for entry in map(life._worker.answers.ledger.find, runs) if entry} == {runs[0]}
+    life.let_go.set()
+    until(lambda: outbox.kept == 0)
+    assert [(job.force, job.approve) for job in life.ran[1:]] == [(True, "h1")]
+    assert outbox.close(PATIENCE)
+    life.die()
+
+
+def test_a_worker_that_may_have_a_request_is_asked_before_it_is_sent_again(path: Path, objects: FakeObjects) -> None:
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.bind(str(path))
+        dying.listen()
+        outbox = Outbox(path)
+        run = outbox.put(ASKED)
+        connection, _ = dying.accept()
+        assert wire.receive(connection) is not None
+        connection.close()
+    remember(objects, State("infra", "default", "u-1", INFRA, history=(Run(run, "replay", "applied", stamp(time.time())),)))
+    path.unlink()
+    life = Life(path, objects)
+    until(lambda: outbox.kept == 0)
+    assert life.ran == []
+    assert outbox.close(PATIENCE)
+    life.die()
+
+
+def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> None:
+    life = Life(path, objects)
+    work = Work.of(ASKED)
+    with wire.connect(path, PATIENCE) as connection:
+        first = wire.ask(connection, wire.encode(work))
+        assert life.begun.wait(PATIENCE)
+        assert wire.ask(connection, wire.encode(work)) == first
+        assert wire.ask(connection, wire.encode(work.merged(Work(Job("infra", "push", hint="h"), ("other",)))))["taken"]
+    life.let_go.set()
+    until(lambda: len(life.ran) == 2)
+    assert life.ran[1].hint == "h"
+    assert not life.ran[1].force
+    life.die()
+
+
+def test_so_much_may_be_asked_of_one_target_and_no_more(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST", 2)
+    outbox = Outbox(path)
+    for _ in range(2):
+        outbox.put(ASKED)
+    with pytest.raises(TooManyRequests):
+        outbox.put(ASKED)
+    outbox.put(Job("shop-prod", "replay"))
+    outbox.close(0.0)

@@ -1,0 +1,62 @@
+"""What the worker remembers of its runs."""
+
+from __future__ import annotations
+
+from handler.model.event import Job
+from handler.queues.ledger import Ledger
+from handler.queues.pending import MAX_RUNS, Work
+
+
+def work(*runs: str, target: str = "shop") -> Work:
+    return Work(Job(target, "replay", actor="ci"), runs)
+
+
+def test_a_run_is_found_by_every_request_that_is_in_it() -> None:
+    ledger = Ledger()
+    ledger.queued(work("a"))
+    ledger.queued(work("a", "b"))
+    for status, note in (("queued", None), ("running", ledger.running), ("ended", None)):
+        if note:
+            note(work("a", "b"))
+        elif status == "ended":
+            ledger.ended(work("a", "b"), {"outcome": "applied"})
+        for request in ("a", "b"):
+            entry = ledger.find(request)
+            assert entry
+            assert (entry.run, entry.status, entry.requests) == ("a", status, ("a", "b"))
+    assert ledger.find("c") is None
+
+
+def test_a_run_that_has_begun_isnt_put_back() -> None:
+    ledger = Ledger()
+    ledger.running(work("a"))
+    ledger.queued(work("a"))
+    entry = ledger.find("a")
+    assert entry
+    assert entry.status == "running"
+
+
+def test_the_oldest_ends_are_forgotten_and_nothing_that_waits() -> None:
+    ledger = Ledger(size=3)
+    ledger.queued(work("waits"))
+    for number in range(10):
+        ledger.running(work(f"r{number}", f"m{number}"))
+        ledger.ended(work(f"r{number}", f"m{number}"), {})
+    known = [number for number in range(10) if ledger.find(f"r{number}")]
+    assert known == [number for number in range(10) if ledger.find(f"m{number}")] == [7, 8, 9]
+    assert ledger.find("waits")
+    assert len(ledger._of) == 7
+
+
+def test_a_run_that_takes_in_more_and_more_requests_stays_bounded() -> None:
+    ledger, merged = Ledger(), work("0")
+    for number in range(1, 1000):
+        merged = merged.merged(work(str(number)))
+        ledger.queued(merged)
+    assert len(ledger._of) == MAX_RUNS
+    assert ledger.find("0")
+    assert ledger.find("999")
+
+
+def test_each_life_of_the_worker_has_a_name_of_its_own() -> None:
+    assert Ledger().boot != Ledger().boot

@@ -1,0 +1,202 @@
+"""Records as the API shows them: one look a cluster, broken ones beside whole ones, nothing secret, nothing endless."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from handler.config.settings import Cluster, KubeconfigRef, Settings, Target
+from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid
+from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.plan import Hold, Plan
+from handler.model.result import Outcome, Result
+from handler.reading import MOST, Looks, Readable, Reader, ended
+from handler.state.configmap import SUMMARY
+from handler.state.record import Orphan
+from tests.fakes.door import INFRA, SHOP, door_settings
+from tests.fakes.objects import FakeObjects
+from tests.fakes.parts import remember
+from tests.unit.state.samples import NOON, blank, full, sha
+
+PATIENCE = 10.0
+ELSEWHERE = Cluster(KubeconfigRef("elsewhere"))
+
+
+def settings() -> Settings:
+    """`infra` is on a cluster of its own."""
+    known = door_settings()
+    return replace(known, targets=tuple(replace(each, cluster=ELSEWHERE) if each.name == "infra" else each for each in known.targets))
+
+
+def reader(here: FakeObjects, there: Callable[[], Readable], mask: Callable[[str], str] = str, deadline: float = PATIENCE) -> Reader:
+    def objects(target: Target) -> Readable:
+        return there() if target.name == "infra" else here
+
+    return Reader(settings(), objects, mask, deadline)
+
+
+ALL = ["infra", "shop-dev", "shop-fixed", "shop-prod"]
+
+
+@pytest.fixture
+def here() -> FakeObjects:
+    objects = FakeObjects()
+    remember(objects, replace(full(), target="shop-prod", repository=SHOP))
+    remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP))
+    return objects
+
+
+def test_a_cluster_is_looked_at_once_by_metadata_alone(here: FakeObjects) -> None:
+    asked: list[str] = []
+    here.before = lambda verb, _body: asked.append(verb)
+    rows = reader(here, FakeObjects).targets(ALL)
+    assert asked == ["list"]
+    assert {row["target"]: (row["recorded"], row["commit"], row["held"], row["pin"]) for row in rows} == {
+        "shop-prod": (True, sha(), True, sha("f")),
+        "shop-dev": (True, sha("b"), False, ""),
+        "shop-fixed": (False, "", False, ""),
+        "infra": (False, "", False, ""),
+    }
+    assert not any(row["trouble"] for row in rows)
+
+
+def test_only_what_is_asked_for_is_shown_and_looked_at(here: FakeObjects) -> None:
+    def never() -> Readable:
+        raise AssertionError
+
+    assert [row["target"] for row in reader(here, never).targets(["shop-dev"])] == ["shop-dev"]
+
+
+@pytest.mark.parametrize("error", [KubeconfigInvalid.of("kubeconfig", "has no context"), ClusterUnavailable.of("cluster", "is away")])
+def test_a_broken_cluster_is_the_trouble_of_its_own_rows(here: FakeObjects, error: Exception) -> None:
+    def broken() -> Readable:
+        raise error
+
+    rows = {row["target"]: row for row in reader(here, broken).targets(ALL)}
+    assert rows["infra"]["trouble"]["message"] == str(error)
+    assert rows["shop-prod"]["commit"] == sha()
+
+
+def test_a_cluster_that_never_answers_delays_nobody_and_holds_one_thread(here: FakeObjects) -> None:
+    asked, answer = threading.Semaphore(0), threading.Event()
+
+    def silent() -> Readable:
+        asked.release()
+        assert answer.wait(PATIENCE)
+        return FakeObjects()
+
+    slow = reader(here, silent, deadline=0.3)
+    for _ in range(3):
+        rows = {row["target"]: row for row in slow.targets(ALL)}
+        assert rows["infra"]["trouble"] == {"code": "cluster-unavailable", "message": "cluster: hasn't answered within 0.3 s"}
+        assert rows["shop-prod"]["commit"] == sha()
+    assert asked.acquire(timeout=PATIENCE)
+    assert not asked.acquire(blocking=False), "one look at a time"
+    answer.set()
+
+
+def test_a_look_that_has_ended_is_made_anew() -> None:
+    seen: list[int] = []
+    looks = Looks(PATIENCE)
+    for number in range(3):
+        assert looks.all({"place": partial(seen.append, number)}) == {"place": None}
+    assert seen == [0, 1, 2]
+
+
+def test_a_summary_that_cant_be_read_is_said_to_be(here: FakeObjects) -> None:
+    here._stored[("ConfigMap", "anneal-system", "anneal-shop-dev")]["metadata"]["annotations"][SUMMARY] = "{"
+    (row,) = reader(here, FakeObjects).targets(["shop-dev"])
+    assert (row["recorded"], row["trouble"]["code"]) == (True, "state-invalid")
+
+
+def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -> None:
+    shown = reader(here, FakeObjects).target("shop-prod")
+    state = shown["state"]
+    assert state["held"] == {
+        "id": "h1",
+        "reasons": ["deletes 12 of 20"],
+        "changes": {"count": 1, "items": [{"action": "prune", "object": "apps/Deployment/shop/api", "uid": "u"}]},
+        "commit": sha("e"),
+        "since": NOON,
+    }
+    assert state["attempt"] == {"commit": sha("e"), "since": NOON}
+    assert state["orphans"] == {"count": 1, "items": [{"uid": "u-9", "identity": "Deployment/shop/api", "since": NOON}]}
+    assert (state["declared"], state["history"][0]["actor"], state["suspend"]["reason"]) == (3, "ada", "maintenance")
+    assert shown["repository"] == SHOP
+
+
+def test_one_that_never_ran_has_no_state_and_one_out_of_reach_says_why(here: FakeObjects) -> None:
+    def denied() -> Readable:
+        raise AccessDenied.of("ConfigMap", "may not be read")
+
+    look = reader(here, denied)
+    assert (look.target("shop-fixed")["recorded"], look.target("shop-fixed")["trouble"]) == (False, None)
+    assert look.target("infra")["trouble"]["code"] == "access-denied"
+
+
+def test_a_run_is_found_by_its_id_in_the_record_of_the_target_it_names() -> None:
+    there = FakeObjects()
+    runs = tuple(replace(full().history[0], id=f"infra.{number}") for number in range(3))
+    remember(there, replace(full(), target="infra", repository=INFRA, history=runs))
+    look = reader(FakeObjects(), lambda: there)
+    found = look.run("infra.1")
+    assert found
+    assert (found["run"], found["status"], found["outcome"], found["source"]) == ("infra.1", "ended", "applied", "record")
+    assert look.run("infra.9") is None
+    assert look.run("shop-fixed.1") is None
+
+
+def test_a_record_out_of_reach_is_not_a_missing_run() -> None:
+    def broken() -> Readable:
+        raise ClusterUnavailable.of("cluster", "is away")
+
+    with pytest.raises(ClusterUnavailable):
+        reader(FakeObjects(), broken).run("infra.1")
+
+
+def test_recorded_deliveries_come_newest_first_beside_who_couldnt_be_read(here: FakeObjects) -> None:
+    def broken() -> Readable:
+        raise ClusterUnavailable.of("cluster", "is away")
+
+    found = reader(here, broken).deliveries(ALL)
+    assert [(row["target"], row["id"]) for row in found["recorded"]] == [("shop-prod", "1")]
+    assert [(row["target"], row["code"]) for row in found["unread"]] == [("infra", "cluster-unavailable")]
+
+
+def test_long_lists_are_cut_and_say_how_long_they_are() -> None:
+    objects = FakeObjects()
+    many = tuple(Orphan(f"u{number}", Identity("", "ConfigMap", "shop", f"c{number}"), NOON) for number in range(MOST + 50))
+    remember(objects, replace(full(), target="shop-prod", repository=SHOP, orphans=many))
+    orphans = reader(objects, FakeObjects).target("shop-prod")["state"]["orphans"]
+    assert (orphans["count"], len(orphans["items"])) == (MOST + 50, MOST)
+
+
+def test_everything_that_leaves_is_masked(here: FakeObjects) -> None:
+    def leaking() -> Readable:
+        raise ClusterUnavailable.of("cluster", "said maintenance and h1 and ada")
+
+    def mask(text: str) -> str:
+        for secret in ("maintenance", "h1", "ada"):
+            text = text.replace(secret, "***")
+        return text
+
+    look = reader(here, leaking, mask)
+    shown = json.dumps([look.targets(ALL), look.target("shop-prod"), look.target("infra"), look.deliveries(ALL)])
+    for secret in ("maintenance", '"h1"', '"ada"'):
+        assert secret not in shown
+
+
+def test_the_end_of_a_run_is_told_in_the_records_own_words_and_within_bounds() -> None:
+    changes = tuple(("prune", f"ConfigMap/shop/c{number}", f"u{number}") for number in range(MOST * 3))
+    plan = Plan("shop-prod", sha(), (), hold=Hold("h2", ("deletes many",), changes))
+    result = Result("shop-prod", Outcome.HELD, sha(), "replay", "x" * 10_000, run="shop-prod.1", plan=plan, next_try=1e9)
+    told = ended(result, Job("shop-prod", "replay", actor="ci"), 1e9)
+    assert (told["run"], told["outcome"], told["actor"], told["nextTry"]) == ("shop-prod.1", "held", "ci", "2001-09-09T01:46:40Z")
+    assert (told["held"]["changes"]["count"], len(told["held"]["changes"]["items"])) == (MOST * 3, MOST)
+    assert len(told["message"]) == 4000

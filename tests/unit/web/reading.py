@@ -1,0 +1,54 @@
+"""A door with a worker behind it, both in this process: real records in memory, a ledger with a run in every status."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from flask import Flask
+
+from handler.feedback.metrics import DoorMetrics
+from handler.model.errors import Problem
+from handler.model.event import Job
+from handler.model.result import Outcome, Result, Standing
+from handler.queues.pending import Work
+from handler.reading import ended
+from handler.web.app import create_app
+from handler.worker import Worker
+from tests.fakes.door import INFRA, SHOP, Kept, door_secrets, door_settings
+from tests.fakes.objects import FakeObjects
+from tests.fakes.parts import asking, parts_of, remember
+from tests.unit.state.samples import full, sha
+
+QUEUED, RUNNING, ENDED, FAILED, RECORDED = (f"shop-prod.{digit * 12}" for digit in "abcde")
+
+
+def never(job: Job, _stop: threading.Event) -> Result:
+    raise AssertionError(job)
+
+
+def worker() -> Worker:
+    """A worker that doesn't serve: its memory and its records are there to be asked."""
+    objects = FakeObjects()
+    run = replace(full().history[0], id=RECORDED)
+    remember(objects, replace(full(), target="shop-prod", repository=SHOP, history=(run,)))
+    remember(objects, replace(full(), target="infra", repository=INFRA))
+    made = Worker(door_settings(), parts_of(never, objects=objects))
+    ledger = made.answers.ledger
+    ledger.queued(Work(Job("shop-prod", "replay", actor="ci"), (QUEUED, "shop-prod.merged")))
+    ledger.running(Work(Job("shop-prod", "push", actor="ada"), (RUNNING,)))
+    done = Result("shop-prod", Outcome.APPLIED, sha(), "replay", counts={"created": 2}, run=ENDED, duration=0.25)
+    problem = Problem("Deployment/shop/api", "is wrong", "deploy/api.yaml:3", "write it right")
+    wrong = Result("shop-prod", Outcome.FAILED, sha(), "push", "no", problems=(problem,), who="author", code="plan-refused", run=FAILED)
+    for result in (done, replace(wrong, standing=Standing(failures=2, next_try=1e9, held=True))):
+        job = Job("shop-prod", result.trigger, actor="ci")
+        ledger.ended(Work(job, (result.run,)), ended(result, job, 1e9))
+    return made
+
+
+def door(queue: Kept | None = None) -> Flask:
+    """The application, with that worker behind it."""
+    metrics = DoorMetrics("1.2.3", lambda: 0.0, lambda: 0.0)
+    return create_app(
+        door_settings(), door_secrets(), queue or Kept(), lambda: True, ask=asking(worker()), metrics=metrics, max_body=100_000
+    )
