@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -123,6 +124,7 @@ def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadli
     options.key_types = _algorithms(trust.pinned) or HOST_KEYS
     step = deadline.left(limits.read)
     transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = step
+    since = time.monotonic()
     try:
         transport.start_client(timeout=step)
         seen = transport.get_remote_server_key().asbytes()
@@ -130,6 +132,10 @@ def _greet(transport: paramiko.Transport, trust: Trust, address: Address, deadli
         if "host key" not in str(error):
             raise
         raise _stranger(trust, address, f"offers no host key of the pinned types ({', '.join(sorted(trust.pinned.kinds))})") from None
+    except (SSHException, EOFError):  # also when time is over
+        if time.monotonic() - since >= step:
+            raise TimeoutError from None
+        raise
     if seen in trust.pinned.revoked:
         raise _stranger(trust, address, f"shows the host key {fingerprint(seen)}, which is marked @revoked")
     if not trust.pinned.trusts(seen):

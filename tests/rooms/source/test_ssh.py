@@ -78,7 +78,7 @@ def test_a_host_that_dies_in_the_middle_of_a_pack_is_transient_and_found_again(s
         assert git.fetch(shop.work.head()).commit.subject == "Large"
 
 
-@pytest.mark.parametrize("limits", [replace(QUICK, read=0.5), replace(QUICK, total=1.5)])
+@pytest.mark.parametrize("limits", [replace(QUICK, read=1), replace(QUICK, total=2)])
 @pytest.mark.parametrize(
     "serve", ["sleep 60", 'git shell -c "$SSH_ORIGINAL_COMMAND" | (dd bs=1 count=50 status=none; sleep 60)', "yes 0004 >&2"]
 )
