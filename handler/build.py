@@ -20,7 +20,7 @@ from handler.cluster.connect import Connection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.store import Objects
 from handler.config.digest import settings_digest
-from handler.config.secrets import Secrets, resolve
+from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
@@ -58,7 +58,7 @@ class Handler:
     def __init__(
         self,
         settings: Settings,
-        secrets: Secrets,
+        secrets: Reading,
         sandbox: Sandbox,
         environ: Mapping[str, str],
         options: Options = Options(),
@@ -162,7 +162,7 @@ class Handler:
         return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
 
     def _host(self, target: Target) -> GitHost:
-        return self._once(("git", target.repository), lambda: GitHost(target.repository, lambda ref: resolve(ref, self._environ)))
+        return self._once(("git", target.repository), lambda: GitHost(target.repository, self.secrets.read))
 
     def render(self, target: Target, tree: Tree) -> Rendered:
         """Render a target's path of a tree; asks no cluster.

@@ -48,7 +48,7 @@ def doctor(session: Session) -> int:
         _bare_cluster(session, findings)
     else:
         findings.step("secrets", lambda: _secrets(settings, session))
-        _hosts(session, settings, findings)
+        _hosts(session, findings)
         _clusters(session, settings, findings)
     findings.document()
     return reports.FAILED if findings.failed else reports.DONE_CODE
@@ -116,10 +116,10 @@ def _secrets(settings: Settings, session: Session) -> str:
     return f"{webhooks} for webhooks, {len(found.tokens)} replay tokens, {len(found.git)} git credentials; none is short"
 
 
-def _hosts(session: Session, settings: Settings, findings: Findings) -> None:
+def _hosts(session: Session, findings: Findings) -> None:
     """Ask each git host once for what a target follows."""
     seen: set[str] = set()
-    for target in settings.targets:
+    for target in session.all_or(None):
         if target.repository.url not in seen:
             seen.add(target.repository.url)
             findings.step(f"git {target.repository.url}", lambda target=target: _head(session, target))  # type: ignore[misc]  # mypy can't type a default
@@ -127,7 +127,6 @@ def _hosts(session: Session, settings: Settings, findings: Findings) -> None:
 
 def _head(session: Session, target: Target) -> str:
     started = time.monotonic()
-    session.target(target.name)
     ref = target.revision.ref or "HEAD"
     sha = session.handler.source(target).resolve(ref)
     return f"{ref} is {sha[:12]}, answered in {(time.monotonic() - started) * 1000:.0f} ms"

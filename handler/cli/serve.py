@@ -6,10 +6,11 @@ import os
 
 import click
 
+from handler import log
 from handler.build import Handler, Options
 from handler.cli.options import command
 from handler.cli.session import Session
-from handler.config.secrets import resolve_all
+from handler.config.rotation import Rotation
 from handler.config.settings import Settings
 from handler.reading import Reader
 from handler.render import Sandbox
@@ -24,7 +25,8 @@ def serve(session: Session, bind: str) -> int:
     sandbox = Sandbox()
 
     def build(settings: Settings) -> Parts:
-        options, secrets = Options(session.kubeconfig, session.context), resolve_all(settings, os.environ)
+        options, secrets = Options(session.kubeconfig, session.context), Rotation(settings, os.environ)
+        log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value
         handler = Handler(settings, secrets, sandbox, os.environ, options)
         return Parts(handler.run, Reader(settings, handler.records, secrets.mask), handler.requests, secrets.mask)
 

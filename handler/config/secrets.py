@@ -109,6 +109,13 @@ class Accepting(Protocol):
         """Return the replay token that was presented."""
 
 
+class Reading(Protocol):
+    """Where a git host's secrets are read, whenever they are needed."""
+
+    def read(self, ref: SecretRef) -> Secret:
+        """Return the present value. Raises SecretUnavailable."""
+
+
 def resolve(ref: SecretRef, environ: Mapping[str, str]) -> Secret:
     """Read a secret from its environment variable or file.
 
