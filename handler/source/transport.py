@@ -6,7 +6,6 @@ failure may hold a proxy's or a host's secrets, so errors are told in our own. W
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,8 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import urllib3
 from dulwich.errors import GitProtocolError
-from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, ProtocolError, ProxyError, SSLError
-from urllib3.exceptions import TimeoutError as TimedOut
+from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.response import BaseHTTPResponse
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
@@ -24,6 +22,7 @@ from handler.model.tree import printable
 from handler.source import wire
 from handler.source.connections import Deadline, pools_for
 from handler.source.exchange import counted, shown_url
+from handler.source.failures import explained
 from handler.source.limits import Limits
 from handler.source.signin import SignIn
 
@@ -146,14 +145,7 @@ class Transport:
         """Return the error that a vendor's exception stands for, told without its words; our own stay as they are."""
         if deadline.expired:
             return self._too_long(deadline)
-        if isinstance(error, AnnealError):
-            return error
-        cause = error.args[-1] if isinstance(error, ProxyError) and error.args else error
-        if isinstance(error, SSLError) or isinstance(cause, ssl.SSLError):
-            return ConfigInvalid.of(
-                self.subject, f"its TLS certificate is not trusted ({_tls_words(error)})", fix="set repository.tls.caFile"
-            )
-        return GitUnavailable.of(self.subject, _words(error))
+        return explained(error, self.subject)
 
 
 def _checked(url: str) -> SplitResult:
@@ -168,24 +160,3 @@ def _checked(url: str) -> SplitResult:
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ConfigInvalid.of(shown_url(url), "has credentials, a query or a fragment in it", fix="put credentials into repository.auth")
     return parts
-
-
-def _words(error: Exception) -> str:
-    """Say in our own words how a connection failed."""
-    for kind, words in (
-        (NameResolutionError, "its host name doesn't resolve"),
-        (NewConnectionError, "its host refuses connections"),
-        (TimedOut, "its host doesn't answer in time"),
-        (ProxyError, "the proxy doesn't let us through"),
-        (HTTPError, "the host broke off the connection or its answer"),
-        (OSError, "the connection broke"),
-    ):
-        if isinstance(error, kind):
-            return words
-    return "the host doesn't speak git's protocol"
-
-
-def _tls_words(error: Exception) -> str:
-    """Return OpenSSL's reason, which names no secret."""
-    inner = error.args[0] if error.args else None
-    return printable(getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or "handshake failed", 120)
