@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rbac": ("rbac", "Print the least rights that a target needs."),
     "doctor": ("doctor", "Examine this machine, its tools and what it reaches."),
     "serve": ("serve", "Serve webhooks and run targets until SIGTERM."),
+    "explain-delivery": ("explain_delivery", "Say what the door would answer to a webhook payload, and why."),
     "completion": ("completion", "Print what makes a shell complete commands."),
 }
 """Name -> its module in this package, and the line that `anneal --help` shows."""
@@ -53,7 +54,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"handler.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

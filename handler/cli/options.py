@@ -49,7 +49,7 @@ def command() -> Callable[[Callable[..., int]], click.Command]:
             output = Output(as_json=common["output"] == "json", verbose=bool(common["verbose"]))
             ctx.exit(_guarded(function, output, common, given))
 
-        made: click.Command = click.command(function.__name__)(_with_common(functools.update_wrapper(run, function)))
+        made: click.Command = click.command(function.__name__.replace("_", "-"))(_with_common(functools.update_wrapper(run, function)))
         return made
 
     return decorate

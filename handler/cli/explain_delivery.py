@@ -1,0 +1,169 @@
+"""`anneal explain-delivery`: what the door would answer to a captured payload, and why. Offline: it asks no cluster and no git host.
+
+Law: it goes the door's own way (`handler.web.verdict`), so that what it says is what happens. It never prints a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, TextIO
+
+import click
+
+from handler.cli import reports
+from handler.cli.options import command
+from handler.cli.session import Session
+from handler.config.git import RepositoryAuth
+from handler.config.secrets import Accepted, resolve_all
+from handler.config.settings import Metrics, Replay, Settings, Target, Webhooks
+from handler.model.errors import BadPayload, BadSignature, TooLarge
+from handler.model.event import Event
+from handler.model.match import repository_key
+from handler.triggers import TRIGGERS, payload
+from handler.web.body import require_json
+from handler.web.verdict import Verdict, bounded, judge, watch
+
+UNVERIFIED = "not looked at: --headers FILE gives the request's headers"
+HOLDS = "holds"
+_FOREIGN = "its repository's webhook has another secret than the one that signed this"
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A delivery as it was captured. `headers`: None when they weren't; `guessed`: nobody named the provider."""
+
+    provider: str
+    body: bytes
+    headers: Mapping[str, str] | None
+    guessed: bool
+
+
+@command()
+@click.argument("file", type=click.File("rb"))
+@click.option("--provider", type=click.Choice(list(TRIGGERS)), help="Whose delivery it is; else the payload's shape tells.")
+@click.option(
+    "--headers", type=click.File("r", encoding="latin-1"), help="Its headers, `Name: value` a line: then the signature is verified."
+)
+def explain_delivery(session: Session, file: BinaryIO, provider: str | None, headers: TextIO | None) -> int:
+    """Say what the door would answer to the webhook payload in FILE (- for standard input): which targets, and why.
+
+    FILE holds the body byte for byte. Nothing is run and nobody is asked; only the configuration is read.
+    """
+    settings = session.settings
+    captured = _captured(file, provider, headers, settings.webhooks.max_body)
+    verdict = _unverified(captured, settings) if captured.headers is None else _verified(session, captured, captured.headers)
+    _print(session, captured, verdict)
+    return reports.DONE_CODE
+
+
+def _captured(file: BinaryIO, provider: str | None, headers: TextIO | None, cap: int) -> Captured:
+    """Read what was captured. Raises click.UsageError, TooLarge, BadPayload."""
+    body = file.read(cap + 1)
+    if len(body) > cap:
+        raise TooLarge.of("body", f"is larger than {cap} bytes", fix="webhooks.maxBody sets the limit")
+    sent = _headers(headers) if headers else None
+    return Captured(provider or _provider(body), body, sent, guessed=not provider)
+
+
+def _headers(file: TextIO) -> dict[str, str]:
+    """Read `Name: value` lines; a name that occurs twice is joined by a comma, as WSGI servers do."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(file, 1):
+        name, colon, value = line.strip().partition(":")
+        if not colon and name:
+            raise click.UsageError(f"--headers, line {number}: expected `Name: value`")
+        key = name.strip().lower()
+        if key:
+            found[key] = f"{found[key]},{value.strip()}" if key in found else value.strip()
+    return found
+
+
+def _provider(body: bytes) -> str:
+    """Guess whose payload this is."""
+    document = payload.read(body)
+    found = [name for name, trigger in TRIGGERS.items() if trigger.shape(document) is not None]
+    if len(found) != 1:
+        raise click.UsageError(f"the payload's shape doesn't tell the provider: name it with --provider {'|'.join(found or TRIGGERS)}")
+    return found[0]
+
+
+def _unverified(captured: Captured, settings: Settings) -> Verdict:
+    """Read without proof, as if the sender might speak for every target. Raises BadPayload."""
+    trigger = TRIGGERS[captured.provider]
+    named = trigger.shape(payload.read(captured.body))
+    if named is None:
+        fix = "give the request's headers with --headers, or name another --provider"
+        raise BadPayload.of("payload", f"its shape doesn't say which {captured.provider} event it is", fix=fix)
+    event = trigger.read(named, captured.body)
+    return bounded(event, watch(settings.targets), frozenset(target.name for target in settings.targets))
+
+
+def _verified(session: Session, captured: Captured, headers: Mapping[str, str]) -> Verdict:
+    """Verify with the configured secrets, and decide. Raises BadSignature, BadPayload, WrongMediaType, SecretUnavailable."""
+    require_json(headers.get("content-type", "application/json"), headers.get("content-encoding", ""))
+    secrets = resolve_all(_signing(session.settings, captured.provider), session.environ)
+    session.output.mask = secrets.mask
+    accepted = secrets.webhook(captured.provider)
+    try:
+        return judge(captured.provider, headers, captured.body, accepted, watch(session.settings.targets))
+    except BadSignature as refusal:
+        raise _explained(refusal, captured.provider, accepted) from None
+
+
+def _explained(refusal: BadSignature, provider: str, accepted: tuple[Accepted, ...]) -> BadSignature:
+    """Tell the operator what the sender isn't told."""
+    if notes := getattr(refusal, "__notes__", ()):
+        return BadSignature.of("signature", f"holds, but it is {'; '.join(notes)}: answered 401")
+    if not accepted:
+        return BadSignature.of("signature", f"no secret is configured for {provider}: answered 401", fix=f"add webhooks.{provider}.secrets")
+    fix = "FILE and the headers must be exactly what was sent; signatures that carry a time hold for five minutes"
+    return BadSignature.of("signature", f"none of the configured secrets ({len(accepted)} for {provider}) proves it: answered 401", fix=fix)
+
+
+def _signing(settings: Settings, provider: str) -> Settings:
+    """Return the settings without any secret but those that deliveries of this provider are signed with."""
+    signed = Webhooks(**{provider: getattr(settings.webhooks, provider)})
+    return replace(settings, targets=tuple(map(_anonymous, settings.targets)), webhooks=signed, replay=Replay(), metrics=Metrics())
+
+
+def _anonymous(target: Target) -> Target:
+    return replace(target, repository=replace(target.repository, auth=RepositoryAuth()))
+
+
+def _print(session: Session, captured: Captured, verdict: Verdict) -> None:
+    matched = [decision for decision in verdict.decisions if decision.matched]
+    ignored = [decision for decision in verdict.decisions if not decision.matched]
+    signature = UNVERIFIED if captured.headers is None else HOLDS
+    status = 202 if matched else 200
+    output, event = session.output, verdict.event
+    if output.as_json:
+        rows = {
+            "matched": [{"target": each.target, "reason": each.reason, "hint": each.change.after} for each in matched],
+            "ignored": [{"target": each.target or None, "reason": each.reason} for each in ignored],
+            "foreign": [{"target": name, "reason": _FOREIGN} for name in verdict.foreign],
+        }
+        facts = {"provider": captured.provider, "guessed": captured.guessed, "verified": captured.headers is not None, "status": status}
+        output.document({**facts, "event": _facts(event), **rows})
+        return
+    output.line(f"provider: {captured.provider}{', as the shape of the payload tells' if captured.guessed else ''}")
+    output.line(f"signature: {signature}", "good" if signature == HOLDS else "warn")
+    output.line(f"event: {_said(event)}")
+    for each in matched:
+        output.line(f"✓ {each.target}: {each.reason}", "good")
+    for each in ignored:
+        output.line(f"- {each.target + ': ' if each.target else ''}{each.reason}", "dim")
+    for name in verdict.foreign:
+        output.line(f"- {name}: {_FOREIGN}", "dim")
+    output.line(f"{'the' if signature == HOLDS else 'with a good signature the'} answer is {status}: {len(matched)} to run")
+
+
+def _said(event: Event) -> str:
+    where = next((f" of {key}" for key in map(repository_key, event.urls) if key), "")
+    return f"{event.kind}{where}{f' by {event.actor}' if event.actor else ''}"
+
+
+def _facts(event: Event) -> dict[str, Any]:
+    """Return an event without its URLs, which may hold credentials."""
+    repository = sorted({key for key in map(repository_key, event.urls) if key})
+    return {"kind": event.kind, "delivery": event.delivery, "actor": event.actor, "repository": repository, "changes": event.changes}
