@@ -22,6 +22,7 @@ Children = dict[str, tuple[int, str]]
 """Name -> mode and hex id, in git's order."""
 
 MAX_NAME = 255
+_SHORTEST = 24  # bytes of an entry: a digit, a space, a letter, NUL, 20 of the id
 _PLAIN = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9._+@=,-]{0,99}")
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 _NTFS_DOTGIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?", re.IGNORECASE | re.DOTALL)
@@ -46,6 +47,19 @@ def read_tree(data: bytes, path: str) -> Children:
         children[checked_name(raw, path)] = (mode, oid.decode())
     _refuse_collisions(children, path)
     return children
+
+
+def has_more(data: bytes, most: int) -> bool:
+    """Say whether a tree object has more entries than so many; parsing them takes ten times their bytes, counting nothing."""
+    if len(data) <= most * _SHORTEST:
+        return False
+    at = 0
+    for _ in range(most + 1):
+        end = data.find(b"\0", at)
+        if end < 0:
+            return False
+        at = end + 1 + SHA1.oid_length
+    return True
 
 
 def checked_name(raw: bytes, directory: str) -> str:

@@ -116,10 +116,13 @@ class GitHost:
             return self._told(lambda deadline: self._commit_objects(deadline, sha, whole=True), sha)
 
     def _blob_objects(self, deadline: Deadline, oids: list[str]) -> Objects:
-        offer = self._offered(deadline)
+        offer, spent = self._offered(deadline), 0
         found: Objects = {}
         for start in range(0, len(oids), _WANTS):
-            found |= self._pack(deadline, offer, wire.fetch(offer, oids[start : start + _WANTS]))
+            wants = oids[start : start + _WANTS]
+            sent = self._pack(deadline, offer, wire.fetch(offer, wants), spent)
+            spent += sum(len(content) for _, content in sent.values())
+            found |= {oid: sent[oid] for oid in wants if oid in sent}
         return found
 
     def _refs(self, deadline: Deadline, ref: str) -> dict[str, str]:
@@ -143,10 +146,10 @@ class GitHost:
         self._offer = offer
         return offer
 
-    def _pack(self, deadline: Deadline, offer: wire.Advertisement, request: bytes) -> Objects:
+    def _pack(self, deadline: Deadline, offer: wire.Advertisement, request: bytes, spent: int = 0) -> Objects:
         with self._transport.command(deadline, request, self._limits.pack) as stream:
             pack = wire.read_fetched(stream, offer.version)
-        return read_pack(pack, self._limits, self._transport.subject)
+        return read_pack(pack, self._limits, self._transport.subject, spent)
 
     def _told(self, ask: Callable[[Deadline], T], sha: str = "") -> T:
         """Run one operation under its deadline and tell what went wrong in our errors; what the host offered is asked anew after any."""

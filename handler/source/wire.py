@@ -19,6 +19,7 @@ from dulwich.refs import Ref
 ADVERTISEMENT = "application/x-git-upload-pack-advertisement"
 RESULT = "application/x-git-upload-pack-result"
 
+_CAPABILITIES = 1000
 _DELIMITER = b"0001"
 _FLUSH = b"0000"
 _V0_WANTED = (b"multi_ack_detailed", b"side-band-64k", b"ofs-delta", b"no-progress")
@@ -63,11 +64,19 @@ def read_advertisement(stream: BinaryIO, ref: str) -> Advertisement:
         lines.read_pkt_line()
         first = lines.read_pkt_line()
     if first is not None and first.strip() == b"version 2":
-        return Advertisement(2, frozenset(cap.strip() for cap in _spoken(lines)))
+        return Advertisement(2, frozenset(_few(cap.strip() for cap in _spoken(lines))))
     if first is not None and first.strip() != b"version 1":
         lines.unread_pkt_line(first)
     refs, capabilities = read_pkt_refs_v1(_one_ref(_spoken(lines), ref, position=1))
     return Advertisement(0, frozenset(cap.strip() for cap in capabilities), _found(refs, {}, ref))
+
+
+def _few(capabilities: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield what a host offers; git's own offers ten, and what a liar offers is kept."""
+    for number, capability in enumerate(capabilities):
+        if number == _CAPABILITIES:
+            raise GitProtocolError("too many capabilities")
+        yield capability
 
 
 def ls_refs(offer: Advertisement, ref: str) -> bytes:
