@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,8 +111,15 @@ def resident(pid: int) -> int:
 @pytest.fixture
 def serving(tmp_path: Path) -> Iterator[Serving]:
     """A server that is ready; stopped by its own process id."""
+    with served(tmp_path, CONFIG) as server:
+        yield server
+
+
+@contextmanager
+def served(tmp_path: Path, text: str) -> Iterator[Serving]:
+    """Serve a configuration's text."""
     config, record, log = tmp_path / "anneal.yaml", tmp_path / "record", tmp_path / "log"
-    config.write_text(CONFIG)
+    config.write_text(text)
     command = [sys.executable, "-m", "tests.rooms.web.serving", str(config), "127.0.0.1:0", str(record)]
     with log.open("wb") as stderr:
         process = subprocess.Popen(command, cwd=ROOT, env=os.environ | SECRETS, stderr=stderr)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
 from handler.config.rotation import EVERY, Rotation, references
-from handler.config.secrets import Secrets, resolve_all
+from handler.config.secrets import PROVIDERS, Secrets, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 
@@ -155,7 +156,8 @@ def test_a_start_with_a_broken_secret_is_refused(tmp_path: Path) -> None:
 
 def test_every_reference_that_is_resolved_is_watched() -> None:
     ref = [SecretRef(env=f"SECRET_{number}") for number in range(12)]
-    hooks = Webhooks(*(WebhookSecrets((each,)) for each in ref[:6]))
+    hooks = replace(Webhooks(), **{name: WebhookSecrets((each,)) for name, each in zip(PROVIDERS, ref, strict=False)})
+    assert len(PROVIDERS) == 6
     keyed = Repository("ssh://h/x", auth=RepositoryAuth(ssh=SshAuth(ref[6], "known", ref[7])), webhook=WebhookSecrets((ref[8],)))
     plain = Repository("https://h/x", auth=RepositoryAuth(BasicAuth("a", ref[9])))
     targets = (Target("keyed", keyed, ("a",)), Target("plain", plain, ("a",)))
