@@ -48,11 +48,15 @@ class FetchedTree:
         """Return the entry at a path without following symlinks, or None; the empty path is the root.
 
         Raises:
-            SourceRefused: a tree on the way breaks a rule.
+            SourceRefused: a tree on the way breaks a rule, or all of them are too large.
         """
-        mode, oid, here = DIRECTORY, self._root, ""
+        mode, oid, here, seen = DIRECTORY, self._root, "", 0
         for part in path.split("/") if path else ():
-            child = self._list(oid, here).get(part) if mode == DIRECTORY else None
+            children = self._list(oid, here) if mode == DIRECTORY else {}
+            seen += len(children)
+            if seen > self._limits.entries:
+                raise self._too_many(here)
+            child = children.get(part)
             if child is None:
                 return None
             mode, oid = child
@@ -125,15 +129,22 @@ class FetchedTree:
         return entries
 
     def _list(self, oid: str, path: str) -> Children:
-        """Return a tree's checked children; each tree object is checked once, and what is kept of all of them is bounded."""
+        """Return a tree's checked children; each tree object is checked when it is first met."""
         children = self._children.get(oid)
         if children is None:
             content = self._content(oid, TREE, printable(path) or "root tree")
-            if has_more(content, self._limits.entries - self._listed):
+            if has_more(content, self._limits.entries):
                 raise self._too_many(path)
-            children = self._children[oid] = read_tree(content, path)
-            self._listed += len(children)
+            children = read_tree(content, path)
+            self._remember(oid, children)
         return children
+
+    def _remember(self, oid: str, children: Children) -> None:
+        """Keep a tree's children, at most as many of all trees as one look-up and one walk may meet."""
+        if self._listed > 2 * self._limits.entries:
+            self._children, self._listed = {}, 0
+        self._children[oid] = children
+        self._listed += len(children)
 
     def _too_many(self, path: str) -> SourceRefused:
         return SourceRefused.of(printable(path) or "the repository", f"has more than {self._limits.entries} files and directories")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from dataclasses import replace
 from hashlib import sha1
 
@@ -51,6 +52,43 @@ def test_a_delta_may_stand_before_its_base_and_chains_are_followed() -> None:
         (7, (bytes.fromhex(oid(CHANGED)), delta(CHANGED, longer))), (7, (bytes.fromhex(oid(TEXT)), delta(TEXT, CHANGED))), (3, TEXT)
     )
     assert {found for found, _ in read_pack(pack, LIMITS).items()} == {oid(TEXT), oid(CHANGED), oid(longer)}
+
+
+@given(st.permutations(range(6)))
+def test_objects_come_out_the_same_in_whatever_order_they_stand(order: list[int]) -> None:
+    contents = [TEXT + b"line\n" * number for number in range(6)]
+    chain = [(3, contents[0])] + [(7, (bytes.fromhex(oid(base)), delta(base, made))) for base, made in itertools.pairwise(contents)]
+    assert read_pack(written(*(chain[place] for place in order)), LIMITS) == {oid(made): (BLOB, made) for made in contents}
+
+
+def test_a_chain_of_ten_thousand_deltas_is_followed_in_either_direction() -> None:
+    contents = [b"%d" % number for number in range(10_001)]
+    chain = [(3, contents[0])] + [(7, (bytes.fromhex(oid(base)), delta(base, made))) for base, made in itertools.pairwise(contents)]
+    for entries in (chain, chain[::-1]):
+        assert len(read_pack(written(*entries), replace(LIMITS, objects=20_000))) == 10_001
+
+
+def test_many_deltas_on_one_base_that_stands_last_are_each_applied_once() -> None:
+    base = bytes(1 << 20)
+    made = [b"%d" % number for number in range(5000)]
+    entries = [(7, (bytes.fromhex(oid(base)), b"\x80\x80\x40" + bytes([len(each), len(each)]) + each)) for each in made]
+    found = read_pack(written(*entries, (3, base)), Limits())
+    assert {oid(each) for each in made} < found.keys()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [(7, (b"\1" * 20, delta(TEXT, CHANGED))), (7, (b"\2" * 20, delta(CHANGED, TEXT)))],
+        [(7, (bytes.fromhex(oid(CHANGED)), delta(CHANGED, TEXT))), (7, (bytes.fromhex(oid(TEXT)), delta(TEXT, CHANGED)))],
+        [(7, (bytes.fromhex(oid(TEXT)), delta(TEXT, TEXT)))],
+        [(3, TEXT), (6, (1, delta(TEXT, CHANGED)))],
+    ],
+    ids=["on nothing", "on each other", "on itself", "into the middle of another"],
+)
+def test_deltas_without_a_base_are_named_broken(entries: list[tuple[int, bytes | tuple[bytes | int, bytes]]]) -> None:
+    with pytest.raises(PackBroken, match="base is missing"):
+        read_pack(written(*entries), LIMITS)
 
 
 def test_a_delta_by_offset_is_resolved() -> None:

@@ -131,6 +131,45 @@ def test_a_tree_bomb_ends_at_the_limit_of_entries() -> None:
         fetched(files).check("")
 
 
+def test_a_directory_of_too_many_names_is_refused_before_they_are_parsed() -> None:
+    files: Files = {f"file-{number:03}": "x" for number in range(101)}
+    for tree, path in ((fetched(files), ""), (fetched({"deploy": files}), "deploy"), (fetched({"deploy": files}), "deploy/x")):
+        with pytest.raises(SourceRefused, match="more than 100 files"):
+            tree.check(path)
+    files.popitem()
+    fetched(files).check("")
+
+
+def test_trees_on_the_way_count_together() -> None:
+    files: Files = {f"file-{number:03}": "x" for number in range(60)}
+    tree = fetched({"deploy": {**files, "prod": {"app.yaml": "a"}}, **files})
+    with pytest.raises(SourceRefused, match="deploy: has more than 100 files"):
+        tree.lookup("deploy/prod/app.yaml")
+
+
+def test_what_other_targets_walked_counts_for_nobody_else_and_isnt_kept_for_ever() -> None:
+    files: Files = {f"dir-{d}": {f"file-{n}-{d}": "x" for n in range(90)} for d in range(9)}
+    tree = fetched(files)
+    before = tree.size
+    sizes = []
+    for directory in files:
+        assert len(list(tree.walk(directory))) == 90
+        sizes.append(tree.size)
+    assert max(sizes) - before <= 300 * 300  # at most twice the limit, and one tree
+    assert len(set(sizes)) > 1
+
+
+def test_trees_of_a_thousand_directories_one_in_another_end_at_the_depth() -> None:
+    objects: Objects = {}
+    root = built({"x": "x"}, objects)
+    for _ in range(3000):
+        root = built({"d": (0o040000, root)}, objects)
+    tree = FetchedTree(COMMIT, root, objects, LIMITS)
+    for path in ("", "d/d", "/".join("d" * 2990)):
+        with pytest.raises(SourceRefused, match=r"deeper than 5|more than 100"):
+            tree.check(path)
+
+
 def test_depth_and_length_of_paths_are_limited() -> None:
     deep: Files = {"f": "x"}
     for _ in range(6):
@@ -168,6 +207,21 @@ def test_blobs_that_are_missing_are_fetched_once_and_together() -> None:
         assert set(tree.blobs(blobs).values()) == {b"1", b"2"}
     assert asked == [list(blobs)]
     assert tree.size == before + 2
+
+
+def test_blobs_of_many_requests_are_counted_together_and_those_nobody_asked_for_arent_kept() -> None:
+    objects: Objects = {}
+    root = built({"a": "1" * 60, "b": "2" * 60, "c": "3"}, objects)
+    blobs = {oid: objects.pop(oid) for oid, (kind, _) in list(objects.items()) if kind == BLOB}
+    first, second, third = blobs
+    held = sum(len(content) for _, content in objects.values())
+    tree = FetchedTree(COMMIT, root, objects, replace(LIMITS, inflated=held + 100), lambda _: blobs)
+    tree.blobs([first])
+    assert second not in objects
+    assert tree.size == held + 60
+    tree.blobs([third])
+    with pytest.raises(SourceRefused, match="bytes of content"):
+        tree.blobs([second])
 
 
 def test_an_object_of_another_type_or_one_left_out_is_named() -> None:
