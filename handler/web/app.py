@@ -48,6 +48,7 @@ def create_app(
     `ready` says whether the worker takes jobs, `ask` puts questions to it, `max_body` is in bytes.
     """
     app = Flask("anneal", static_folder=None)
+    app.url_map.merge_slashes = False  # nothing is redirected
     metrics = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0)
     deliveries, tokens = Deliveries(metrics), Tokens(secrets, lambda: metrics.token_failure(_rule()))
     webhooks = Webhooks(settings.targets, secrets, queue, deliveries.decided)

@@ -184,6 +184,7 @@ def test_a_worker_that_may_have_a_request_is_asked_before_it_is_sent_again(path:
 def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> None:
     life = Life(path, objects)
     work = Work.of(ASKED)
+    until(path.exists)
     with wire.connect(path, PATIENCE) as connection:
         first = wire.ask(connection, wire.encode(work))
         assert life.begun.wait(PATIENCE)
