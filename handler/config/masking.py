@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import re
+import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -12,6 +14,9 @@ from urllib.parse import quote, quote_plus
 
 SHORTEST = 4
 """Spellings shorter than this are left alone: masking every `x` would only make logs unreadable."""
+
+LEARNED = 400
+"""Values made while the process runs that are still masked."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -32,8 +37,33 @@ class Mask:
         return cls(re.compile("|".join(map(re.escape, ordered))) if ordered else None)
 
     def __call__(self, text: str) -> str:
-        """Replace every spelling of every secret, the longest first."""
-        return self._pattern.sub("***", text) if self._pattern else text
+        """Replace every spelling of every secret, the longest first, and of what was learned since."""
+        masked = self._pattern.sub("***", text) if self._pattern else text
+        return _LEARNED.pattern.sub("***", masked) if _LEARNED.pattern else masked
+
+
+class _Learned:
+    """Secrets that no configuration names, because they are made while the process runs: a GitHub App's tokens."""
+
+    def __init__(self) -> None:
+        self.pattern: re.Pattern[str] | None = None
+        self._values: deque[str] = deque(maxlen=LEARNED)
+        self._lock = threading.Lock()
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Add values; the oldest leave, long after they have expired."""
+        with self._lock:
+            self._values.extend(values)
+            found = {spelling for text in self._values for spelling in spellings(text) if len(spelling) >= SHORTEST}
+            self.pattern = re.compile("|".join(map(re.escape, sorted(found, key=lambda text: (-len(text), text)))))
+
+
+_LEARNED = _Learned()
+
+
+def learn(*values: str) -> None:
+    """Let every mask of this process hide these values, too, from now on."""
+    _LEARNED.learn(values)
 
 
 def spellings(value: str) -> Iterator[str]:

@@ -19,10 +19,14 @@ def upload_pack(repository: Repository, read: ReadSecret, limits: Limits) -> Upl
         from handler.source.ssh import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
 
         return SshUploadPack(repository, read, limits)
-    return Transport(repository.url, sign_in(repository, read), repository.tls.ca_file, limits)
+    return Transport(repository.url, sign_in(repository, read, limits), repository.tls.ca_file, limits)
 
 
-def sign_in(repository: Repository, read: ReadSecret) -> SignIn:
+def sign_in(repository: Repository, read: ReadSecret, limits: Limits) -> SignIn:
     """Return what signs in over HTTP."""
     auth = repository.auth
+    if auth.github_app:
+        from handler.source.github_app import GitHubApp  # noqa: PLC0415 - few need it and its cryptography
+
+        return GitHubApp(auth.github_app, repository.url, read, repository.tls.ca_file, limits)
     return Basic(auth.basic, read) if auth.basic else Anonymous()

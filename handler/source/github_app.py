@@ -1,0 +1,245 @@
+"""Installation tokens of a GitHub App: short-lived, for one repository, to read contents and nothing else.
+
+A JSON Web Token signed with the app's key buys one (docs.github.com: "Generating a JSON Web Token (JWT) for a GitHub App", "Create an
+installation access token for an app"). One token serves all targets of a repository until five minutes before its end; whoever needs
+it while it is made waits for it. Every token is masked before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import jwt
+import urllib3
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from urllib3.exceptions import HTTPError
+from urllib3.response import BaseHTTPResponse
+
+from handler.config.git import GitHubAppAuth
+from handler.config.masking import learn
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
+from handler.model.tree import printable
+from handler.source.connections import pools_for
+from handler.source.exchange import shown_url
+from handler.source.failures import explained
+from handler.source.limits import Limits
+from handler.source.signin import ReadSecret, basic
+
+USER = "x-access-token"
+_BACKDATED = 60  # seconds: GitHub refuses a token from the future, and clocks differ
+_LIFETIME = 540  # GitHub takes at most ten minutes
+_SPARE = 300.0  # before its end a token is replaced: a fetch may take a while
+_YOUNG = 10.0  # a token refused so soon isn't an expired one
+_SKEW = 30.0
+_LARGEST = 65_536
+_TOKEN = re.compile(r"[\x21-\x7e]{1,2048}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A token. `made`, `until`: on the monotonic clock."""
+
+    value: str = field(repr=False)
+    made: float
+    until: float
+
+
+class GitHubApp:
+    """Signs in as an installation of an app (`signin.SignIn`)."""
+
+    def __init__(
+        self, auth: GitHubAppAuth, url: str, read: ReadSecret, ca_file: str, limits: Limits, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Prepare; nothing is asked yet. `url`: the repository's, whose name the token is bound to when the URL tells it."""
+        self.subject = f"GitHub App {auth.app_id}, installation {auth.installation_id}"
+        self._auth = auth
+        self._repository = repository_name(url)
+        self._read = read
+        self._ca_file = ca_file
+        self._limits = limits
+        self._clock = clock
+        self._token: _Token | None = None
+        self._making = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"GitHubApp({self.subject})"
+
+    def authorization(self) -> str:
+        """Return the header's value; a token that is about to end is replaced first.
+
+        Raises:
+            ConfigInvalid, SecretUnavailable: the key, the API's URL or our clock can't be used.
+            AccessDenied: GitHub doesn't know app or installation, or doesn't let it read.
+            GitUnavailable: it doesn't answer, or answers nonsense.
+        """
+        with self._making:
+            if self._token is None or self._clock() >= self._token.until:
+                self._token = self._made()
+            return basic(USER, self._token.value)
+
+    def refused(self, authorization: str) -> bool:
+        """Forget a token that the git host refuses, unless it was made just now: another one would fare no better."""
+        with self._making:
+            token = self._token
+            if token is None or basic(USER, token.value) != authorization:
+                return True
+            if self._clock() - token.made < _YOUNG:
+                return False
+            self._token = None
+            return True
+
+    def _made(self) -> _Token:
+        """Ask for a token. The answer's own date tells how long it lives, whatever our clock says."""
+        bearer = self._bearer()
+        since = self._clock()
+        try:
+            status, answered, body = self._post(bearer)
+        except (AnnealError, HTTPError, OSError, ValueError) as error:
+            raise explained(error, self.subject) from None
+        if status != 201:
+            raise self._refusal(status, answered, _said(body), _is_limit(status, body))
+        token, ends = self._checked(body)
+        learn(token, f"{USER}:{token}")
+        left = ends - (answered or time.time())
+        if left <= 0:
+            raise GitUnavailable.of(self.subject, "the API gave a token that has ended already")
+        return _Token(token, since, since + max(left - _SPARE, left / 2))
+
+    def _bearer(self) -> str:
+        """Sign what proves that we are the app."""
+        text = self._read(self._auth.private_key).reveal()
+        now = int(time.time())
+        claims = {"iat": now - _BACKDATED, "exp": now - _BACKDATED + _LIFETIME, "iss": self._auth.app_id}
+        bearer = jwt.encode(claims, app_key(text, str(self._auth.private_key)), algorithm="RS256")
+        learn(bearer)
+        return bearer
+
+    def _post(self, bearer: str) -> tuple[int, float, bytes]:
+        """Send the request. Returns (status, the answer's date in seconds or 0, body)."""
+        url = f"{self._auth.api_url.rstrip('/')}/app/installations/{self._auth.installation_id}/access_tokens"
+        asked: dict[str, Any] = {"permissions": {"contents": "read"}}
+        if self._repository:
+            asked["repositories"] = [self._repository]
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {bearer}",
+            "Content-Type": "application/json",
+            "User-Agent": "anneal",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        parts = urlsplit(url)
+        pools = pools_for(parts.scheme, parts.netloc, self._ca_file)
+        timeout = urllib3.Timeout(connect=self._limits.connect, read=self._limits.read)
+        try:
+            response = pools.request(
+                "POST",
+                url,
+                body=json.dumps(asked).encode(),
+                headers=headers,
+                preload_content=False,
+                redirect=False,
+                retries=False,
+                timeout=timeout,
+            )
+            return response.status, _date(response.headers.get("Date", "")), self._body(response)
+        finally:
+            pools.clear()
+
+    def _body(self, response: BaseHTTPResponse) -> bytes:
+        try:
+            body = response.read(_LARGEST + 1, decode_content=False)
+        finally:
+            response.close()
+        if len(body) > _LARGEST:
+            raise GitUnavailable.of(self.subject, f"the API answered with more than {_LARGEST} bytes")
+        return body
+
+    def _checked(self, body: bytes) -> tuple[str, float]:
+        """Read the answer: the token and its end in seconds since 1970."""
+        try:
+            answer = json.loads(body)
+            token, ends = answer["token"], datetime.fromisoformat(answer["expires_at"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise GitUnavailable.of(self.subject, "the API's answer has no token, or no time of its end") from None
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token) or ends.tzinfo is None:
+            raise GitUnavailable.of(self.subject, "the API's answer has a token or a time that can't be one")
+        return token, ends.timestamp()
+
+    def _refusal(self, status: int, answered: float, said: str, limited: bool) -> AnnealError:
+        """Return what a refusal means and what to check."""
+        auth, place = self._auth, shown_url(self._auth.api_url)
+        words = f"{place} answered {status}{f' ({said})' if said else ''}"
+        skew = time.time() - answered if answered else 0.0
+        if 300 <= status < 400:
+            return ConfigInvalid.of(self.subject, f"{words}; redirects are refused", fix="set auth.githubApp.apiUrl")
+        if status == 401 and abs(skew) > _SKEW:
+            ahead = "ahead of" if skew > 0 else "behind"
+            return ConfigInvalid.of(
+                self.subject, f"{words}; our clock is {abs(skew):.0f} s {ahead} its", fix="set this machine's clock (NTP)"
+            )
+        if limited or status == 429 or status >= 500:
+            return GitUnavailable.of(self.subject, words)
+        checks = {
+            401: f"check that auth.githubApp.privateKey ({auth.private_key}) is a key of app {auth.app_id}",
+            403: "check that the installation isn't suspended and may read contents",
+            404: "check auth.githubApp.installationId and apiUrl, and that the app is still installed",
+            422: f"let the installation read the contents of the repository {self._repository or 'it is for'}",
+        }
+        if status in checks:
+            return AccessDenied.of(self.subject, words, fix=checks[status])
+        return GitUnavailable.of(self.subject, words)
+
+
+def repository_name(url: str) -> str:
+    """Return the name of a repository whose URL is `https://<host>/<owner>/<name>[.git]`; empty: the URL has another shape."""
+    found = re.fullmatch(r"/[A-Za-z0-9._-]+/([A-Za-z0-9._-]+?)(?:\.git)?/?", urlsplit(url).path)
+    return found[1] if found else ""
+
+
+def app_key(text: str, subject: str) -> RSAPrivateKey:
+    """Load an app's key.
+
+    Raises:
+        ConfigInvalid: it isn't an unencrypted RSA key in PEM.
+    """
+    try:
+        key = load_pem_private_key(text.strip().encode() + b"\n", None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # a vendor's words may show a part of it
+        key = None
+    if not isinstance(key, RSAPrivateKey):
+        fix = "download one from the app's settings and reference it by auth.githubApp.privateKey"
+        raise ConfigInvalid.of(subject, "is not an unencrypted RSA private key in PEM, as GitHub makes it for an app", fix=fix)
+    return key
+
+
+def _date(text: str) -> float:
+    """Read an HTTP date; 0: there is none."""
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def _said(body: bytes) -> str:
+    """Return GitHub's own message: untrusted words."""
+    try:
+        answer = json.loads(body)
+        return printable(str(answer["message"]), 160)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
+def _is_limit(status: int, body: bytes) -> bool:
+    """Say whether a 403 means "later" (docs.github.com: rate limits for the REST API)."""
+    return status == 403 and "rate limit" in _said(body).lower()
