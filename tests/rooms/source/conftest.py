@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.githost import Host
+from tests.rooms.source.hub import Hub, hub_of
 from tests.rooms.source.sshshop import Shop, ssh_shop
 
 
@@ -20,4 +21,10 @@ def host(tmp_path: Path) -> Iterator[Host]:
 @pytest.fixture
 def shop() -> Iterator[Shop]:
     with ssh_shop() as running:
+        yield running
+
+
+@pytest.fixture
+def hub(host: Host, tmp_path: Path) -> Iterator[Hub]:
+    with hub_of(host, tmp_path) as running:
         yield running
