@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
@@ -89,12 +91,22 @@ def _watch(used: socket.socket | None) -> None:
 
 
 class _Plain(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        used = super()._new_conn()
+        _watch(used)  # a proxy's answer to CONNECT can drip, too
+        return used
+
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
         _watch(self.sock)
         return super().getresponse()
 
 
 class _Tls(HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        used = super()._new_conn()
+        _watch(used)
+        return used
+
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
         _watch(self.sock)
         return super().getresponse()
@@ -106,6 +118,39 @@ class _PlainPool(HTTPConnectionPool):
 
 class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _Tls
+
+
+class Pools:
+    """The connection pools to one host; made anew when the file of authorities changes. Safe to share between threads."""
+
+    def __init__(self, scheme: str, netloc: str, ca_file: str) -> None:
+        self._make = partial(pools_for, scheme, netloc, ca_file)
+        self._ca_file = ca_file
+        self._trusted = _stamp(ca_file)
+        self._pools = self._make()
+        self._lock = threading.Lock()
+
+    def present(self) -> urllib3.PoolManager:
+        """Return the pools that trust what the file holds now; connections made before are let go."""
+        with self._lock:
+            stamp = _stamp(self._ca_file)
+            if stamp != self._trusted:
+                before, self._pools, self._trusted = self._pools, self._make(), stamp
+                before.clear()
+            return self._pools
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._pools.clear()
+
+
+def _stamp(file: str) -> tuple[int, ...]:
+    """Return what tells one content of a file from another; a file that can't be read is found out when it is used."""
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def pools_for(scheme: str, netloc: str, ca_file: str) -> urllib3.PoolManager:

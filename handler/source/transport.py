@@ -20,9 +20,9 @@ from urllib3.response import BaseHTTPResponse
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source import wire
-from handler.source.connections import Deadline, pools_for
+from handler.source.connections import Deadline, Pools
 from handler.source.exchange import counted, shown_url
-from handler.source.failures import explained
+from handler.source.failures import explained, proxy_refused
 from handler.source.limits import Limits
 from handler.source.signin import SignIn
 
@@ -38,7 +38,7 @@ class Transport:
         self._url = url.rstrip("/")
         self._sign_in = sign_in
         self._limits = limits
-        self._pools = pools_for(parts.scheme, parts.netloc, ca_file)
+        self._pools = Pools(parts.scheme, parts.netloc, ca_file)
 
     def advertisement(self, deadline: Deadline, most: int) -> AbstractContextManager[BinaryIO]:
         """Ask what the host offers."""
@@ -76,7 +76,7 @@ class Transport:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._pools.clear()
+        self._pools.close()
 
     def _send(self, deadline: Deadline, tail: str, result: str, body: bytes | None) -> BaseHTTPResponse:
         """Send; credentials that are refused are asked for anew once: they may have been rotated."""
@@ -98,7 +98,7 @@ class Transport:
             return self._request(deadline, tail, headers, body)
 
     def _request(self, deadline: Deadline, tail: str, headers: Mapping[str, str], body: bytes | None) -> BaseHTTPResponse:
-        return self._pools.request(
+        return self._pools.present().request(
             "GET" if body is None else "POST",
             f"{self._url}/{tail}",
             body=body,
@@ -126,6 +126,8 @@ class Transport:
             raise ConfigInvalid.of(
                 self.subject, f"the host redirects to {place}; redirects are refused", fix="set repository.url to its real URL"
             )
+        if status == 407:
+            raise proxy_refused(self.subject)
         if status in (401, 403):
             raise AccessDenied.of(self.subject, f"the host answered {status} to our credentials", fix="check repository.auth")
         if status in (404, 410):

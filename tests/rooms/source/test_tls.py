@@ -1,0 +1,109 @@
+"""TLS on loopback under a private authority: who is trusted, what is told about the rest, and what happens when trust rotates."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handler.model.errors import ConfigInvalid
+from infra.githost import Host, Work
+from tests.rooms.source.certificates import Authority
+from tests.rooms.source.opening import CANARY, Secret, opened
+
+MAIN = "refs/heads/main"
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Authority:
+    return Authority(tmp_path, "ours")
+
+
+def private(tmp_path: Path, certificate: Path) -> tuple[Host, str]:
+    """Make a host that takes only CANARY, with one commit."""
+    host = Host(tmp_path / "git", certificate=certificate)
+    host.accounts = {"deployer": CANARY}
+    work = Work.of(host, "shop")
+    work.write("app.yaml", "kind: ConfigMap\n")
+    sha = work.commit("First")
+    work.push()
+    return host, sha
+
+
+def test_a_host_under_a_private_authority_is_trusted_by_its_file(tmp_path: Path, ours: Authority) -> None:
+    host, sha = private(tmp_path, ours.certificate("host"))
+    with host, opened(host.url_of("shop"), secret=Secret(), ca_file=str(ours.file)) as git:
+        assert git.fetch(git.resolve(MAIN)).commit.sha == sha
+
+
+def another(directory: Path, ours: Authority) -> tuple[Path, Path]:
+    return ours.certificate("host"), Authority(directory, "theirs").file
+
+
+def by_another(directory: Path, ours: Authority) -> tuple[Path, Path]:
+    return Authority(directory, "ours2").certificate("host"), ours.file
+
+
+def expired(_: Path, ours: Authority) -> tuple[Path, Path]:
+    return ours.certificate("host", since=-3, days=-1), ours.file
+
+
+def early(_: Path, ours: Authority) -> tuple[Path, Path]:
+    return ours.certificate("host", since=1, days=2), ours.file
+
+
+def elsewhere(_: Path, ours: Authority) -> tuple[Path, Path]:
+    return ours.certificate("host", "127.0.0.2"), ours.file
+
+
+def no_authority(directory: Path, ours: Authority) -> tuple[Path, Path]:
+    file = directory / "none.pem"
+    file.write_text("nothing\n")
+    return ours.certificate("host"), file
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (another, r"not trusted \(unable to get local issuer certificate\); set repository.tls.caFile"),
+        (by_another, r"not trusted \(unable to get local issuer certificate\); set repository.tls.caFile"),
+        (expired, r"not trusted \(certificate has expired\); renew the host's certificate"),
+        (early, r"not trusted \(certificate is not yet valid\); .* clock"),
+        (elsewhere, r"not trusted \(IP address mismatch.*\); write the host in repository.url as its certificate names it"),
+        (no_authority, r"not trusted \(.*\); set repository.tls.caFile"),
+    ],
+)
+def test_a_host_that_isnt_trusted_gets_no_credentials(
+    tmp_path: Path, ours: Authority, make: Callable[[Path, Authority], tuple[Path, Path]], words: str
+) -> None:
+    certificate, ca_file = make(tmp_path, ours)
+    host, _ = private(tmp_path, certificate)
+    with (
+        host,
+        opened(host.url_of("shop"), secret=Secret(), ca_file=str(ca_file)) as git,
+        pytest.raises(ConfigInvalid, match=words) as caught,
+    ):
+        git.resolve(MAIN)
+    assert host.requests == []
+    assert CANARY not in repr(caught.value)
+
+
+def test_a_private_authority_isnt_trusted_unless_it_is_named(tmp_path: Path, ours: Authority) -> None:
+    host, _ = private(tmp_path, ours.certificate("host"))
+    with host, opened(host.url_of("shop")) as git, pytest.raises(ConfigInvalid, match=r"not trusted .*caFile"):
+        git.resolve(MAIN)
+
+
+def test_the_file_of_authorities_may_change_while_we_run(tmp_path: Path, ours: Authority) -> None:
+    trusted = tmp_path / "trusted.pem"
+    shutil.copy(ours.file, trusted)
+    host, sha = private(tmp_path, ours.certificate("host"))
+    with host, opened(host.url_of("shop"), secret=Secret(), ca_file=str(trusted)) as git:
+        assert git.resolve(MAIN) == sha
+        trusted.write_bytes(Authority(tmp_path, "theirs").file.read_bytes() + b"\n")
+        with pytest.raises(ConfigInvalid, match="not trusted"):
+            git.resolve(MAIN)  # although a connection under the former authority was open
+        trusted.write_bytes(trusted.read_bytes() + ours.file.read_bytes())
+        assert git.resolve(MAIN) == sha
