@@ -237,7 +237,7 @@ def ended(result: Result, job: Job, started: float) -> Json:
     if hold and waiting:
         waiting["changes"]["count"] = len(hold.changes)
     facts = {"problems": plain(result.problems[:MOST]), "who": result.who, "nextTry": stamp(result.next_try) if result.next_try else ""}
-    return _run(result.target, replace(entry, message=entry.message[:4000]), waiting) | facts
+    return _run(result.target, replace(entry, trigger=job.trigger, message=entry.message[:4000]), waiting) | facts
 
 
 def _run(target: str, entry: Run, waiting: Json | None) -> Json:

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "suspend": ("pause", "Pause a target, or all of them."),
     "resume": ("pause", "End a pause."),
     "unpin": ("approve", "Follow the branch again, and run the target."),
+    "replay": ("replay", "Ask a running server for a run."),
     "retarget": ("retarget", "Accept another repository, installation or cluster."),
     "unlock": ("unlock", "Free the Lease of a worker that died."),
     "rbac": ("rbac", "Print the least rights that a target needs."),

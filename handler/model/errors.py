@@ -276,3 +276,21 @@ class WorkerUnavailable(SenderError):
 
     code = "worker-unavailable"
     status = 503
+
+
+# --- a client's view of a running server
+class ServerRefused(OperatorError):
+    """A running Anneal refused what it was asked. `status`: its HTTP status."""
+
+    code = "server-refused"
+
+    def __init__(self, *problems: Problem, status: int = 0) -> None:
+        """Keep the status."""
+        super().__init__(*problems)
+        self.status = status
+
+
+class ServerUnavailable(TransientError):
+    """A running Anneal isn't reached, or can't answer now."""
+
+    code = "server-unavailable"

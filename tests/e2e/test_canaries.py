@@ -57,7 +57,7 @@ def run(shop: Shop, job: Job) -> Result:
         results.append(shop.handler.run(asked))
         return results[-1]
 
-    secrets = shop.handler.secrets
+    secrets = resolve_all(shop.settings, os.environ, door=False)
     parts = Parts(keep, Reader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
     Worker(shop.settings, parts)._work(Work.of(job))
     return results[0]

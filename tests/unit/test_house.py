@@ -30,8 +30,8 @@ VENDORS = {
     "plan": {"jsonschema"},
     "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
     "queues": {"boto3", "botocore"},
-    "web": {"flask", "gunicorn", "werkzeug"},
-    "cli": {"click", "rich", "yaml"},  # yaml: what render and rbac print
+    "web": {"flask", "gunicorn", "werkzeug", "yaml"},  # yaml: its OpenAPI document
+    "cli": {"click", "rich", "yaml", "urllib3"},  # yaml: what render and rbac print; urllib3: replay speaks to a running server
     "wsgi": {"flask", "gunicorn"},
 }
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}

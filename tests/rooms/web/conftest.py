@@ -28,7 +28,12 @@ kind: Config
 webhooks:
   github: {secrets: [{env: GITHUB}]}
   gitlab: {secrets: [{env: GITLAB}]}
-replay: {tokens: [{name: ops, secret: {env: OPS}, targets: ["*"], may: [replay, approve, rollback]}]}
+replay:
+  tokens:
+    - {name: ops, secret: {env: OPS}, targets: ["*"], may: [replay, approve, rollback]}
+    - {name: all, secret: {env: ALL}, may: [read]}
+    - {name: scraper, secret: {env: SCRAPER}, may: [metrics]}
+metrics: {bind: "127.0.0.1:0"}
 interval: 1h
 driftInterval: 2h
 targets:
@@ -60,6 +65,17 @@ class Serving:
         """Send a signed push; return the status."""
         body = github_push(ref=f"refs/heads/{branch}", after=after)
         return self.request("POST", "/webhooks/github", body, github_headers(body))[0]
+
+    def read(self, path: str) -> tuple[int, Any]:
+        """Read with the token that may read all; return status and JSON."""
+        return self.request("GET", path, headers={"Authorization": f"Bearer {SECRETS['ALL']}"})
+
+    def replay(self, target: str, **asked: object) -> str:
+        """Ask for a run; return its id."""
+        headers = {"Authorization": f"Bearer {SECRETS['OPS']}", "Content-Type": "application/json"}
+        status, answer = self.request("POST", f"/replay/{target}", json.dumps(asked).encode(), headers)
+        assert status == 202
+        return str(answer["run"])
 
     def connect(self) -> socket.socket:
         """Open a bare connection."""

@@ -1,6 +1,6 @@
 """`anneal serve` with a trivial engine, as a program: `python -m tests.rooms.web.serving CONFIG BIND RECORD`.
 
-Each run appends its job to RECORD; a target named `slow` waits for the stop event.
+Each run appends its job to RECORD; a target named `slow` waits: a push for the stop event, a replay until RECORD.go is there.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from tests.fakes.parts import parts_of
 
 
 def engine(record: Path) -> Engine:
+    go = record.with_suffix(".go")
+
     def write(line: dict[str, object]) -> None:
         with record.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -29,13 +31,15 @@ def engine(record: Path) -> Engine:
 
     def build(settings: Settings) -> Parts:
         def run(job: Job, stop: threading.Event) -> Result:
-            write({"target": job.target, "trigger": job.trigger, "hint": job.hint, "pid": os.getpid()})
+            write({"target": job.target, "trigger": job.trigger, "hint": job.hint, "pid": os.getpid(), "run": job.run, "force": job.force})
             if job.hint.startswith("dead"):
                 raise RuntimeError("a mistake of ours")
+            while job.target == "slow" and job.trigger == "replay" and not go.exists() and not stop.wait(0.02):
+                pass
             if job.target == "slow" and job.trigger == "push":
                 stop.wait(60)
                 write({"released": job.target})
-            return Result(job.target, Outcome.UNCHANGED, commit=job.hint)
+            return Result(job.target, Outcome.UNCHANGED, commit=job.hint, run=job.run)
 
         assert settings.targets
         return parts_of(run, settings)

@@ -28,7 +28,7 @@ def parsed(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
 
 
 def counting(**values: float) -> RunMetrics:
-    return RunMetrics(*(lambda name=name: values.get(name, 0.0) for name in ("waiting", "running", "requests")))  # type: ignore[misc]  # a default binds the name
+    return RunMetrics(*(lambda name=name: values.get(name, 0.0) for name in ("waiting", "running", "requests")))
 
 
 def change(action: Action, name: str) -> Change:

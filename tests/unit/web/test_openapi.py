@@ -83,20 +83,20 @@ def test_what_is_asked_for_has_the_form_that_is_told(client: FlaskClient) -> Non
 
 def test_a_form_with_one_key_too_many_would_be_noticed() -> None:
     schema = declared("/api/targets/{target}", 404)
-    refusal = {"matched": [], "ignored": [], "run": None, "code": "x", "error": "y"}
+    refusal: dict[str, Any] = {"matched": [], "ignored": [], "run": None, "code": "x", "error": "y"}
     assert Draft202012Validator(schema).is_valid(refusal)
     assert not Draft202012Validator(schema).is_valid(refusal | {"inside": 1})
 
 
 @OPERATIONS.parametrize()
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_whatever_is_sent_is_answered_as_told(case: schemathesis.Case) -> None:
+def test_whatever_is_sent_is_answered_as_told(case: schemathesis.Case[Any]) -> None:
     case.validate_response(case.call(headers=BEARER), checks=CHECKS)
 
 
 @OPERATIONS.parametrize()
 @settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_without_a_token_nothing_but_health_is_answered(case: schemathesis.Case) -> None:
+def test_without_a_token_nothing_but_health_is_answered(case: schemathesis.Case[Any]) -> None:
     response = case.call(headers={"Authorization": "Bearer wrong-token-wrong-token"})
     case.validate_response(response, checks=CHECKS)
     if case.operation.path not in ("/healthz", "/readyz"):

@@ -1,0 +1,117 @@
+"""A running Anneal, over HTTP: what `anneal replay` speaks to. The token goes to the server that was named, and nowhere else.
+
+Law: certificates are verified, redirects refused, plain http:// only to this machine unless that is asked for by name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import urllib3
+
+from handler import __version__
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, ServerRefused, ServerUnavailable
+
+TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
+LARGEST = 8 << 20
+_AGAIN = frozenset({429, 500, 502, 503, 504})
+_TOKEN = "set ANNEAL_TOKEN to the value of one of its `replay.tokens`"  # noqa: S105 - says where a token is found
+
+
+class Remote:
+    """One server, with one token. `url`: http(s)://host[:port][/path]; `ca_file`: PEM of the authorities to trust, empty: the system's.
+
+    Raises ConfigInvalid: the URL, the token or the file can't be used.
+    """
+
+    def __init__(self, url: str, token: str, ca_file: str = "", *, insecure_http: bool = False) -> None:
+        _check_url(url, insecure_http=insecure_http)
+        if not token.isascii() or not token.isprintable():
+            raise ConfigInvalid.of("ANNEAL_TOKEN", "isn't plain text", fix=_TOKEN)
+        if ca_file and not Path(ca_file).is_file():
+            raise ConfigInvalid.of("--ca-file", f"expected a file, found none at {ca_file}")
+        self.url = url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}", "User-Agent": f"anneal/{__version__}", "Accept": "application/json"}
+        try:
+            trust = ssl.create_default_context(cafile=ca_file or None)
+        except OSError as error:
+            raise ConfigInvalid.of("--ca-file", f"{ca_file} holds no certificate: {error}") from error
+        self._pool = urllib3.PoolManager(ssl_context=trust, timeout=TIMEOUT, retries=False)
+
+    def post(self, *path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Send JSON; return the answer. Raises AccessDenied, ServerRefused, ServerUnavailable."""
+        return self._send("POST", path, json.dumps(body).encode())
+
+    def get(self, *path: str) -> dict[str, Any]:
+        """Read JSON. Raises AccessDenied, ServerRefused, ServerUnavailable."""
+        return self._send("GET", path, None)
+
+    def _send(self, method: str, path: tuple[str, ...], body: bytes | None) -> dict[str, Any]:
+        headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
+        url = "/".join((self.url, *(quote(part, safe="") for part in path)))
+        try:
+            response = self._pool.request(method, url, body=body, headers=headers, redirect=False, preload_content=False)
+            text = response.read(LARGEST)
+            response.release_conn()
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._unreached(error) from error
+        answer = _json(text)
+        if 200 <= response.status < 300 and answer is not None:
+            return answer
+        raise self._refusal(response, answer or {})
+
+    def _refusal(self, response: urllib3.BaseHTTPResponse, answer: dict[str, Any]) -> AnnealError:
+        """Return what an answer that isn't a success means."""
+        subject, status = f"server {self.url}", response.status
+        said = str(answer.get("error") or f"answers {status}, and not as Anneal does")
+        if status == 401:
+            return AccessDenied.of(subject, "doesn't accept the token", fix=_TOKEN)
+        if status == 403:
+            return AccessDenied.of(subject, said, fix="the token's `targets` and `may` say what it may do")
+        if 300 <= status < 400:
+            seen = f"redirects to {response.headers.get('Location', '?')}, where the token doesn't belong"
+            return ServerRefused(Problem(subject, seen, fix="name that server itself if it is the right one"), status=status)
+        if status in _AGAIN:
+            return ServerUnavailable.of(subject, f"{status}: {said}")
+        return ServerRefused(Problem(subject, said), status=status)
+
+    def _unreached(self, error: Exception) -> AnnealError:
+        seen = str(getattr(error, "reason", None) or error)
+        if "CERTIFICATE_VERIFY_FAILED" in seen:
+            fix = "pass --ca-file with the authority that signed it"
+            return ServerRefused(Problem(f"server {self.url}", f"its certificate isn't trusted: {seen}", fix=fix))
+        return ServerUnavailable.of(f"server {self.url}", f"can't be reached: {seen}")
+
+
+def _check_url(url: str, *, insecure_http: bool) -> None:
+    try:
+        parts = urlsplit(url)
+        host, _port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise ConfigInvalid.of("--server", f"isn't a URL: {error}", fix="write https://anneal.example.com") from error
+    if parts.scheme not in ("http", "https") or not host or parts.username is not None or parts.query or parts.fragment:
+        raise ConfigInvalid.of("--server", "expected http(s)://host[:port][/path], nothing else", fix="write https://anneal.example.com")
+    if parts.scheme == "http" and not insecure_http and not _is_here(host):
+        seen = "plain http:// would show the token to everybody on the way"
+        raise ConfigInvalid.of(f"--server {url}", seen, fix="use https://, or pass --insecure-http where the way is private")
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine, by its name or address as written."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _json(text: bytes) -> dict[str, Any] | None:
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) else None

@@ -1,0 +1,157 @@
+"""`anneal replay`: asks a running server for a run, and follows it to its end. It needs no configuration file and no cluster."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from handler.cli import reports
+from handler.cli.options import command
+from handler.cli.remote import Remote
+from handler.cli.session import Session
+from handler.config import forms
+from handler.config.masking import Mask
+from handler.model.errors import AccessDenied, Problem, ServerRefused, ServerUnavailable
+from handler.model.plan import Hold
+from handler.model.result import Outcome, Result
+
+UNKNOWN_SECONDS = 30.0
+"""How long a run may be unknown: a worker that has just begun is told of it again."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
+
+
+def _duration(_ctx: click.Context, _parameter: click.Parameter, text: str) -> float:
+    found = forms.seconds(text)
+    if found is None:
+        raise click.BadParameter("expected a duration, e.g. 90s or 15m")
+    return found
+
+
+@command()
+@click.argument("target")
+@click.option("--commit", metavar="SHA", default="", help="Deploy this commit; one that isn't the head pins the target.")
+@click.option("--dry-run", is_flag=True, help="Only plan.")
+@click.option("--force", is_flag=True, help="Run although nothing changed; no guard is passed.")
+@click.option("--approve", metavar="ID", default="", help="Allow what is held under this id.")
+@click.option("--unpin", is_flag=True, help="Follow the branch again.")
+@click.option("--server", metavar="URL", envvar="ANNEAL_SERVER", help="The server [ANNEAL_SERVER]; the token is in ANNEAL_TOKEN.")
+@click.option("--ca-file", metavar="FILE", default="", help="PEM file of the authorities to trust instead of the system's.")
+@click.option("--insecure-http", is_flag=True, help="Send the token over plain http:// to another machine.")
+@click.option("--wait/--no-wait", default=None, help="Wait for the end of the run [wait, if the token may read].")
+@click.option("--timeout", metavar="DURATION", default="15m", show_default=True, callback=_duration, help="How long to wait.")
+@click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
+def replay(
+    session: Session,
+    *,
+    target: str,
+    server: str | None,
+    ca_file: str,
+    insecure_http: bool,
+    wait: bool | None,
+    timeout: float,
+    as_json: bool,
+    **asked: Any,
+) -> int:
+    """Ask the server for a run of TARGET, as whoever the token in ANNEAL_TOKEN names."""
+    session.output.as_json = session.output.as_json or as_json
+    remote = _remote(session, server, ca_file, insecure_http=insecure_http)
+    answer = remote.post("replay", target, body=_body(**asked))
+    run = str(answer.get("run"))
+    session.output.line(f"{target}: run {run}")
+    found = _followed(session, remote, run, timeout, wait) if wait is not False else None
+    if found is None:
+        if session.output.as_json:
+            session.output.document(answer)
+        return reports.DONE_CODE
+    return _told(session, found)
+
+
+def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http: bool) -> Remote:
+    """Return the server that is spoken to; from now on nothing that is printed shows the token."""
+    token = session.environ.get("ANNEAL_TOKEN", "").strip()
+    if not server:
+        raise click.UsageError("which server? pass --server URL or set ANNEAL_SERVER")
+    if not token:
+        raise click.UsageError("set ANNEAL_TOKEN to the value of one of the server's `replay.tokens`; a token is never a flag")
+    session.output.mask = Mask.of([token], [])
+    return Remote(server, token, ca_file, insecure_http=insecure_http)
+
+
+def _body(*, commit: str, dry_run: bool, force: bool, approve: str, unpin: bool) -> dict[str, Any]:
+    """Return what is asked, and nothing that isn't."""
+    wanted = {"commit": commit, "dryRun": dry_run, "force": force, "approve": approve, "unpin": unpin}
+    return {key: value for key, value in wanted.items() if value}
+
+
+def _followed(session: Session, remote: Remote, run: str, timeout: float, wait: bool | None) -> dict[str, Any] | None:
+    """Return the run once it has ended; None when the token may not read and nobody insists. Raises what ends the waiting."""
+    with session.output.working(f"waiting for {run}"):
+        try:
+            return _ended(remote, run, timeout)
+        except AccessDenied:
+            if wait:
+                raise
+    session.output.note("not waited for: the token may not `read`")
+    return None
+
+
+def _ended(remote: Remote, run: str, timeout: float) -> dict[str, Any]:
+    """Ask until the run has ended; a server that restarts is waited for."""
+    begun, pause = time.monotonic(), FIRST_PAUSE
+    while True:
+        waited = time.monotonic() - begun
+        try:
+            found = remote.get("api", "runs", run)
+            if found.get("status") == "ended":
+                return found
+            last = ServerUnavailable.of(f"run {run}", f"hasn't ended within {timeout:g} s; it goes on")
+        except ServerUnavailable as error:
+            last = error
+        except ServerRefused as error:
+            if error.status != 404 or waited > UNKNOWN_SECONDS:
+                raise
+            last = ServerUnavailable(*error.problems)
+        if waited + pause > timeout:
+            raise last
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+def _told(session: Session, found: dict[str, Any]) -> int:
+    """Print how the run ended and return the exit code that `apply` would."""
+    result = _result(found)
+    output = session.output
+    if output.as_json:
+        output.document(found)
+        return reports.EXIT[result.outcome]
+    for line in found.get("changed") or ():
+        output.line(f"  {line}")
+    held = found.get("held")
+    if isinstance(held, dict):
+        changes = tuple((str(each["action"]), str(each["object"]), str(each["uid"])) for each in held["changes"]["items"])
+        hold = Hold(str(held["id"]), tuple(map(str, held["reasons"])), changes)
+        reports.hold(output, result.target, hold, f"anneal replay {result.target} --approve {hold.id}")
+    return reports.result(output, result)
+
+
+def _result(found: dict[str, Any]) -> Result:
+    """Read the end of a run. Raises ServerRefused: the server speaks another language."""
+    try:
+        problems = tuple(Problem(**{key: str(each[key]) for key in ("subject", "message", "place", "fix")}) for each in found["problems"])
+        return Result(
+            str(found["target"]),
+            Outcome(found["outcome"]),
+            str(found["commit"]),
+            str(found["trigger"]),
+            str(found["message"]),
+            {str(word): int(count) for word, count in found["counts"].items()},
+            problems,
+            str(found["who"]),
+            str(found["code"]),
+            float(found["duration"]),
+            str(found["run"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ServerRefused(Problem("server", f"tells the end of a run in a form that this version doesn't know: {error!r}")) from error

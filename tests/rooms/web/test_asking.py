@@ -1,0 +1,117 @@
+"""Replay, reading and metrics on real processes, also when one of them is killed."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import threading
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.fakes.door import SECRETS
+from tests.rooms.web.conftest import PATIENCE, Serving
+
+
+def ran(server: Serving, run: str) -> list[dict[str, Any]]:
+    return [each for each in server.runs() if each.get("run") == run]
+
+
+def status(server: Serving, run: str) -> str:
+    code, answer = server.read(f"/api/runs/{run}")
+    return str(answer["status"]) if code == 200 else str(code)
+
+
+def test_a_run_is_followed_from_its_id_to_its_end(serving: Serving) -> None:
+    run = serving.replay("slow", force=True)
+    assert run.startswith("slow.")
+    serving.wait(lambda: status(serving, run) == "running")
+    waiting = serving.replay("slow")
+    serving.wait(lambda: status(serving, waiting) == "queued")
+    serving.record.with_suffix(".go").touch()
+    serving.wait(lambda: status(serving, run) == status(serving, waiting) == "ended")
+    code, answer = serving.read(f"/api/runs/{run}")
+    assert (code, answer["outcome"], answer["actor"], answer["trigger"]) == (200, "unchanged", "ops", "replay")
+    assert serving.read("/api/runs/slow.000000000000")[0] == 404
+
+
+def test_a_replay_survives_the_worker_that_took_it_and_runs_once(serving: Serving) -> None:
+    run = serving.replay("slow", force=True)
+    serving.wait(lambda: len(ran(serving, run)) == 1)
+    first = serving.pid()
+    os.kill(first, signal.SIGKILL)
+    serving.wait(lambda: len(ran(serving, run)) == 2)
+    assert [each["force"] for each in ran(serving, run)] == [True, True]
+    assert ran(serving, run)[1]["pid"] == serving.pid() != first
+    serving.record.with_suffix(".go").touch()
+    serving.wait(lambda: status(serving, run) == "ended")
+    serving.wait(lambda: "anneal_outbox_kept 0.0" in scraped(serving))
+    os.kill(serving.pid(), signal.SIGKILL)
+    other = serving.replay("shop-prod")
+    serving.wait(lambda: status(serving, other) == "ended")
+    assert len(ran(serving, run)) == 2, "what has ended isn't run again"
+
+
+def test_a_replay_taken_while_there_is_no_worker_waits_for_one(serving: Serving) -> None:
+    os.kill(serving.pid(), signal.SIGKILL)
+    run = serving.replay("shop-prod", force=True)
+    serving.wait(lambda: status(serving, run) == "ended")
+    assert len(ran(serving, run)) == 1
+
+
+def scraped(server: Serving, path: str = "/metrics", method: str = "GET") -> str:
+    """Ask the listener that is only for metrics."""
+    (port,) = [line["port"] for line in server.lines() if line["message"] == "listening for metrics"]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return f"{response.status}\n{response.read().decode()}"
+    finally:
+        connection.close()
+
+
+def test_metrics_have_a_listener_of_their_own_that_serves_nothing_else(serving: Serving) -> None:
+    serving.push()
+    run = serving.replay("shop-prod")
+    serving.wait(lambda: status(serving, run) == "ended")
+    code, _, text = scraped(serving).partition("\n")
+    assert code == "200"
+    families = {family.name for family in text_string_to_metric_families(text)}
+    assert {"anneal_deliveries", "anneal_worker_up", "anneal_runs", "anneal_build_info", "anneal_queue_waiting"} <= families
+    assert 'anneal_runs_total{outcome="unchanged",target="shop-prod",trigger="replay"} 1.0' in text
+    for path in ("/", "/healthz", "/api/targets", "/metrics/x"):
+        assert scraped(serving, path).startswith("404")
+    assert scraped(serving, "/metrics", "POST").startswith("501")
+    assert "anneal_worker_up 1.0" in text
+
+
+def test_metrics_on_the_door_want_a_token_for_them(serving: Serving) -> None:
+    assert serving.request("GET", "/metrics")[0] == 401
+    assert serving.read("/metrics")[0] == 403
+    connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=PATIENCE)
+    connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {SECRETS['SCRAPER']}"})
+    response = connection.getresponse()
+    assert (response.status, response.headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert b"anneal_request_duration_seconds_bucket" in response.read()
+    connection.close()
+
+
+def test_while_the_worker_is_paused_reading_is_refused_in_time_and_the_door_stays_open(serving: Serving) -> None:
+    """Eight questions wait for the worker at most; the other threads are for deliveries."""
+    os.kill(serving.pid(), signal.SIGSTOP)
+    try:
+        answers: list[tuple[int, Any]] = []
+        readers = [threading.Thread(target=lambda: answers.append(serving.read("/api/targets"))) for _ in range(30)]
+        for reader in readers:
+            reader.start()
+        assert serving.push() == 202
+        for reader in readers:
+            reader.join(PATIENCE)
+        assert len(answers) == 30
+        assert {(code, answer["code"]) for code, answer in answers} == {(503, "worker-unavailable")}
+        assert "anneal_worker_up 0.0" in scraped(serving)
+    finally:
+        os.kill(serving.pid(), signal.SIGCONT)
+    serving.wait(lambda: serving.read("/api/targets")[0] == 200)

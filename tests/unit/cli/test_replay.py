@@ -1,0 +1,299 @@
+"""`anneal replay` against a server on loopback: what is sent, what is printed, what it exits with, where the token never goes."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from handler.cli import replay as replaying
+from handler.cli.group import anneal
+from handler.cli.remote import Remote
+from handler.model.errors import ConfigInvalid
+
+TOKEN = "canary-replay-token-0123456789"
+RUN = "shop.0123456789ab"
+QUEUED = {"run": RUN, "target": "shop", "status": "queued", "trigger": "replay", "actor": "ci", "requests": [RUN], "source": "memory"}
+ENDED = QUEUED | {
+    "status": "ended",
+    "outcome": "applied",
+    "commit": "a" * 40,
+    "message": "1 object written",
+    "counts": {"created": 1},
+    "problems": [],
+    "who": "",
+    "code": "",
+    "duration": 0.5,
+    "changed": ["ConfigMap/shop/a create"],
+    "held": None,
+    "nextTry": "",
+}
+TAKEN = {"matched": [{"target": "shop", "reason": "asked for by ci", "run": RUN}], "ignored": [], "run": RUN}
+HELD = {
+    "id": "h1",
+    "reasons": ["deletes 12 of 20"],
+    "changes": {"count": 1, "items": [{"action": "prune", "object": "ConfigMap/shop/b", "uid": "u"}]},
+    "commit": "a" * 40,
+    "since": "",
+}
+Answer = tuple[int, Any]
+
+
+def refusal(code: str, error: str) -> dict[str, Any]:
+    return {"matched": [], "ignored": [], "run": None, "code": code, "error": error}
+
+
+@dataclass
+class Server:
+    """Answers from a script; the last answer of a path again and again. Headers of an answer: a third item."""
+
+    answers: dict[str, list[Any]]
+    seen: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
+    url: str = ""
+    handler: type[BaseHTTPRequestHandler] = BaseHTTPRequestHandler
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    script = Server({"/replay/shop": [(202, TAKEN)], f"/api/runs/{RUN}": [(200, QUEUED), (200, ENDED)]})
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            script.seen.append((self.command, self.path, dict(self.headers), json.loads(body) if body else None))
+            answers = script.answers.get(self.path) or [(404, refusal("not-found", "no such path"))]
+            status, document, *headers = answers.pop(0) if len(answers) > 1 else answers[0]
+            sent = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            for name, value in headers[0].items() if headers else ():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        do_GET = do_POST = answer  # noqa: N815 - http.server's names
+
+        def log_message(self, *args: Any) -> None:
+            """Say nothing."""
+
+    script.handler = Handler
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        script.url = f"http://127.0.0.1:{running.server_port}"
+        yield script
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "FIRST_PAUSE", 0.01)
+
+
+def replay(server: Server, *arguments: str, **environ: str) -> Result:
+    given: dict[str, str | None] = {"ANNEAL_CONFIG": None, "ANNEAL_SERVER": server.url, "ANNEAL_TOKEN": TOKEN, "HOME": "/nonexistent"}
+    result = CliRunner(env=given | environ).invoke(anneal, ["replay", "shop", *arguments])
+    assert TOKEN not in result.output
+    return result
+
+
+def test_a_run_is_asked_for_and_followed_to_its_end(server: Server) -> None:
+    result = replay(server)
+    assert result.exit_code == 0, result.output
+    assert result.output == f"shop: run {RUN}\n  ConfigMap/shop/a create\nshop: applied {'a' * 12} in 0.5 s: 1 created\n"
+    assert [(method, path) for method, path, _, _ in server.seen] == [("POST", "/replay/shop")] + [("GET", f"/api/runs/{RUN}")] * 2
+    assert {headers["Authorization"] for _, _, headers, _ in server.seen} == {f"Bearer {TOKEN}"}
+    assert server.seen[0][3] == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (("--commit", "b" * 40), {"commit": "b" * 40}),
+        (("--dry-run", "--force"), {"dryRun": True, "force": True}),
+        (("--approve", "h1"), {"approve": "h1"}),
+        (("--unpin",), {"unpin": True}),
+    ],
+)
+def test_what_is_typed_is_what_is_asked(server: Server, arguments: tuple[str, ...], asked: dict[str, Any]) -> None:
+    assert replay(server, *arguments, "--no-wait").exit_code == 0
+    assert [body for *_, body in server.seen] == [asked]
+
+
+def test_without_waiting_the_run_is_named_and_nothing_more_asked(server: Server) -> None:
+    assert replay(server, "--no-wait").output == f"shop: run {RUN}\n"
+    assert json.loads(replay(server, "--no-wait", "--json").output) == TAKEN
+    assert {method for method, *_ in server.seen} == {"POST"}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        *((good, 0) for good in ("applied", "unchanged", "planned", "drifted")),
+        ("held", 3),
+        *((bad, 1) for bad in ("failed", "pruning")),
+        *((other, 4) for other in ("busy", "superseded", "suspended")),
+    ],
+)
+def test_it_exits_as_apply_does(server: Server, outcome: str, code: int) -> None:
+    server.answers[f"/api/runs/{RUN}"] = [(200, ENDED | {"outcome": outcome})]
+    assert replay(server).exit_code == code
+    result = replay(server, "--json")
+    assert (result.exit_code, json.loads(result.output)["outcome"]) == (code, outcome)
+
+
+def test_a_hold_names_the_command_that_approves_it_here(server: Server) -> None:
+    server.answers[f"/api/runs/{RUN}"] = [(200, ENDED | {"outcome": "held", "held": HELD})]
+    assert "allow exactly that: anneal replay shop --approve h1\n" in replay(server).output
+
+
+def test_a_failure_shows_its_problems(server: Server) -> None:
+    problem = {"subject": "Deployment/shop/api", "message": "\x1b[31mis wrong", "place": "deploy/api.yaml:3", "fix": "write it right"}
+    server.answers[f"/api/runs/{RUN}"] = [
+        (200, ENDED | {"outcome": "failed", "problems": [problem], "code": "plan-refused", "who": "author"})
+    ]
+    output = replay(server).output
+    assert "deploy/api.yaml:3: Deployment/shop/api: \\x1b[31mis wrong\n    write it right" in output
+
+
+@pytest.mark.parametrize(
+    ("answer", "seen", "code"),
+    [
+        ((401, refusal("bad-signature", "token: missing")), "doesn't accept the token", 1),
+        ((403, refusal("forbidden", "token ci: may not touch this target")), "may not touch this target", 1),
+        ((404, refusal("not-found", "target shop: isn't configured")), "isn't configured", 1),
+        ((400, refusal("bad-payload", "payload: commit is not a commit id")), "is not a commit id", 1),
+        ((503, refusal("worker-unavailable", "worker: doesn't answer")), "503: worker: doesn't answer", 1),
+        ((429, refusal("too-many-requests", "100 requests wait")), "429: 100 requests wait", 1),
+        ((502, b"<html>bad gateway"), "answers 502, and not as Anneal does", 1),
+        ((200, b"[]"), "answers 200, and not as Anneal does", 1),
+        ((307, b"", {"Location": "https://elsewhere.example.com/"}), "redirects to https://elsewhere.example.com/", 1),
+    ],
+)
+def test_a_refusal_is_explained_and_not_followed_anywhere(server: Server, answer: Answer, seen: str, code: int) -> None:
+    server.answers["/replay/shop"] = [answer]
+    result = replay(server)
+    assert result.exit_code == code
+    assert seen in result.output
+    assert len(server.seen) == 1
+
+
+def test_a_server_that_isnt_there_is_said_to_be_away(server: Server) -> None:
+    result = replay(server, ANNEAL_SERVER="http://127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "can't be reached" in result.output
+
+
+def test_a_server_that_restarts_meanwhile_is_waited_for(server: Server) -> None:
+    away = (503, refusal("worker-unavailable", "worker: doesn't answer"))
+    unknown = (404, refusal("not-found", "run: is neither waiting nor remembered"))
+    server.answers[f"/api/runs/{RUN}"] = [away, unknown, (200, QUEUED), (200, ENDED)]
+    assert replay(server).exit_code == 0
+
+
+def test_a_run_that_stays_unknown_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "UNKNOWN_SECONDS", 0.0)
+    server.answers[f"/api/runs/{RUN}"] = [(404, refusal("not-found", "run: is neither waiting nor remembered"))]
+    result = replay(server)
+    assert (result.exit_code, "neither waiting" in result.output) == (1, True)
+
+
+def test_waiting_has_an_end(server: Server) -> None:
+    server.answers[f"/api/runs/{RUN}"] = [(200, QUEUED)]
+    result = replay(server, "--timeout", "0s")
+    assert result.exit_code == 1
+    assert "hasn't ended within 0 s; it goes on" in result.output
+
+
+def test_a_token_that_may_not_read_asks_and_doesnt_wait_unless_that_is_wanted(server: Server) -> None:
+    server.answers[f"/api/runs/{RUN}"] = [(403, refusal("forbidden", "token ci: may not read"))]
+    result = replay(server)
+    assert (result.exit_code, "not waited for" in result.output) == (0, True)
+    assert replay(server, "--wait").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "seen"),
+    [
+        ((), {"ANNEAL_SERVER": ""}, "which server?"),
+        ((), {"ANNEAL_TOKEN": " "}, "set ANNEAL_TOKEN"),
+        (("--timeout", "soon"), {}, "expected a duration"),
+        (("--token", "x"), {}, "No such option"),
+    ],
+)
+def test_what_is_missing_is_asked_for(server: Server, arguments: tuple[str, ...], environ: dict[str, str], seen: str) -> None:
+    result = replay(server, *arguments, **environ)
+    assert (result.exit_code, seen in result.output) == (64, True)
+    assert server.seen == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://anneal.example.com",
+        "http://10.0.0.1:8080",
+        "http://localhost.example.com",
+        "ftp://127.0.0.1",
+        "https://user:pass@anneal.example.com",
+        "https://anneal.example.com?x=1",
+        "https://",
+        "anneal.example.com",
+        "https://[::1",
+        "https://host:99999",
+    ],
+)
+def test_a_token_isnt_sent_where_it_doesnt_belong(url: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        Remote(url, TOKEN)
+    assert TOKEN not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:8080/x/", "https://anneal.example.com/anneal"])
+def test_this_machine_and_https_are_fine(url: str) -> None:
+    assert Remote(url, TOKEN).url == url.rstrip("/")
+    assert Remote("http://anneal.example.com", TOKEN, insecure_http=True)
+
+
+@pytest.mark.parametrize("token", ["a\nb", "é" * 20, "a\x00b"])
+def test_a_token_that_is_no_header_is_refused_without_showing_it(token: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        Remote("https://anneal.example.com", token)
+    assert token not in str(refused.value)
+
+
+def test_a_ca_file_that_isnt_one_is_named(server: Server, tmp_path: Path) -> None:
+    empty = tmp_path / "ca.pem"
+    empty.touch()
+    for file, seen in (("/nonexistent/ca.pem", "found none at /nonexistent/ca.pem"), (str(empty), "holds no certificate")):
+        result = replay(server, "--ca-file", file, ANNEAL_SERVER="https://127.0.0.1:9")
+        assert (result.exit_code, seen in result.output) == (1, True)
+
+
+def test_only_an_authority_that_was_named_is_trusted(server: Server, tmp_path: Path) -> None:
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    key, certificate = tmp_path / "key", tmp_path / "certificate"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", *subject]
+    subprocess.run([*made, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), server.handler) as running:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        running.socket = context.wrap_socket(running.socket, server_side=True)
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        url = f"https://localhost:{running.server_port}"
+        refused = replay(server, ANNEAL_SERVER=url)
+        trusted = replay(server, "--ca-file", str(certificate), ANNEAL_SERVER=url)
+        running.shutdown()
+        thread.join()
+    assert (refused.exit_code, "its certificate isn't trusted" in refused.output) == (1, True)
+    assert trusted.exit_code == 0, trusted.output
