@@ -162,7 +162,7 @@ class Handler:
         return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
 
     def _host(self, target: Target) -> GitHost:
-        return self._once(("git", target.repository), lambda: GitHost(target.repository, self.secrets.read))
+        return self._once(("git", target.repository), lambda: GitHost(target.repository, self.secrets.read, mask=self.secrets.mask))
 
     def render(self, target: Target, tree: Tree) -> Rendered:
         """Render a target's path of a tree; asks no cluster.

@@ -115,6 +115,9 @@ class Reading(Protocol):
     def read(self, ref: SecretRef) -> Secret:
         """Return the present value. Raises SecretUnavailable."""
 
+    def mask(self, text: str) -> str:
+        """Hide every known secret in a text."""
+
 
 def resolve(ref: SecretRef, environ: Mapping[str, str]) -> Secret:
     """Read a secret from its environment variable or file.

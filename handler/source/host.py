@@ -7,14 +7,15 @@ offers filters. What a host offers is remembered: later a look at a ref is one r
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
-from handler.config.git import Repository
+from handler.config.git import Repository, Revision
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
-from handler.model.refs import is_commit_id, ref_problem
+from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import printable
 from handler.source import wire
 from handler.source.access import upload_pack
@@ -22,6 +23,7 @@ from handler.source.cache import TreeCache
 from handler.source.commit import Accept, accept_any, read_commit
 from handler.source.connections import Deadline
 from handler.source.limits import Limits
+from handler.source.looks import Looks
 from handler.source.pack import COMMIT, Objects, PackBroken, read_pack
 from handler.source.signin import ReadSecret, from_environment
 from handler.source.tree import FetchedTree
@@ -35,41 +37,79 @@ _GONE = ("not our ref", "unadvertised object", "not a valid object", "no such ob
 class GitHost:
     """One repository. Safe to share between threads; connections and the last commits are kept."""
 
-    def __init__(self, repository: Repository, read: ReadSecret = from_environment, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
-        """Prepare; nothing is asked yet. `read` is asked for each secret whenever it is needed.
+    def __init__(
+        self,
+        repository: Repository,
+        read: ReadSecret = from_environment,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        mask: Callable[[str], str] = str,
+    ) -> None:
+        """Prepare; nothing is asked yet. `read` is asked for each secret whenever it is needed; `mask` hides them in the host's words.
 
         Raises:
             ConfigInvalid: the URL can't be asked or holds credentials.
         """
         self._limits = limits
+        self._mask = mask
         self._transport = upload_pack(repository, read, limits)
         self._offer: wire.Advertisement | None = None
         self._trees = TreeCache(limits.cache)
         self._fetching = threading.Lock()
+        self._looks = Looks(self._asked)
 
     def close(self) -> None:
         """Close idle connections."""
         self._transport.close()
+
+    def head(self, revision: Revision, since: float = math.inf) -> Head:
+        """Tell what a revision names: a branch, a tag, the highest tag in a range, or a fixed commit.
+
+        Args:
+            revision: what is followed.
+            since: an answer that another target asked for at this time or later will do (monotonic seconds); infinity: ask now.
+
+        Raises:
+            RefNotFound: the host has no such ref, or no tag in the range.
+            AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: the host refuses, fails or sends too much.
+        """
+        return Head(revision.commit) if revision.commit else self._looks.get(revision, since)
+
+    def _asked(self, revision: Revision) -> Head:
+        return self._highest(revision.semver) if revision.semver else self._named(revision.ref)
 
     def resolve(self, ref: str) -> str:
         """Ask the host what a full ref name points to now; annotated tags are peeled.
 
         Returns: the commit's hex id.
 
-        Raises:
-            RefNotFound: the host has no such ref.
-            AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: the host refuses, fails or sends too much.
+        Raises: as `head` does.
         """
+        return self._named(ref).commit
+
+    def _highest(self, semver: str) -> Head:
+        from handler.source.versions import Highest  # noqa: PLC0415 - loads a library that only such targets need
+
+        head = self._look(Highest(semver))
+        if head is None:
+            seen = f"no tag of the host is in this range of versions ({self._transport.subject})"
+            raise RefNotFound.of(f"revision.semver {semver}", seen, fix="push a tag such as v1.2.3, or change the target's revision")
+        return head
+
+    def _look(self, wanted: wire.Wanted) -> Head | None:
+        head = self._told(lambda deadline: self._refs(deadline, wanted))
+        if head and not is_commit_id(head.commit):
+            raise GitUnavailable.of(self._transport.subject, f"the host names no commit id for {printable(head.ref)}")
+        return head
+
+    def _named(self, ref: str) -> Head:
         if problem := ref_problem(ref):
             raise SourceRefused.of(printable(ref) or "ref", problem, fix="set revision.branch or revision.tag")
-        oid = self._told(lambda deadline: self._refs(deadline, ref)).get(ref, "")
-        if not oid:
+        head = self._look(wire.Exactly(ref))
+        if head is None:
             raise RefNotFound.of(
                 printable(ref), f"not on the host ({self._transport.subject})", fix="push it, or change the target's revision"
             )
-        if not is_commit_id(oid):
-            raise GitUnavailable.of(self._transport.subject, f"the host names no commit id for {printable(ref)}")
-        return oid
+        return head
 
     def fetch(self, sha: str, path: str = "", accept: Accept = accept_any) -> FetchedTree:
         """Bring exactly this commit into memory, without history, and check every tree on the way to `path` and below it.
@@ -125,20 +165,20 @@ class GitHost:
             found |= {oid: sent[oid] for oid in wants if oid in sent}
         return found
 
-    def _refs(self, deadline: Deadline, ref: str) -> dict[str, str]:
-        offer = self._offer if self._offer and self._offer.version == 2 else self._discovered(deadline, ref)
+    def _refs(self, deadline: Deadline, wanted: wire.Wanted) -> Head | None:
+        offer = self._offer if self._offer and self._offer.version == 2 else self._discovered(deadline, wanted)
         if offer.version != 2:
-            return offer.refs
-        with self._transport.command(deadline, wire.ls_refs(offer, ref), self._limits.refs) as stream:
-            return wire.read_refs(stream, ref)
+            return offer.head
+        with self._transport.command(deadline, wire.ls_refs(offer, wanted), self._limits.refs) as stream:
+            return wire.read_refs(stream, wanted)
 
     def _offered(self, deadline: Deadline) -> wire.Advertisement:
-        return self._offer or self._discovered(deadline, "")
+        return self._offer or self._discovered(deadline, None)
 
-    def _discovered(self, deadline: Deadline, ref: str) -> wire.Advertisement:
+    def _discovered(self, deadline: Deadline, wanted: wire.Wanted | None) -> wire.Advertisement:
         """Ask the host what it offers, and remember it."""
         with self._transport.advertisement(deadline, self._limits.refs) as stream:
-            offer = wire.read_advertisement(stream, ref)
+            offer = wire.read_advertisement(stream, wanted)
         if offer.object_format != "sha1":
             raise ConfigInvalid.of(
                 self._transport.subject, f"uses {printable(offer.object_format, 40)} ids; only SHA-1 repositories are supported"
@@ -165,7 +205,7 @@ class GitHost:
             raise GitUnavailable.of(subject, f"the host sent a broken pack: {broken}") from None
         except wire.HostRefused as refused:
             self._offer = None
-            said = printable(str(refused), 200)
+            said = printable(self._mask(str(refused)), 200)
             if sha and any(word in said for word in _GONE):
                 fix = "push it again, or let the host serve it (git config uploadpack.allowAnySHA1InWant true)"
                 raise RefNotFound.of(f"commit {sha}", f"is gone from the host or not served by it ({said})", fix=fix) from None

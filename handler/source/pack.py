@@ -45,6 +45,8 @@ def read_pack(data: bytes | bytearray, limits: Limits, subject: str = "pack", sp
         SourceRefused: more objects, or larger ones, than the limits allow.
         PackBroken: anything else is wrong with it.
     """
+    if len(data) < _HEADER + _TRAILER:
+        raise PackBroken("it is cut short")
     try:
         _, count = read_pack_header_at(bytes(data[:_HEADER]))
         if count > limits.objects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterable
@@ -57,7 +58,7 @@ def small_commit(message: bytes = b"First\n") -> tuple[str, list[bytes]]:
 
 @dataclass
 class Hostile:
-    """The host. `offer`, `refs`, `pack`: bodies of the three answers. `raw`: written instead of any answer."""
+    """The host. `offer`, `refs`, `pack`: bodies of the three answers. `raw`: written instead of any answer. `trust`: speak TLS."""
 
     offer: Chunks = (OFFER,)
     refs: Chunks = (FLUSH,)
@@ -65,11 +66,14 @@ class Hostile:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     raw: Callable[[], Chunks] | None = None
+    trust: ssl.SSLContext | None = None
     seen: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.hostile = self
+        if self.trust:
+            self._server.socket = self.trust.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
         return self
@@ -81,7 +85,7 @@ class Hostile:
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{'https' if self.trust else 'http'}://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def url(self) -> str:

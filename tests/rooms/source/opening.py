@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, Tls
+from handler.config.masking import Mask
 from handler.source import GitHost, Limits
 
 CANARY = "canary-5f2c9b-password"
@@ -25,4 +26,5 @@ class Secret:
 def opened(url: str, *, limits: Limits = QUICK, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
     """Open a repository for a `with` statement."""
     auth = RepositoryAuth(basic=BasicAuth("deployer", SecretRef(env="GIT_TOKEN"))) if secret else RepositoryAuth()
-    return closing(GitHost(Repository(url, auth=auth, tls=Tls(ca_file)), lambda _: secret or Secret(), limits))
+    mask = Mask.of([CANARY], [("deployer", CANARY)])
+    return closing(GitHost(Repository(url, auth=auth, tls=Tls(ca_file)), lambda _: secret or Secret(), limits, mask))
