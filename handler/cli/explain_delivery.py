@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, TextIO
+from typing import Any
 
 import click
 
@@ -40,12 +40,14 @@ class Captured:
 
 
 @command()
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--provider", type=click.Choice(list(TRIGGERS)), help="Whose delivery it is; else the payload's shape tells.")
 @click.option(
-    "--headers", type=click.File("r", encoding="latin-1"), help="Its headers, `Name: value` a line: then the signature is verified."
+    "--headers",
+    type=click.Path(allow_dash=True),
+    help="Its headers, `Name: value` a line: then the signature is verified.",
 )
-def explain_delivery(session: Session, file: BinaryIO, provider: str | None, headers: TextIO | None) -> int:
+def explain_delivery(session: Session, file: str, provider: str | None, headers: str | None) -> int:
     """Say what the door would answer to the webhook payload in FILE (- for standard input): which targets, and why.
 
     FILE holds the body byte for byte. Nothing is run and nobody is asked; only the configuration is read.
@@ -57,19 +59,28 @@ def explain_delivery(session: Session, file: BinaryIO, provider: str | None, hea
     return reports.DONE_CODE
 
 
-def _captured(file: BinaryIO, provider: str | None, headers: TextIO | None, cap: int) -> Captured:
+def _captured(file: str, provider: str | None, headers: str | None, cap: int) -> Captured:
     """Read what was captured. Raises click.UsageError, TooLarge, BadPayload."""
-    body = file.read(cap + 1)
+    body = _bytes(file, cap + 1)
+    sent = _headers(_bytes(headers, cap).decode("latin-1")) if headers else None  # as WSGI reads them
     if len(body) > cap:
         raise TooLarge.of("body", f"is larger than {cap} bytes", fix="webhooks.maxBody sets the limit")
-    sent = _headers(headers) if headers else None
     return Captured(provider or _provider(body), body, sent, guessed=not provider)
 
 
-def _headers(file: TextIO) -> dict[str, str]:
+def _bytes(path: str, most: int) -> bytes:
+    """Read a file, or standard input for `-`. Raises click.UsageError."""
+    try:
+        with click.open_file(path, "rb") as file:
+            return bytes(file.read(most))
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}") from None
+
+
+def _headers(text: str) -> dict[str, str]:
     """Read `Name: value` lines; a name that occurs twice is joined by a comma, as WSGI servers do."""
     found: dict[str, str] = {}
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(text.split("\n"), 1):
         name, colon, value = line.strip().partition(":")
         if not colon and name:
             raise click.UsageError(f"--headers, line {number}: expected `Name: value`")
@@ -134,7 +145,7 @@ def _anonymous(target: Target) -> Target:
 def _print(session: Session, captured: Captured, verdict: Verdict) -> None:
     matched = [decision for decision in verdict.decisions if decision.matched]
     ignored = [decision for decision in verdict.decisions if not decision.matched]
-    signature = UNVERIFIED if captured.headers is None else HOLDS
+    proven = captured.headers is not None
     status = 202 if matched else 200
     output, event = session.output, verdict.event
     if output.as_json:
@@ -143,11 +154,11 @@ def _print(session: Session, captured: Captured, verdict: Verdict) -> None:
             "ignored": [{"target": each.target or None, "reason": each.reason} for each in ignored],
             "foreign": [{"target": name, "reason": _FOREIGN} for name in verdict.foreign],
         }
-        facts = {"provider": captured.provider, "guessed": captured.guessed, "verified": captured.headers is not None, "status": status}
+        facts = {"provider": captured.provider, "guessed": captured.guessed, "verified": proven, "status": status}
         output.document({**facts, "event": _facts(event), **rows})
         return
     output.line(f"provider: {captured.provider}{', as the shape of the payload tells' if captured.guessed else ''}")
-    output.line(f"signature: {signature}", "good" if signature == HOLDS else "warn")
+    output.line(f"signature: {HOLDS if proven else UNVERIFIED}", "good" if proven else "warn")
     output.line(f"event: {_said(event)}")
     for each in matched:
         output.line(f"✓ {each.target}: {each.reason}", "good")
@@ -155,7 +166,7 @@ def _print(session: Session, captured: Captured, verdict: Verdict) -> None:
         output.line(f"- {each.target + ': ' if each.target else ''}{each.reason}", "dim")
     for name in verdict.foreign:
         output.line(f"- {name}: {_FOREIGN}", "dim")
-    output.line(f"{'the' if signature == HOLDS else 'with a good signature the'} answer is {status}: {len(matched)} to run")
+    output.line(f"{'the' if proven else 'with a good signature the'} answer is {status}: {len(matched)} to run")
 
 
 def _said(event: Event) -> str:
