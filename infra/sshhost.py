@@ -11,7 +11,6 @@ switches may be turned at any time. Used by tests; the handler never runs ssh.
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import socket
@@ -20,9 +19,9 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
+from infra.debian import unpacked
 from infra.gitwork import run_git
 
 PACKAGES = ("openssh-server", "libnss-wrapper")
@@ -109,7 +108,7 @@ class SshHost:
 
     def _sshd(self, connection: socket.socket) -> subprocess.Popen[bytes]:
         """Start the sshd of one connection."""
-        programs = unpacked()
+        programs = unpacked("sshd", PACKAGES)
         user, group = self._identity
         libraries = [str(path) for path in (*programs.glob("usr/lib/*-linux-*"), *programs.glob("lib/*-linux-*"))]
         environment = {
@@ -159,49 +158,3 @@ class SshHost:
         for each in self._home.iterdir():
             shutil.chown(each, *self._identity)  # sshd wants its keys to belong to it
         return file
-
-
-@cache
-def unpacked() -> Path:
-    """Return a directory with sshd and what it needs, unpacked for this process; it is removed at its end."""
-    directory = Path(tempfile.mkdtemp(prefix="sshd-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    directory.chmod(0o755)
-    for package in downloaded():
-        subprocess.run(["dpkg", "-x", str(package), str(directory)], check=True)
-    directory.chmod(0o755)  # dpkg gives it the mode of the package's root
-    return directory
-
-
-def downloaded() -> list[Path]:
-    """Return the packages, downloaded once into the cache by apt's own ways; nothing is installed, so nobody need be root."""
-    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anneal" / "sshd"
-    done = place / "done"
-    if not done.exists():
-        if not shutil.which("apt-get"):
-            raise RuntimeError(
-                f"sshd is needed and can't be had without apt-get: run these tests on Debian or Ubuntu ({', '.join(PACKAGES)})"
-            )
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent) as temporary:
-            _download(Path(temporary))
-            place.mkdir(exist_ok=True)
-            for package in Path(temporary).glob("archives/*.deb"):
-                package.replace(place / package.name)
-        done.touch()
-    return sorted(place.glob("*.deb"))
-
-
-def _download(place: Path) -> None:
-    """Download into `place`; with package lists of our own when this machine has none."""
-    (place / "archives" / "partial").mkdir(parents=True)
-    (place / "lists" / "partial").mkdir(parents=True)
-    ours = ["-o", f"Dir::Cache={place}", "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User="]
-    get = ["install", "-qq", "-y", "--download-only", "--no-install-recommends", "--reinstall", *PACKAGES]
-    if subprocess.run(["apt-get", *ours, *get], capture_output=True, check=False).returncode == 0:
-        return
-    ours += ["-o", f"Dir::State::lists={place}/lists"]
-    for command in (["update", "-qq"], get):
-        done = subprocess.run(["apt-get", *ours, *command], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"apt-get {command[0]}: {done.stderr.strip()}")
