@@ -27,7 +27,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from handler.config.git import GitHubAppAuth
-from handler.config.masking import learn
+from handler.config.masking import Mask, learn
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source.connections import pools_for
@@ -43,6 +43,7 @@ _SPARE = 300.0  # before its end a token is replaced: a fetch may take a while
 _YOUNG = 10.0  # a token refused so soon isn't an expired one
 _SKEW = 30.0
 _LARGEST = 65_536
+_HIDDEN = Mask()
 _TOKEN = re.compile(r"[\x21-\x7e]{1,2048}")
 
 
@@ -232,10 +233,10 @@ def _date(text: str) -> float:
 
 
 def _said(body: bytes) -> str:
-    """Return GitHub's own message: untrusted words."""
+    """Return GitHub's own message: untrusted words, which might repeat what was sent."""
     try:
         answer = json.loads(body)
-        return printable(str(answer["message"]), 160)
+        return printable(_HIDDEN(str(answer["message"])), 160)
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
 

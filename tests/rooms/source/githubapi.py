@@ -25,13 +25,15 @@ APP, INSTALLATION = "Iv23liExample", 4711
 
 @dataclass
 class GitHubApi:
-    """The API. `gave`: every token, in order. `issued`: called with each. `answer`: (status, body), instead of the real one."""
+    """The API. `gave`: every token, in order. `issued`: called with each. `answer`: (status, body), instead of the real one. `echo`: repeat
+    the JWT in a refusal."""
 
     directory: Path
     repositories: tuple[str, ...] = ("shop",)
     lifetime: float = 3600
     clock_ahead: float = 0
     answer: tuple[int, bytes] | None = None
+    echo: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     issued: Callable[[str], None] = lambda _: None
     gave: list[str] = field(default_factory=list)
@@ -67,6 +69,8 @@ class GitHubApi:
         """Answer one request."""
         if self.answer:
             return self.answer
+        if self.echo:
+            return 401, _told(f"you sent {authorization}")
         if complaint := self._complaint(authorization):
             return 401, _told(complaint)
         if path != f"/api/v3/app/installations/{INSTALLATION}/access_tokens":

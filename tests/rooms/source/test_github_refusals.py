@@ -130,6 +130,12 @@ def test_a_redirect_is_refused_and_its_target_never_asked(hub: Hub, tmp_path: Pa
         assert other.asked == []
 
 
+def test_an_api_that_repeats_what_was_sent_is_told_without_it(hub: Hub) -> None:
+    hub.api.echo = True
+    with hub.opened() as git, pytest.raises(AccessDenied, match=r"answered 401 \(you sent Bearer \*\*\*\)"):
+        git.resolve(MAIN)
+
+
 def test_an_api_that_doesnt_answer_is_transient(hub: Hub) -> None:
     hub.api.issued = lambda _: time.sleep(3)
     with hub.opened(limits=replace(QUICK, read=0.3)) as git, pytest.raises(GitUnavailable, match=r"GitHub App .*in time"):

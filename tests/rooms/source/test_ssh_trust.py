@@ -80,6 +80,19 @@ def test_a_key_that_the_host_doesnt_know_is_told_with_its_fingerprint(shop: Shop
         git.resolve(MAIN)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"PubkeyAuthentication": "no", "PasswordAuthentication": "yes"},
+        {"AuthenticationMethods": "publickey,publickey"},
+    ],
+)
+def test_a_host_that_wants_more_than_a_key_is_told_and_gets_no_more(shop: Shop, options: dict[str, str]) -> None:
+    shop.host.options = options
+    with shop.opened() as git, pytest.raises(AccessDenied, match="doesn't take the key"):
+        git.resolve(MAIN)
+
+
 def other_key(shop: Shop) -> None:
     shop.known = shop.host.known_hosts(shop.host.new_key("former"))
 
