@@ -24,12 +24,12 @@ def commit_only(run: Context) -> Result:
 
 
 def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
-    """Bring the record up to date after a plan without object writes; write nothing when it is so already."""
+    """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
     result = run.result(Outcome.UNCHANGED, "live equals git", planned)
     due, pinned = _due(run), replace(run.state, pin=run.pin())
     state = recording.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
-    if state == run.state and run.state.status.phase == "applied":
+    if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
         return result
     return _end(run, state, result)
 
@@ -58,7 +58,8 @@ def drift(run: Context, planned: Planned) -> Result:
     )
     if found == run.state.drift and run.state.requested is None:
         return result
-    return _end(run, replace(run.state, drift=found, requested=None), result)
+    deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
+    return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries), result)
 
 
 def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeover: bool) -> Result:

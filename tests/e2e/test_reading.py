@@ -1,0 +1,207 @@
+"""From a push or a replay over HTTP to what `/api` tells of it, on a real cluster and git host, also when the worker is killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from handler.model.event import Delivery
+from handler.model.result import Outcome
+from tests.e2e.documents import config_map
+from tests.e2e.serving import PATIENCE, ROOT, TOKEN, Serving, signed, until
+from tests.e2e.shop import PATH, STATES, Shop
+
+READ = "a token that may only read"
+OTHER = "a token for other targets"
+
+
+@pytest.fixture
+def serving(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
+    monkeypatch.setenv("READ", READ)
+    monkeypatch.setenv("OTHER", OTHER)
+    configuration = {
+        "apiVersion": "anneal.dev/v1alpha1",
+        "kind": "Config",
+        "stateNamespace": STATES,
+        "leaseDuration": "2s",
+        "interval": "1h",
+        "driftInterval": "2h",
+        "webhooks": {"github": {"secrets": [{"env": "HOOK"}]}},
+        "replay": {
+            "tokens": [
+                {"name": "ops", "secret": {"env": "OPS"}, "may": ["replay", "approve", "rollback", "read", "metrics"]},
+                {"name": "reader", "secret": {"env": "READ"}, "targets": [shop.name], "may": ["read"]},
+                {"name": "other", "secret": {"env": "OTHER"}, "targets": ["other-*"], "may": ["read", "replay"]},
+            ]
+        },
+        "targets": [
+            {
+                "name": shop.name,
+                "repository": {"url": shop.target.repository.url},
+                "path": PATH,
+                "namespaces": [shop.name],
+                "cluster": {"kubeconfig": {"file": str(shop.kubectl.kubeconfig)}},
+            },
+            {
+                "name": "lost",
+                "repository": {"url": shop.target.repository.url},
+                "namespaces": ["lost"],
+                "cluster": {"kubeconfig": {"file": str(tmp_path / "missing")}},
+            },
+        ],
+    }
+    config = tmp_path / "anneal.yaml"
+    config.write_text(json.dumps(configuration))
+    server = Serving(config, tmp_path / "log")
+    yield server
+    server.stop()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+
+def read(server: Serving, path: str, token: str = READ) -> Any:
+    status, answer = server.send("GET", path, headers=bearer(token))
+    assert status == 200, answer
+    return answer
+
+
+def replay(server: Serving, target: str, **asked: Any) -> str:
+    status, answer = server.send("POST", f"/replay/{target}", json.dumps(asked).encode(), bearer(TOKEN))
+    assert status == 202, answer
+    return str(answer["run"])
+
+
+def pushed(server: Serving, shop: Shop, sha: str) -> str:
+    """Deliver a push and return the id of its run."""
+    status, answer = server.send("POST", "/webhooks/github", *signed(shop.target.repository.url, "refs/heads/main", sha))
+    assert status == 202, answer
+    return next(str(row["run"]) for row in answer["matched"] if row["target"] == shop.name)
+
+
+def ended(server: Serving, run: str) -> dict[str, Any]:
+    """Follow a run to its end."""
+    found: dict[str, Any] = {}
+
+    def reached() -> bool:
+        status, answer = server.send("GET", f"/api/runs/{run}", headers=bearer(TOKEN))
+        found.update(answer)
+        return status == 200 and answer["status"] == "ended"
+
+    until(reached, told=lambda: f"{found}\n{server.log.read_text()[-3000:]}")
+    return found
+
+
+def test_a_push_and_a_replay_are_followed_to_the_record_that_they_leave(serving: Serving, shop: Shop) -> None:
+    first = shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    second = shop.push(config_map(shop.name, "a", {"key": "2"}))
+    run = pushed(serving, shop, second)
+    told = ended(serving, run)
+    assert (told["outcome"], told["commit"], told["counts"]) == ("applied", second, {"configured": 1}), told
+
+    shown = read(serving, f"/api/targets/{shop.name}")["state"]
+    assert (shown["commit"], shown["status"]["phase"], shown["history"][0]["id"]) == (second, "applied", run)
+    assert shown["deliveries"][0]["hint"] == second
+    delivered = read(serving, f"/api/deliveries?target={shop.name}")
+    assert delivered["recorded"][0]["hint"] == delivered["process"][0]["targets"][0]["commit"] == second
+    assert delivered["process"][0]["targets"][0]["run"] == run
+    (row,) = read(serving, "/api/targets")["targets"]
+    assert (row["target"], row["commit"], row["trouble"]) == (shop.name, second, None)
+
+    back = ended(serving, replay(serving, shop.name, commit=first))
+    assert (back["outcome"], back["actor"], back["trigger"]) == ("applied", "ops", "replay")
+    shown = read(serving, f"/api/targets/{shop.name}")["state"]
+    assert (shown["commit"], shown["pin"]["by"], shown["history"][0]["actor"]) == (first, "ops", "ops")
+    wrong = ended(serving, replay(serving, shop.name, approve="h-none"))
+    assert (wrong["outcome"], wrong["code"]) == ("failed", "plan-refused")
+
+    command = [sys.executable, "-m", "handler", "replay", shop.name, "--unpin", "--json", "--server", f"http://127.0.0.1:{serving.port}"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ANNEAL_TOKEN": TOKEN}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["commit"] == second
+    assert read(serving, f"/api/targets/{shop.name}")["state"]["pin"] is None
+
+    document = read(serving, "/api/openapi.json")
+    schemas = {"components": document["components"]}
+    for path, schema in (("/api/targets", "Targets"), (f"/api/targets/{shop.name}", "Target"), ("/api/deliveries", "Deliveries")):
+        for token in (READ, TOKEN):
+            Draft202012Validator({"$ref": f"#/components/schemas/{schema}", **schemas}).validate(read(serving, path, token))
+    for found in (told, back, wrong):
+        Draft202012Validator({"$ref": "#/components/schemas/Run", **schemas}).validate(found)
+
+
+def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Serving, shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    rows = {row["target"]: row for row in read(serving, "/api/targets", TOKEN)["targets"]}
+    assert rows["lost"]["trouble"]["code"] in ("kubeconfig-invalid", "config-invalid")
+    assert rows[shop.name]["trouble"] is None
+    assert [row["target"] for row in read(serving, "/api/targets")["targets"]] == [shop.name]
+    assert read(serving, "/api/targets", OTHER) == {"targets": [], "next": None}
+    for path in (f"/api/targets/{shop.name}", f"/api/runs/{shop.name}.0123456789ab", "/api/targets/lost"):
+        assert serving.send("GET", path, headers=bearer(OTHER))[0] == 403
+    assert serving.send("POST", f"/replay/{shop.name}", b"{}", bearer(READ))[0] == 403
+    until(lambda: 'anneal_target_failures{target="lost"} 1.0' in metrics(serving), told=lambda: metrics(serving))
+    until(lambda: f'anneal_target_failures{{target="{shop.name}"}} 0.0' in metrics(serving), told=lambda: metrics(serving))
+
+
+def metrics(server: Serving) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/metrics", headers=bearer(TOKEN))
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def test_what_was_asked_of_a_worker_that_is_killed_is_done_by_the_next(serving: Serving, shop: Shop) -> None:
+    """First one that never read it, then workers killed at whatever they do; each request ends, and is recorded once at most."""
+    first = shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    second = shop.push(config_map(shop.name, "a", {"key": "2"}))
+    ended(serving, pushed(serving, shop, second))
+    worker = serving.pid("worker")
+    os.kill(worker, signal.SIGSTOP)
+    asked = [replay(serving, shop.name, commit=first)]
+    os.kill(worker, signal.SIGKILL)
+    assert ended(serving, asked[0])["outcome"] == "applied"
+    for commit in (second, first, second, first):
+        asked.append(replay(serving, shop.name, commit=commit))
+        serving.kill("worker")
+        until(lambda: "anneal_outbox_kept 0.0" in metrics(serving), told=serving.log.read_text)
+        assert shop.state().commit == commit, serving.log.read_text()
+    recorded = [run.id for run in shop.state().history]
+    assert [recorded.count(run) for run in asked] == [1] * len(asked)
+
+
+def arrived(number: int) -> Delivery:
+    return Delivery(str(number), "github", "refs/heads/main", "a" * 40, "ada", "2026-03-01T12:00:00Z")
+
+
+def test_a_delivery_is_no_reason_to_write_and_is_kept_by_whatever_writes(shop: Shop) -> None:
+    shop.configure(drift="report")
+    shop.push(config_map(shop.name, "a", {"key": "1"}))
+    assert shop.applied(deliveries=(arrived(1),)).outcome is Outcome.APPLIED
+    store = shop.handler.store(shop.target)
+    before = store.read().resource_version
+    assert shop.run(force=True, deliveries=(arrived(2),)).outcome is Outcome.UNCHANGED
+    assert store.read().resource_version == before, "nothing but a delivery was new"
+    shop.kubectl.apply(config_map(shop.name, "a", {"key": "2"}))
+    assert shop.run("drift", deliveries=(arrived(3),)).outcome is Outcome.DRIFTED
+    shop.push(config_map("elsewhere", "a"))
+    assert shop.run(deliveries=(arrived(4),)).outcome is Outcome.FAILED
+    assert [delivery.id for delivery in shop.state().deliveries] == ["1", "3", "4"]
