@@ -6,9 +6,10 @@ namespace now, and dry-run when their stage comes.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from handler.cluster.api import Api
@@ -47,6 +48,8 @@ class Decision:
     comparison: Comparison
     notes: list[str]
     absent: frozenset[Identity] = field(default=frozenset())
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _found: str | None = None
 
     def decide(self) -> list[Outcome]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
@@ -101,7 +104,14 @@ class Decision:
         changing = self._changing_crd(item)
         if changing and isinstance(error, ApiRefused):
             return [*schema.check(item, self.comparison.desired[changing].manifest), self._judge.absent(item, deferred=True)]
-        return _placed(error, item)
+        return self._there_already(item, error) or _placed(error, item)
+
+    def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Outcome]:
+        """Judge what lives under a declared name without our label, where it may be why the dry-run was invalid; else nothing."""
+        if not isinstance(error, ApiRefused) or error.status != 422:
+            return []
+        found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
+        return [outcome for live in found.values() for outcome in self.present(item, live)]
 
     def _changing_crd(self, item: Desired) -> Identity | None:
         """Return the CRD of an object when this run changes it: the server judges by the old one until then."""
@@ -128,9 +138,18 @@ class Decision:
             self.notes.append(f"{item.identity}: checked by the server once {need} exists")
         return []
 
-    @cached_property
+    @property
     def _stand_in(self) -> str:
-        """Return an existing whitelisted namespace in which to dry-run, or nothing."""
+        """Return an existing whitelisted namespace in which to dry-run, or nothing. Looked for once.
+
+        The lock is this round's own: that of a `cached_property` is everybody's (Python 3.11), and a slow cluster would hold up the others.
+        """
+        with self._lock:
+            if self._found is None:
+                self._found = self._look_for_stand_in()
+            return self._found
+
+    def _look_for_stand_in(self) -> str:
         if "*" in self.target.namespaces:
             return "default"
         names = [name for name in self.target.namespaces if Identity("", NAMESPACE.kind, "", name) not in self.absent]
