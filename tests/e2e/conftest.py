@@ -15,11 +15,14 @@ from handler.config.git import Repository
 from handler.config.settings import Cluster, Target
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
+from tests.e2e.fleet import Fleet
 from tests.e2e.shop import MORTAL, PATH, SCOPED, Shop
 from tests.e2e.wire import Wired
 from tests.kubectl import Kubectl
 
 Open = Callable[..., Shop]
+OpenFleet = Callable[..., Fleet]
+QUICK = {"interval": "3s", "driftInterval": "1h", "leaseDuration": "3s"}
 
 
 @pytest.fixture(scope="session")
@@ -87,3 +90,20 @@ def wired(connection: Connection, tmp_path: Path) -> Iterator[Callable[[], Wired
     yield make
     for wire in made:
         wire.close()
+
+
+@pytest.fixture
+def open_fleet(host: Host, kubectl: Kubectl, tmp_path: Path) -> Iterator[OpenFleet]:
+    """Open fleets of the test's own; their servers are stopped."""
+    fleets: list[Fleet] = []
+
+    def opened(size: int, versions: int = 5, settings: dict[str, Any] | None = None, **more: Any) -> Fleet:
+        place = tmp_path / f"fleet-{len(fleets)}"
+        place.mkdir()
+        name = f"f-{secrets.token_hex(4)}"
+        fleets.append(Fleet(name, host, kubectl, place, size, versions, settings={**QUICK, **(settings or {})}, **more))
+        return fleets[-1]
+
+    yield opened
+    for fleet in fleets:
+        fleet.close()

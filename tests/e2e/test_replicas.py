@@ -1,0 +1,100 @@
+"""Three servers of one configuration on one control plane, webhooks lost and doubled, processes killed: every target ends at its head."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from handler.cluster.connect import Connection
+from tests.e2e.audit import Audit
+from tests.e2e.conftest import OpenFleet
+from tests.e2e.documents import config_map
+from tests.e2e.fleet import Fleet
+from tests.e2e.serving import Part, Serving, until
+
+TARGETS, PUSHES, REPLICAS = 50, 500, 3
+VERSIONS = 11
+PACE = 0.1
+"""Seconds between two pushes."""
+MURDERS: tuple[tuple[Part, ...], ...] = (("worker",), ("web",), ("supervisor",), ("supervisor", "worker", "web"))
+
+
+class Murderer(threading.Thread):
+    """Kills processes of one replica after the other until it is told to stop; a replica without supervisor is started again."""
+
+    def __init__(self, servers: list[Serving], chance: random.Random) -> None:
+        super().__init__(daemon=True)
+        self.servers, self.chance = servers, chance
+        self.ended = threading.Event()
+        self.count = 0
+
+    def run(self) -> None:
+        while not self.ended.wait(3.0):
+            server, parts = self.chance.choice(self.servers), self.chance.choice(MURDERS)
+            server.kill(*parts)
+            self.count += 1
+            if "supervisor" in parts:
+                server.start()
+
+    def stop(self) -> None:
+        self.ended.set()
+        self.join()
+
+
+def deliveries(chance: random.Random) -> int:
+    """How often the webhook of a push is sent: one of seven is lost, one of five is doubled or more."""
+    return chance.choices((0, 1, 2, 3), (14, 66, 15, 5))[0]
+
+
+def pushes(fleet: Fleet, chance: random.Random) -> Iterator[tuple[int, str]]:
+    """Move random targets to random versions, also back, and yield the deliveries: some much later than others."""
+    late: list[tuple[int, str]] = []
+    for _ in range(PUSHES):
+        number = chance.randrange(fleet.size)
+        version = chance.choice([version for version in range(VERSIONS) if version != fleet.heads[number]])
+        sent = [(number, fleet.move(number, version))] * deliveries(chance)
+        if chance.random() < 0.2:
+            late += sent
+        else:
+            yield from sent
+        if chance.random() < 0.1:
+            chance.shuffle(late)
+            yield from late
+            late.clear()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_head(open_fleet: OpenFleet, connection: Connection) -> None:
+    chance = random.Random(4)
+    fleet = open_fleet(TARGETS, VERSIONS, settings={"interval": "20s"})
+    foreign = [config_map(fleet.name, "foreign"), config_map(fleet.name, "another", labels={"app": "x"})]
+    fleet.kubectl.apply(*foreign)
+    before = fleet.kubectl("get", "configmaps", "foreign", "another", "-n", fleet.name)["items"]
+    audit = Audit(fleet, connection).start()
+    servers = [fleet.serve() for _ in range(REPLICAS)]
+    for server in servers:
+        server.ready()
+    murderer = Murderer(servers, chance)
+    murderer.start()
+    answers: list[int] = []
+    pause = threading.Event()
+    for number, sha in pushes(fleet, chance):
+        pause.wait(PACE)
+        server = chance.choice(servers)
+        if server.port or server.listening():
+            answers.append(server.push(fleet.url, fleet.ref(number), sha))
+    murderer.stop()
+    assert set(answers) <= {202, 0}, "taken, or nobody was there"
+    assert answers.count(202) > PUSHES / 4, answers.count(0)
+    fleet.converge()
+    until(lambda: not fleet.held_leases(), told=lambda: str(fleet.held_leases()))
+    audit.stop()
+    assert murderer.count > 5
+    assert audit.writes() > TARGETS
+    assert audit.unguarded() == [], "a write without a Lease"
+    assert fleet.kubectl("get", "configmaps", "foreign", "another", "-n", fleet.name)["items"] == before
+    assert not [line for server in servers for line in server.runs(code="internal")]
