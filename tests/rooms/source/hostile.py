@@ -41,11 +41,11 @@ def fetched(data: bytes) -> Chunks:
     yield FLUSH
 
 
-def small_commit(message: bytes = b"First\n") -> tuple[str, list[bytes]]:
-    """Return the id and the pack entries of a commit with one file."""
+def small_commit(message: bytes = b"First\n", names: int = 1) -> tuple[str, list[bytes]]:
+    """Return the id and the pack entries of a commit with one file under so many names."""
     blob = Blob.from_string(b"kind: ConfigMap\n")
-    tree = Tree()
-    tree.add(b"app.yaml", 0o100644, blob.id)
+    more = (b"100644 name-%09d\0" % number + bytes.fromhex(blob.id.decode()) for number in range(1, names))
+    tree = Tree.from_string(b"100644 app.yaml\0" + bytes.fromhex(blob.id.decode()) + b"".join(more))
     commit = Commit()
     commit.tree = tree.id
     commit.author = commit.committer = b"anneal <anneal@example.invalid>"

@@ -1,0 +1,50 @@
+"""A process that is lied to: `python -m tests.rooms.source.deceived` reads one URL a line and fetches from it; then it says what it took.
+
+Only the client is in it, so its peak is the client's. Each line of input is JSON: URL, commit and limits.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+
+from handler.model.errors import AnnealError
+from handler.source import Limits
+from tests.rooms.source.lies import MAIN
+from tests.rooms.source.opening import Secret, opened
+
+
+def peak() -> int:
+    """Return the most bytes this process ever held; getrusage would count its parent's, of the moment between fork and exec."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def told(url: str, sha: str, limits: Limits) -> str:
+    """Fetch, and resolve where that went well; say how it ended."""
+    with opened(url, limits=limits, secret=Secret()) as git:
+        try:
+            git.fetch(sha)
+            git.resolve(MAIN)
+        except AnnealError as error:
+            return error.code
+    return "believed"
+
+
+def main() -> None:
+    """Answer each line with how it ended; at the end with peak, threads and open files."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        ended = told(asked["url"], asked["sha"], Limits(**asked["limits"]))
+        for thread in threading.enumerate():  # a deadline's timer that was cancelled is about to end
+            if thread is not threading.main_thread():
+                thread.join(10)
+        seen = {"ended": ended, "peak": peak(), "threads": threading.active_count(), "files": len(list(Path("/proc/self/fd").iterdir()))}
+        sys.stdout.write(json.dumps(seen) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
