@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import base64
 import io
+from contextlib import suppress
 
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    load_ssh_private_key,
+)
 
 from handler.model.errors import ConfigInvalid
 
 _OPENSSH = "-----BEGIN OPENSSH PRIVATE KEY-----"
+_MAGIC = b"openssh-key-v1\0"
 _KINDS: tuple[tuple[type, type[paramiko.PKey]], ...] = (
     (ed25519.Ed25519PrivateKey, paramiko.Ed25519Key),
     (ec.EllipticCurvePrivateKey, paramiko.ECDSAKey),
@@ -37,7 +45,7 @@ def load_key(text: str, passphrase: str | None, subject: str) -> paramiko.PKey:
     if encrypted and passphrase is None:
         raise ConfigInvalid.of(subject, "the private key is encrypted", fix="set repository.auth.ssh.passphrase")
     password = passphrase.encode() if encrypted and passphrase is not None else None
-    load = serialization.load_ssh_private_key if text.startswith(_OPENSSH) else serialization.load_pem_private_key
+    load = load_ssh_private_key if text.startswith(_OPENSSH) else load_pem_private_key
     try:
         key = load(text.encode(), password)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # a vendor's words may show a part of it
@@ -50,9 +58,10 @@ def _for_paramiko(key: object, subject: str) -> paramiko.PKey:
     """Hand a loaded key over: paramiko reads fewer formats than `cryptography`."""
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size < SHORTEST_RSA:
         raise ConfigInvalid.of(subject, f"this RSA key has {key.key_size} bits; at least {SHORTEST_RSA} are needed", fix=_NEW)
-    for kind, wanted in _KINDS:
-        if isinstance(key, kind):
-            plain = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())  # type: ignore[attr-defined]  # each kind of the table has it
+    wanted = next((wanted for kind, wanted in _KINDS if isinstance(key, kind)), None)
+    with suppress(ValueError):  # a curve that SSH has no name for
+        if wanted:
+            plain = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())  # type: ignore[attr-defined]  # of the table
             return wanted.from_private_key(io.StringIO(plain.decode()))
     raise ConfigInvalid.of(subject, "this is not an Ed25519, ECDSA or RSA key", fix=_NEW)
 
@@ -64,8 +73,8 @@ def _is_encrypted(text: str) -> bool:
     """Say whether a key needs a passphrase: PEM says so in its head, OpenSSH by the name of its cipher (openssh: PROTOCOL.key)."""
     if not text.startswith(_OPENSSH):
         return "ENCRYPTED" in text
-    body = "".join(text.splitlines()[1:-1])
     try:
-        return not base64.b64decode(body)[15:].startswith(b"\0\0\0\4none")
+        body = base64.b64decode("".join(text.splitlines()[1:-1]))
     except ValueError:
         return False
+    return body.startswith(_MAGIC) and not body.startswith(_MAGIC + b"\0\0\0\4none")

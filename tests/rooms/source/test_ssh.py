@@ -95,6 +95,14 @@ def test_a_host_that_never_ends_is_stopped_at_the_limit(shop: Shop, serve: str) 
         git.resolve(MAIN)
 
 
+def test_what_is_said_beside_the_protocol_counts_too(shop: Shop) -> None:
+    ref = f"003a{'1' * 40} refs/heads/a"
+    shop.host.serve = f"while :; do echo '{ref}'; head -c 100000 /dev/zero >&2; done"
+    limits = replace(QUICK, refs=1_000_000, pack=1_000_000)
+    with shop.opened(limits=limits) as git, pytest.raises(SourceRefused, match="sends more than 2000000 bytes"):
+        git.resolve(MAIN)
+
+
 def test_a_login_message_isnt_taken_for_git(shop: Shop) -> None:
     shop.host.serve = "echo Welcome to our host"
     with shop.opened() as git, pytest.raises(GitUnavailable):

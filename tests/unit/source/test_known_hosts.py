@@ -50,6 +50,9 @@ def written(directory: Path, *lines: str) -> str:
         ("[2001:db8::1]:2222", "2001:DB8::1", 2222, True),
         ("2001:db8::1", "2001:db8::1", 22, True),
         ("!git.example.com", "git.example.com", 22, False),
+        ("|1|c2FsdA==", "git.example.com", 22, False),
+        ("|2|c2FsdA==|aGFzaA==", "git.example.com", 22, False),
+        ("|1|c2FsdA==|aGFzaA==", "git.example.com", 22, False),
     ],
 )
 def test_names_cover_a_host_as_openssh_says(tmp_path: Path, names: str, host: str, port: int, found: bool) -> None:
