@@ -1,0 +1,155 @@
+"""Bodies without end, with lying lengths, or one byte a second, on every path that takes a POST, and on those that don't."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handler.triggers import TRIGGERS
+from handler.web.body import MAX_BODY, STEP
+from handler.web.server import LINGER_BYTES
+from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.rooms.web.conftest import PATIENCE, Serving, resident
+
+MIB = 1024 * 1024
+GIGABYTE = 1000 * MIB
+ROUTES = (*(f"/webhooks/{provider}" for provider in TRIGGERS), "/replay/shop-prod")
+ELSEWHERE = ("/webhooks/nobody", "/healthz", "/api/targets", "/")
+"""Where a POST leads nowhere: 404 or 405, whatever its body is."""
+
+
+def head(path: str, *lines: str) -> bytes:
+    token = f"Authorization: Bearer {SECRETS['OPS']}"
+    return "\r\n".join((f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", token, *lines, "", "")).encode()
+
+
+def answered(connection: socket.socket) -> bytes:
+    """Return all that comes until the server closes or resets."""
+    connection.settimeout(PATIENCE)
+    found = b""
+    with contextlib.suppress(OSError):
+        while part := connection.recv(4096):
+            found += part
+    return found
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split()[1]) if answer else 0
+
+
+def kernel_keeps() -> int:
+    """Bytes that the kernel may hold between a client that writes and a server that doesn't read."""
+    return sum(int(Path(f"/proc/sys/net/ipv4/tcp_{side}mem").read_text().split()[2]) for side in "rw")
+
+
+def pour(server: Serving, path: str, framing: str, frame: Callable[[bytes], bytes]) -> tuple[int, bytes]:
+    """Send a gigabyte; return how much could be sent before the server hung up, and its answer where that wasn't lost in the reset."""
+    sent, part = 0, b" " * STEP
+    with server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STEP)
+        connection.sendall(head(path, framing))
+        with contextlib.suppress(OSError):
+            while sent < GIGABYTE:
+                connection.sendall(frame(part))
+                sent += len(part)
+        return sent, answered(connection)
+
+
+def chunk(part: bytes) -> bytes:
+    return f"{len(part):x}\r\n".encode() + part + b"\r\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("framing", "frame"),
+    [("Transfer-Encoding: chunked", chunk), (f"Content-Length: {GIGABYTE}", bytes), (f"Content-Length: {10**12}", bytes)],
+    ids=["chunked", "1 GB", "10^12"],
+)
+def test_a_gigabyte_is_cut_off_everywhere_at_the_cap_and_memory_stays_flat(
+    serving: Serving, framing: str, frame: Callable[[bytes], bytes]
+) -> None:
+    web = serving.web()
+    serving.push()
+    before = resident(web)
+    most = (MAX_BODY + STEP if "chunked" in framing else 0) + LINGER_BYTES + STEP + kernel_keeps()
+    for path in (*ROUTES, *ELSEWHERE):
+        sent, answer = pour(serving, path, framing, frame)
+        assert sent <= most, f"{path}: {sent}"
+        assert status(answer) in ({0, 404, 405} if path in ELSEWHERE else {0, 413}), path
+        assert resident(web) - before < 2 * MAX_BODY, path
+        assert serving.request("GET", "/healthz")[0] == 200, path
+    assert serving.push() == 202
+    assert serving.web() == web, "nothing was killed for it"
+
+
+@pytest.mark.parametrize("length", [MAX_BODY + 1, 10**12, 10**30])
+def test_a_length_over_the_cap_is_refused_before_a_byte_of_it_came(serving: Serving, length: int) -> None:
+    for path in ROUTES:
+        with serving.connect() as connection:
+            connection.sendall(head(path, f"Content-Length: {length}"))
+            assert status(answered(connection)) in (413, 400), path
+
+
+def test_what_follows_a_body_that_is_longer_than_its_length_is_no_second_request(serving: Serving) -> None:
+    body = github_push()
+    smuggled = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    signed = [f"{name}: {value}" for name, value in github_headers(body).items() if name != "Content-Type"]
+    for path in ROUTES:
+        lines = signed if path == "/webhooks/github" else []
+        given = body if lines else b"{}"
+        for framing, sent in ((f"Content-Length: {len(given)}", given), ("Transfer-Encoding: chunked", chunk(given) + b"0\r\n\r\n")):
+            with serving.connect() as connection:
+                connection.sendall(head(path, framing, *lines) + sent + smuggled)
+                answer = answered(connection)
+            assert answer.count(b"HTTP/1.1 ") <= 1, path
+            assert b'"web"' not in answer, path
+    assert serving.push() == 202
+
+
+def test_both_framings_at_once_are_refused(serving: Serving) -> None:
+    for path in ROUTES:
+        with serving.connect() as connection:
+            connection.sendall(head(path, "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n")
+            answer = answered(connection)
+        assert status(answer) in (400, 0), path
+        assert b'"web"' not in answer, path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("silent", [False, True], ids=["one byte a second", "nothing more"])
+def test_slow_bodies_on_every_route_are_cut_while_others_are_answered(serving: Serving, silent: bool) -> None:
+    """Fewer of them than the door has threads: who comes meanwhile isn't made to wait for the cut."""
+    framings = {path: head(path, "Content-Length: 1000") + b"{" for path in ROUTES}
+    begun = {**framings, **{f"{path} headers": head(path)[:-4] + b"\r\nX-Slow: " for path in ROUTES[:6]}}
+    open_ones = {name: serving.connect() for name in begun}
+    for name, connection in open_ones.items():
+        connection.sendall(begun[name])
+    ended = threading.Event()
+
+    def drip() -> None:
+        while not ended.wait(1.0):
+            for connection in open_ones.values():
+                with contextlib.suppress(OSError):
+                    connection.sendall(b" ")
+
+    dripping = threading.Thread(target=drip)
+    if not silent:
+        dripping.start()
+    try:
+        for _ in range(5):
+            assert serving.push() == 202
+            assert serving.request("GET", "/healthz")[0] == 200
+        for name, connection in open_ones.items():
+            assert status(answered(connection)) in (0, 400, 408), name
+            connection.close()
+    finally:
+        ended.set()
+        if not silent:
+            dripping.join()
+    assert serving.push() == 202
+    assert not [line for line in serving.lines() if line["level"] == "error"]
