@@ -77,6 +77,20 @@ def test_no_kind_of_run_takes_an_unverified_commit(strict: Shop, tmp_path: Path)
         strict.handler.source(strict.target).fetch(stranger, PATH)  # what `anneal render` and `anneal check` read
 
 
+def test_an_unsigned_commit_isnt_even_recorded_where_it_changes_nothing_that_is_read(strict: Shop, key: Path) -> None:
+    good = strict.head
+    strict.work.write("readme", "unsigned\n")
+    unsigned = strict.work.commit("Elsewhere")
+    strict.work.push()
+    refused(strict.run(), unsigned)
+    assert strict.state().commit == good
+    strict.work.write("readme", "signed\n")
+    signed = signed_by_ssh(strict.work, key, "Elsewhere, signed")
+    strict.work.push()
+    assert strict.run().outcome in DONE
+    assert strict.state().commit == signed
+
+
 def test_a_rollback_leads_away_from_an_unverified_head_until_a_verified_one_comes(strict: Shop, key: Path) -> None:
     good = strict.head
     push_signed(strict, key, config_map(strict.name, "b"))
