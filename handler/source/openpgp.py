@@ -22,23 +22,25 @@ _KEYS = (Tag.PublicKey, Tag.PublicSubkey)
 _SECRET = (Tag.SecretKey, Tag.SecretSubkey)
 _REVOCATIONS = (SignatureType.KeyRevocation, SignatureType.SubkeyRevocation)
 _MOST = 16  # signatures of one commit; two people signing one is already rare
+_WEAK = "; one that signed itself over SHA-1 is renewed by gpg --quick-set-expire and exported anew"
 _MALFORMED = "has a malformed OpenPGP signature"
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A configured public key with its subkeys. `ends`: by fingerprint, when each stops being valid; None: never."""
+    """A configured public key with its subkeys. `ends`: by fingerprint, when each stops being valid; None: never. `revoked`: of those."""
 
     cert: Cert = field(repr=False)
     fingerprint: str
     ends: dict[str, datetime | None]
     revoked: frozenset[str]
+    expires: datetime | None
 
     def complaint(self, key: str, now: datetime) -> str:
         """Say why one of its keys doesn't count now; empty: it does."""
-        if self.cert.is_revoked or key in self.revoked:
+        if key in self.revoked:
             return "is revoked"
-        ends = min((end for end in (self.cert.expiration, self.ends.get(key)) if end), default=None)
+        ends = min((end for end in (self.expires, self.ends.get(key)) if end), default=None)
         return f"expired on {ends:%Y-%m-%d}" if ends and ends <= now else ""
 
 
@@ -52,7 +54,7 @@ def read_certificates(armored: str) -> tuple[Certificate, ...]:
         secret = any(packet.tag in _SECRET for packet in PacketPile.from_bytes(armored.encode()))
         certificates = () if secret else tuple(_read(cert) for cert in Cert.split_bytes(armored.encode()))
     except (RuntimeError, ValueError, TypeError):
-        raise ValueError("is not an OpenPGP public key that can be used") from None
+        raise ValueError(f"is not an OpenPGP public key that can be used{_WEAK}") from None
     if secret:
         raise ValueError("holds a private key; export the public one: gpg --armor --export KEY")
     if not certificates:
@@ -62,7 +64,8 @@ def read_certificates(armored: str) -> tuple[Certificate, ...]:
 
 def _read(cert: Cert) -> Certificate:
     """Note what Sequoia doesn't tell of single keys: when each ends, and which are revoked."""
-    key, created, revoked = "", datetime.now(UTC), set()
+    key, created = "", datetime.now(UTC)
+    revoked: set[str] = set()
     ends: dict[str, datetime | None] = {}
     latest: dict[str, datetime] = {}
     for packet in PacketPile.from_bytes(bytes(cert)):
@@ -76,7 +79,8 @@ def _read(cert: Cert) -> Certificate:
             if made >= latest.get(key, made):
                 latest[key] = made
                 ends[key] = created + packet.key_validity_period if packet.key_validity_period else None
-    return Certificate(cert, cert.fingerprint, ends, frozenset(revoked))
+    revoked |= ends.keys() if cert.is_revoked else set()
+    return Certificate(cert, cert.fingerprint, ends, frozenset(revoked), cert.expiration)
 
 
 def verify(payload: bytes, armored: bytes, certificates: Sequence[Certificate], now: datetime | None = None) -> str:

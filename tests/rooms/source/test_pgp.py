@@ -109,14 +109,16 @@ def test_a_signature_of_one_kind_isnt_looked_for_among_keys_of_the_other(work: W
 
 def test_keys_that_cant_be_used_are_all_named_by_their_field(gpg: Gpg, tmp_path: Path) -> None:
     key = gpg.key("private@example.invalid")
+    gpg.key("old@example.invalid", "rsa2048", "never", "--cert-digest-algo", "SHA1", "--faked-system-time", "20150101T000000")
     good, short = public(ssh_key(tmp_path, "release")), public(ssh_key(tmp_path, "short", "rsa", 1024))
     secret = gpg.run("--armor", "--export-secret-keys", key)
     block = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n-----END PGP PUBLIC KEY BLOCK-----\n"
     with pytest.raises(ConfigInvalid) as caught:
-        Keys.of(Verify((good, short, "ssh-ed25519 AAAA"), (block, gpg.public(key), secret)), "shop")
+        Keys.of(Verify((good, short, "ssh-ed25519 AAAA"), (block, gpg.public(key), secret, gpg.public("old@example.invalid"))), "shop")
     subjects = [problem.subject for problem in caught.value.problems]
-    assert subjects == [f"target shop: verify.{place}" for place in ("ssh[1]", "ssh[2]", "pgp[0]", "pgp[2]")]
+    assert subjects == [f"target shop: verify.{place}" for place in ("ssh[1]", "ssh[2]", "pgp[0]", "pgp[2]", "pgp[3]")]
     assert "1024 bits" in str(caught.value)
+    assert "renewed by gpg --quick-set-expire" in str(caught.value)
     assert "private key" in str(caught.value)
     with pytest.raises(ConfigInvalid, match="names no key"):
         Keys.of(Verify(), "shop")
