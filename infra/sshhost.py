@@ -138,7 +138,7 @@ class SshHost:
         trust = "export GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'"
         offers = "GIT_CONFIG_KEY_1=uploadpack.allowFilter GIT_CONFIG_VALUE_1=true"
         any_sha = "GIT_CONFIG_KEY_2=uploadpack.allowAnySHA1InWant GIT_CONFIG_VALUE_2=true"
-        script.write_text(f"PATH='{path}'\nexport PATH\n{trust}\nexport {offers} {any_sha}\n{self.serve}\n")
+        _write(script, f"PATH='{path}'\nexport PATH\n{trust}\nexport {offers} {any_sha}\n{self.serve}\n")
         settings = {
             "AuthorizedKeysFile": self._home / "authorized_keys",
             "UsePAM": "no",
@@ -154,7 +154,15 @@ class SshHost:
         }
         file = self._home / "sshd_config"
         lines = [f"{key} {value}" for key, value in settings.items()] + [f"HostKey {key}" for key in self.host_keys]
-        file.write_text("\n".join(lines) + "\n")
+        _write(file, "\n".join(lines) + "\n")
         for each in self._home.iterdir():
             shutil.chown(each, *self._identity)  # sshd wants its keys to belong to it
         return file
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a file at once: an sshd of another connection may be reading it."""
+    if not file.exists() or file.read_text() != text:
+        new = file.with_name(f"{file.name}.new")
+        new.write_text(text)
+        new.replace(file)
