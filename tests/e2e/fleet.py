@@ -177,8 +177,8 @@ class Fleet:
         identity = f"{self.target(number)}:/ConfigMap:{self.name}/{meta['name']}"
         return bool(meta["labels"][PART_OF] == applyset and meta["annotations"][IDENTITY] == identity)
 
-    def held_leases(self) -> list[str]:
-        """Return the fleet's Leases that somebody holds."""
+    def held(self) -> list[int]:
+        """Return the targets whose Lease names a holder, alive or dead."""
         items = self.kubectl("get", "leases", "-n", STATES)["items"]
-        held = [item["metadata"]["name"] for item in items if item["spec"].get("holderIdentity")]
-        return [name for name in held if name.startswith(f"anneal-{self.name}-")]
+        names = {item["metadata"]["name"] for item in items if item["spec"].get("holderIdentity")}
+        return [number for number in range(self.size) if f"anneal-{self.target(number)}" in names]

@@ -17,7 +17,7 @@ from tests.e2e.serving import Part, Serving, until
 
 TARGETS, PUSHES, REPLICAS = 50, 500, 3
 VERSIONS = 11
-PACE = 0.1
+PACE = 0.05
 """Seconds between two pushes."""
 MURDERS: tuple[tuple[Part, ...], ...] = (("worker",), ("web",), ("supervisor",), ("supervisor", "worker", "web"))
 
@@ -66,6 +66,15 @@ def pushes(fleet: Fleet, chance: random.Random) -> Iterator[tuple[int, str]]:
             late.clear()
 
 
+def assert_no_lease_is_stuck(fleet: Fleet, server: Serving) -> None:
+    """A Lease may still name a dead holder where nothing was left to write; the next push takes it over, and frees it."""
+    for number in fleet.held():
+        sha = fleet.move(number, (fleet.heads[number] + 1) % VERSIONS)
+        assert server.push(fleet.url, fleet.ref(number), sha) == 202
+    fleet.converge()
+    until(lambda: not fleet.held(), told=lambda: str(fleet.held()))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_head(open_fleet: OpenFleet, connection: Connection) -> None:
@@ -91,7 +100,7 @@ def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_he
     assert set(answers) <= {202, 0}, "taken, or nobody was there"
     assert answers.count(202) > PUSHES / 4, answers.count(0)
     fleet.converge()
-    until(lambda: not fleet.held_leases(), told=lambda: str(fleet.held_leases()))
+    assert_no_lease_is_stuck(fleet, servers[0].ready())
     audit.stop()
     assert murderer.count > 5
     assert audit.writes() > TARGETS
