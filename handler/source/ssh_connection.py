@@ -161,8 +161,10 @@ def _sign_in(transport: paramiko.Transport, address: Address, key: paramiko.PKey
     try:
         more = transport.auth_publickey(address.user, key)
     except AuthenticationException as error:
-        if "timeout" in str(error) or "transport shut down" in str(error):
+        if "timeout" in str(error):
             raise TimeoutError from None
+        if "transport shut down" in str(error):
+            raise EOFError from None
         more = [""]
     if more:
         raise AccessDenied.of(
