@@ -19,7 +19,7 @@ from handler.feedback.metrics import DoorMetrics
 from handler.queues.outbox import Outbox
 from handler.web.app import create_app
 from handler.web.exposition import Exposition
-from handler.web.reads import exposed
+from handler.web.reads import Behind, exposed
 
 
 def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
@@ -36,5 +36,6 @@ def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
     metrics = DoorMetrics(__version__, lambda: outbox.waiting, lambda: outbox.kept)
     if listener := environ.get("ANNEAL_METRICS_LISTEN"):
         Exposition(socket.socket(fileno=os.dup(int(listener))), lambda: exposed(metrics, outbox.ask)).start()
-    app = create_app(settings, secrets, outbox, outbox.ready, ask=outbox.ask, metrics=metrics, max_body=settings.webhooks.max_body)
+    worker, most = Behind(outbox.ask, outbox.waits), settings.webhooks.max_body
+    app = create_app(settings, secrets, outbox, outbox.ready, worker=worker, metrics=metrics, max_body=most)
     return app, outbox

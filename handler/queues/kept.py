@@ -67,6 +67,11 @@ class Kept:
         with self._changed:
             return {request: each for request, each in self._open.items() if each.boot}
 
+    def find(self, request: str) -> Work | None:
+        """Return a request that is kept."""
+        with self._changed:
+            return self._open[request].work if request in self._open else None
+
     def wait(self) -> bool:
         """Wait until a worker has something that is kept; False once closed."""
         with self._changed:

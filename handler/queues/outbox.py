@@ -61,6 +61,10 @@ class Outbox:
         """How many named requests have no known end."""
         return len(self._kept)
 
+    def waits(self, request: str) -> Work | None:
+        """Return a request that is still ours, with what it was merged with: handed to nobody, or kept until its end."""
+        return self._pending.find(request) or self._kept.find(request)
+
     def ready(self) -> bool:
         """Ask the worker on a connection of its own whether it takes jobs."""
         try:
@@ -131,20 +135,21 @@ class Outbox:
             try:
                 with wire.connect(self._path, READ_TIMEOUT) as connection:
                     self._look(connection)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, TypeError, KeyError) as error:  # the last two: an answer of another form
                 _LOG.debug("the worker isn't there", extra={"fields": {"seen": str(error)}})
             self._closing.wait(LOOK_EVERY)
 
     def _look(self, connection: socket.socket) -> None:
         """Ask what became of all that is kept; what this life of the worker never took is handed over again."""
         handed = self._kept.handed()
-        answer = wire.ask(connection, {"ask": "ends", "requests": list(handed)})
+        answer = wire.ask(connection, {"ask": "ends", "requests": [each.run or request for request, each in handed.items()]})
         boot, known = str(answer["boot"]), dict(answer["known"])
         for request, each in handed.items():
-            run, ended = known.get(request, (each.run, each.boot == boot))
+            asked = each.run or request
+            run, ended = known.get(asked, (each.run, each.boot == boot))
             if ended:
                 self._kept.ended(request)
-            elif request in known:
+            elif asked in known:
                 self._kept.taken((request,), str(run), boot)
             else:
                 self._again(connection, request, each)

@@ -37,6 +37,10 @@ class Work:
         first, *others = *self.runs, *newer.runs
         return Work(self.job.merged(newer.job), (first, *others[1 - MAX_RUNS :]))
 
+    def again(self) -> Work:
+        """Return the same requests, to be answered after one more look at the git host."""
+        return replace(self, job=replace(self.job, looks=self.job.looks + 1))
+
     def without(self, known: Collection[str]) -> Work | None:
         """Return what is left when these requests are somebody else's: none of them was a push, and what they asked goes with them."""
         left = tuple(run for run in self.runs if run not in known)
@@ -55,7 +59,7 @@ class Pending:
     def __init__(self, may: May = lambda _: lambda _: True) -> None:
         self._may = may
         self._waiting: dict[str, Work] = {}  # in the order of first arrival: nobody starves
-        self._busy: set[str] = set()
+        self._busy: dict[str, Work] = {}
         self._closed = False
         self._changed = threading.Condition()
 
@@ -71,19 +75,24 @@ class Pending:
         """Wait for the next request of a target that nobody works on; None once closed."""
         with self._changed:
             while not self._closed:
-                may = self._may(self._busy)
+                may = self._may(self._busy.keys())
                 target = next((name for name in self._waiting if name not in self._busy and may(name)), None)
                 if target is not None:
-                    self._busy.add(target)
-                    return self._waiting.pop(target)
+                    work = self._busy[target] = self._waiting.pop(target)
+                    return work
                 self._changed.wait()
             return None
 
     def done(self, target: str) -> None:
         """Say that nobody works on a target any more."""
         with self._changed:
-            self._busy.discard(target)
+            self._busy.pop(target, None)
             self._changed.notify_all()
+
+    def find(self, request: str) -> Work | None:
+        """Return what waits or is worked on that a request is in."""
+        with self._changed:
+            return next((work for work in (*self._waiting.values(), *self._busy.values()) if request in work.runs), None)
 
     def idle(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds until nothing is worked on and, unless closed, nothing waits; say whether that was reached."""

@@ -19,7 +19,7 @@ from handler.queues import Queue
 from handler.triggers import TRIGGERS
 from handler.web import answers, body
 from handler.web.deliveries import Deliveries
-from handler.web.reads import Ask, Reads, logged
+from handler.web.reads import Behind, Reads, logged
 from handler.web.replay import Replay
 from handler.web.tokens import Tokens
 from handler.web.webhooks import Webhooks
@@ -33,19 +33,22 @@ def _nobody(question: str, **_about: Any) -> dict[str, Any]:
     raise WorkerUnavailable.of("worker", f"there is none to ask for {question}")
 
 
+NOBODY = Behind(_nobody, lambda _request: None)
+
+
 def create_app(
     settings: Settings,
     secrets: Accepting,
     queue: Queue,
     ready: Callable[[], bool],
     *,
-    ask: Ask = _nobody,
+    worker: Behind = NOBODY,
     metrics: DoorMetrics | None = None,
     max_body: int = body.MAX_BODY,
 ) -> Flask:
     """Make the door of these targets.
 
-    `ready` says whether the worker takes jobs, `ask` puts questions to it, `max_body` is in bytes.
+    `ready` says whether the worker takes jobs, `worker` is how it is asked, `max_body` is in bytes.
     """
     app = Flask("anneal", static_folder=None)
     app.url_map.merge_slashes = False  # nothing is redirected
@@ -71,7 +74,7 @@ def create_app(
     for provider in TRIGGERS:
         _route(app, f"/webhooks/{provider}", "POST", receive, provider=provider)
     _route(app, "/replay/<target>", "POST", asked)
-    _read_routes(app, Reads(settings, tokens, ask, deliveries, metrics))
+    _read_routes(app, Reads(settings, tokens, worker, deliveries, metrics))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
     _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     app.register_error_handler(AnnealError, answers.error)

@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from handler.config.settings import ReplayToken, Settings
 from handler.feedback.metrics import CONTENT_TYPE, DoorMetrics
 from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
 from handler.model.names import target_of
+from handler.queues.pending import Work
 from handler.web.deliveries import Deliveries
 from handler.web.tokens import NotFound, Tokens, configured, require, touches
 
@@ -34,13 +36,22 @@ class Ask(Protocol):
         """Return its answer. Raises WorkerUnavailable."""
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The way to the worker. `waits`: what the web process itself still has of a request."""
+
+    ask: Ask
+    waits: Callable[[str], Work | None]
+
+
 class Reads:
     """Answers who may read."""
 
-    def __init__(self, settings: Settings, tokens: Tokens, ask: Ask, deliveries: Deliveries, metrics: DoorMetrics) -> None:
+    def __init__(self, settings: Settings, tokens: Tokens, worker: Behind, deliveries: Deliveries, metrics: DoorMetrics) -> None:
         self._settings = settings
         self._tokens = tokens
-        self._ask = ask
+        self._waits = worker.waits
+        self._ask = worker.ask
         self._deliveries = deliveries
         self._metrics = metrics
 
@@ -61,7 +72,8 @@ class Reads:
     def run(self, authorization: str, run: str) -> Response:
         """One run, by the id that was told."""
         configured(self._reader(authorization), target_of(run), self._settings)
-        found = self._answered("run", run=run)["run"]
+        ours = self._waits(run)  # before the worker is asked: what it is handed meanwhile is found in one of the two
+        found = self._answered("run", run=run)["run"] or (_queued(ours) if ours else None)
         if found is None:
             raise NotFound.of(f"run {run[:80]}", _GONE)
         return jsonify(found)
@@ -124,6 +136,13 @@ def _answered(ask: Ask, question: str, **about: Any) -> dict[str, Any]:
     if trouble := answer.get("trouble"):
         raise WorkerUnavailable.of("worker", f"{trouble['code']}: {trouble['message']}")
     return answer
+
+
+def _queued(work: Work) -> dict[str, Any]:
+    """Return a run that the worker doesn't know yet, as the worker will tell of it."""
+    job, requests = work.job, list(work.runs)
+    known = {"run": work.run, "target": job.target, "trigger": job.trigger, "actor": job.actor}
+    return known | {"status": "queued", "requests": requests, "source": "memory"}
 
 
 def logged(route: str, view: Callable[..., Response]) -> Callable[..., Response]:

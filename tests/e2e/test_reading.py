@@ -96,8 +96,10 @@ def ended(server: Serving, run: str) -> dict[str, Any]:
 
     def reached() -> bool:
         status, answer = server.send("GET", f"/api/runs/{run}", headers=bearer(TOKEN))
+        assert status == 200, answer
+        found.clear()
         found.update(answer)
-        return status == 200 and answer["status"] == "ended"
+        return bool(answer["status"] == "ended")
 
     until(reached, told=lambda: f"{found}\n{server.log.read_text()[-3000:]}")
     return found

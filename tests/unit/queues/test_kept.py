@@ -73,9 +73,10 @@ def until(reached: Callable[[], object]) -> None:
 
 def test_a_request_is_forgotten_once_its_run_has_ended(path: Path, objects: FakeObjects) -> None:
     life, outbox = Life(path, objects), Outbox(path)
-    outbox.put(ASKED)
+    run = outbox.put(ASKED)
     assert outbox.kept == 1
     assert life.begun.wait(PATIENCE)
+    assert outbox.waits(run)
     life.let_go.set()
     until(lambda: outbox.kept == 0)
     assert len(life.ran) == 1
@@ -85,8 +86,12 @@ def test_a_request_is_forgotten_once_its_run_has_ended(path: Path, objects: Fake
 
 def test_pushes_are_not_kept(path: Path) -> None:
     outbox = Outbox(path)
-    outbox.put(Job("infra", "push", hint="a" * 40))
+    run = outbox.put(Job("infra", "push", hint="a" * 40))
     assert outbox.kept == 0
+    waiting = outbox.waits(run)
+    assert waiting
+    assert waiting.runs == (run,), "what no worker has is found here"
+    assert outbox.waits("infra.other") is None
     assert not outbox.close(0.0)
 
 

@@ -14,6 +14,7 @@ from handler.model.result import Outcome, Result, Standing
 from handler.queues.pending import Work
 from handler.reading import ended
 from handler.web.app import create_app
+from handler.web.reads import Behind
 from handler.worker import Worker
 from tests.fakes.door import INFRA, SHOP, Kept, door_secrets, door_settings
 from tests.fakes.objects import FakeObjects
@@ -49,6 +50,5 @@ def worker() -> Worker:
 def door(queue: Kept | None = None) -> Flask:
     """The application, with that worker behind it."""
     metrics = DoorMetrics("1.2.3", lambda: 0.0, lambda: 0.0)
-    return create_app(
-        door_settings(), door_secrets(), queue or Kept(), lambda: True, ask=asking(worker()), metrics=metrics, max_body=100_000
-    )
+    behind = Behind(asking(worker()), lambda _request: None)
+    return create_app(door_settings(), door_secrets(), queue or Kept(), lambda: True, worker=behind, metrics=metrics, max_body=100_000)
