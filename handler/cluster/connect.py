@@ -1,7 +1,8 @@
 """Which cluster, and with which credentials. The first step of every run.
 
 `kubernetes.config` reads kubeconfigs, token files, exec plugins and the pod's own service account; nothing typed is used.
-Credentials rotate: the `Authorization` value is asked again every few seconds, and after a 401 everything is loaded anew.
+Credentials rotate: the `Authorization` value is asked again every few seconds, and after a 401 everything is loaded anew. An exec
+plugin that hangs is an error after half a minute, and isn't started again while it does.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +32,10 @@ _PodLoader: Any = InClusterConfigLoader
 
 _ASK_AGAIN = 5.0
 """Seconds an `Authorization` value is kept before the loader is asked whether it expired."""
+_PATIENCE = 30.0
+"""Seconds that credentials have to come: the vendor's loader gives an exec plugin no limit."""
+_coming: dict[str, Future[Any]] = {}
+_coming_lock = threading.Lock()
 
 
 class Connection:
@@ -85,7 +91,7 @@ class Connection:
 
     def _ask(self) -> None:
         try:
-            key = self._configuration.get_api_key_with_prefix("BearerToken")
+            key = _in_time(lambda: self._configuration.get_api_key_with_prefix("BearerToken"), self.source, "token")
         except (ConfigException, OSError, ValueError) as error:
             raise KubeconfigInvalid.of(self.source, f"its token can't be renewed: {type(error).__name__}") from error
         self._authorization = str(key or "").strip()
@@ -133,13 +139,37 @@ def _pinned(load: Callable[[], Any], source: str, server: str) -> Connection:
     """Make the connection; the pin is checked at every load, so that a swapped kubeconfig is refused too."""
 
     def checked() -> Any:
-        configuration = load()
+        configuration = _in_time(load, source, "credentials")
         if server and _origin(server) != _origin(configuration.host):
             fix = "correct cluster.server of the target, or use the right kubeconfig"
             raise ServerPinned.of(source, f"points to {configuration.host}, but cluster.server pins {server}", fix=fix)
         return configuration
 
     return Connection(checked, source)
+
+
+def _in_time(load: Callable[[], Any], source: str, what: str) -> Any:
+    """Return what a loader gives, which may start an exec plugin. While one hangs, others wait for it instead of starting their own.
+
+    Raises KubeconfigInvalid when it takes too long, and whatever the loader raises.
+    """
+    with _coming_lock:
+        future = _coming.get(source + what)
+        if future is None or future.done():
+            future = _coming[source + what] = Future()
+            threading.Thread(target=_settle, args=(future, load), name=what, daemon=True).start()
+    try:
+        return future.result(_PATIENCE)
+    except TimeoutError:
+        seen = f"its {what} didn't come in {_PATIENCE:g} s: an exec plugin hangs"
+        raise KubeconfigInvalid.of(source, seen, fix="run its exec plugin by hand to see why, and end the one that hangs") from None
+
+
+def _settle(future: Future[Any], load: Callable[[], Any]) -> None:
+    try:
+        future.set_result(load())
+    except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits
+        future.set_exception(error)
 
 
 def _origin(url: str) -> tuple[str, str, int, str]:

@@ -90,6 +90,20 @@ def test_many_requests_that_met_401_at_once_run_the_plugin_once(tmp_path: Path) 
     assert len((tmp_path / "asked").read_text().splitlines()) == 2 * before
 
 
+def test_an_exec_plugin_that_hangs_is_an_error_and_started_once_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "at-last"}}'
+    script = f"echo x >>{tmp_path}/asked; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo '{answer}'"
+    path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", script))
+    monkeypatch.setattr("handler.cluster.connect._PATIENCE", 0.2)
+    for _ in range(3):
+        with pytest.raises(KubeconfigInvalid, match=r"didn't come in 0\.2 s: an exec plugin hangs"):
+            connect(Cluster(), kubeconfig=path, environ={})
+    monkeypatch.setattr("handler.cluster.connect._PATIENCE", 30.0)
+    (tmp_path / "go").touch()
+    assert connect(Cluster(), kubeconfig=path, environ={}).authorization() == "Bearer at-last"
+    assert len((tmp_path / "asked").read_text().splitlines()) <= 2, "the one that hung, and the vendor's second question"
+
+
 def test_a_silent_exec_plugin_is_refused_rather_than_anonymous(tmp_path: Path) -> None:
     path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", "exit 3"))
     with pytest.raises(KubeconfigInvalid, match=r"gave no credentials; run .*plugin by hand"):
