@@ -37,7 +37,7 @@ def read_commit(sha: str, data: bytes) -> tuple[CommitInfo, str]:
 
 def info_of(sha: str, commit: Commit) -> CommitInfo:
     """Return what history shows: first line and author, escaped and capped at 200 characters, and the committer's time."""
-    subject = commit.message.lstrip().split(b"\n", 1)[0].rstrip()
+    subject = (commit.message or b"").lstrip().split(b"\n", 1)[0].rstrip()
     return CommitInfo(sha, _text(subject), _text(commit.author), int(commit.commit_time))
 
 

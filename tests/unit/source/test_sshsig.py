@@ -78,9 +78,10 @@ def frame(
     version: int = 1,
     magic: bytes = b"SSHSIG",
     reserved: bytes = b"",
+    payload: bytes = PAYLOAD,
 ) -> bytes:
-    """Make an SSH signature over the payload (OpenSSH: PROTOCOL.sshsig)."""
-    digest = hashlib.new(hashing.decode(), PAYLOAD).digest()
+    """Make an SSH signature (OpenSSH: PROTOCOL.sshsig)."""
+    digest = hashlib.new(hashing.decode(), payload).digest()
     signature = sign(b"SSHSIG" + strings(namespace, reserved, hashing, digest))
     return magic + version.to_bytes(4, "big") + strings(blob, namespace, reserved, hashing, signature)
 
