@@ -96,6 +96,6 @@ def test_a_cluster_that_swallows_everything_delays_no_target_of_another(open_fle
     for number in (12, 13):
         assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 2)) == 202
     until(lambda: all(server.runs(target=fleet.target(number), commit=fleet.commits[number, 2]) for number in (12, 13)), CONVERGES)
-    assert len({line["target"] for line in server.runs() if line["target"] in silent}) < 12, "there was no need to wait for them"
+    assert not [line for line in server.runs() if line["target"] in silent], "there was no need to wait for the end of one"
     gate.turn("open")
     fleet.converge()
