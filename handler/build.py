@@ -41,6 +41,8 @@ from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
 
 T = TypeVar("T")
+LOOK_SLACK = 10.0
+"""Seconds by which a look at a git host may be older than the tick it serves: the ticks of one repository's targets are spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,7 @@ class Handler:
             lock=self.lock(target),
             cluster_uid=self._cluster_uid(target),
             lease_duration=settings.lease_duration,
+            slack=min(LOOK_SLACK, settings.interval / 10),
         )
 
     def _cluster_uid(self, target: Target) -> Callable[[bool], str]:

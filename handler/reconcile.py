@@ -68,6 +68,8 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Re
     finally:
         if run.lease:
             run.lease.hand_over()
+    if run.stored.state is not None:
+        rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
     standing = recording.standing(run.stored.state, result, rooms.clock())
     return replace(result, duration=round(time.monotonic() - since, 3), standing=standing)
 

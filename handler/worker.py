@@ -20,6 +20,7 @@ from handler.feedback.metrics import RunMetrics
 from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
+from handler.queues.deferred import Deferred
 from handler.queues.inbox import Inbox
 from handler.queues.inline import Inline
 from handler.queues.lanes import Lanes
@@ -74,9 +75,11 @@ class Worker:
         self.answers = Answers(self._ledger, parts.reader, self._accept, self._metrics.text, parts.mask)
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        drifting = [target.name for target in settings.targets if target.drift != "ignore"]
+        looked_at = [target for target in settings.targets if not target.suspend]
+        drifting = [target.name for target in looked_at if target.drift != "ignore"]
         intervals = settings.interval, settings.drift_interval
-        self._schedule = Schedule(sorted(self._names), sorted(drifting), intervals, time.monotonic())
+        self._schedule = Schedule(sorted(target.name for target in looked_at), sorted(drifting), intervals, time.monotonic())
+        self._deferred = Deferred()
 
     def stop(self) -> None:
         """Ask every run to come to its end, and `serve` to return. Safe in a signal handler."""
@@ -93,9 +96,11 @@ class Worker:
             now = time.monotonic()
             with self._lock:
                 jobs = self._schedule.due(now)
-                wait = min(max(self._schedule.next() - now, 0.0), LONGEST_WAIT)
+                wait = min(max(min(self._schedule.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
             for job in jobs:
                 self._accept(Work.of(job))
+            for work in self._deferred.due(now):
+                self._queue.accept(_taken(work))
         inbox.stop()
         left = self._queue.stop(GRACE)
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
@@ -108,7 +113,7 @@ class Worker:
         with self._taking:
             left = work.without([run for run in work.runs if self._ledger.find(run)])
             if left:
-                self._ledger.queued(self._queue.accept(left))
+                self._ledger.queued(self._queue.accept(self._deferred.joined(_taken(left))))
         entry = self._ledger.find(work.run)
         return {"run": entry.run if entry else work.run, "boot": self._ledger.boot}
 
@@ -117,12 +122,21 @@ class Worker:
         self._ledger.running(work)
         result = self._result(replace(work.job, run=work.run))
         seconds = time.time() - started
+        if result.outcome is Outcome.LAGGING:
+            self._defer(work, result, seconds)
+            return
         self._ledger.ended(work, ended(result, work.job, started))
         self._metrics.run(work.job, result, seconds)
         _log(work, result, seconds)
         at = time.monotonic() + max(result.next_try - time.time(), 0.0) if result.next_try else None
         with self._lock:
             self._schedule.retry(work.job.target, at)
+
+    def _defer(self, work: Work, result: Result, seconds: float) -> None:
+        """Let a request wait, without a thread, until the git host may show its commit; its run goes on under the same id."""
+        _log(work, result, seconds)
+        at = time.monotonic() + max(result.next_try - time.time(), 0.0)
+        self._ledger.back(self._deferred.put(work.again(), at))
 
     def _result(self, job: Job) -> Result:
         """Run a job; one that fails unexpectedly ends alone: other targets, and the next run of this one, go on."""
@@ -133,6 +147,11 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others
             _LOG.exception("a run ended unexpectedly", extra={"fields": {"target": job.target}})
             return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", "internal")
+
+
+def _taken(work: Work) -> Work:
+    """Note when a job was taken: an answer of the git host that was asked for later knows what the job is about."""
+    return replace(work, job=replace(work.job, asked=time.monotonic()))
 
 
 def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:

@@ -69,9 +69,9 @@ class _Target:
 
     def _git(self) -> str:
         target, source = self._target, self._session.handler.source(self._target)
-        sha = target.revision.commit or source.resolve(target.revision.ref)
-        commit = source.fetch(sha, target.path).commit
-        return f"{target.repository.url} {target.revision.ref or 'commit'} is {sha[:12]} {commit.subject}"
+        head = source.head(target.revision)
+        commit = source.fetch(head.commit, target.path).commit
+        return f"{target.repository.url} {head.ref or 'commit'} is {head.commit[:12]} {commit.subject}"
 
     def _cluster(self) -> str:
         handler = self._session.handler

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from handler.config.git import Repository
+from handler.config.git import Repository, Revision
 from handler.config.load import parse
 from handler.config.settings import Settings
 from handler.model.errors import RefNotFound
+from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
 from handler.source import open_local
 
@@ -29,9 +31,9 @@ class Directory:
         """The commit; the tree's own id where there is none, so that the same content always has the same name."""
         return self._tree.commit
 
-    def resolve(self, ref: str) -> str:  # noqa: ARG002 - the port's signature; there is one commit only
-        """Return its id, whatever the ref."""
-        return self.commit.sha
+    def head(self, revision: Revision, since: float = math.inf) -> Head:  # noqa: ARG002 - the port's signature; there is one commit only
+        """Return its id, whatever is followed."""
+        return Head(self.commit.sha)
 
     def fetch(self, sha: str, path: str = "") -> Tree:  # noqa: ARG002 - the port's signature; all of it is read already
         """Return its tree. Raises RefNotFound for any other commit."""

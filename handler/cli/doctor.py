@@ -127,9 +127,11 @@ def _hosts(session: Session, findings: Findings) -> None:
 
 def _head(session: Session, target: Target) -> str:
     started = time.monotonic()
-    ref = target.revision.ref or "HEAD"
-    sha = session.handler.source(target).resolve(ref)
-    return f"{ref} is {sha[:12]}, answered in {(time.monotonic() - started) * 1000:.0f} ms"
+    source = session.handler.source(target)
+    head = source.head(target.revision)
+    if not head.ref:
+        source.fetch(head.commit, target.path)  # nobody was asked yet
+    return f"{head.ref or 'its commit'} is {head.commit[:12]}, answered in {(time.monotonic() - started) * 1000:.0f} ms"
 
 
 # --- clusters

@@ -40,6 +40,6 @@ def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[Com
     handler = session.handler
     session.sandbox.start()
     source = handler.source(target)
-    sha = commit or target.revision.commit or source.resolve(target.revision.ref)
+    sha = commit or source.head(target.revision).commit
     tree = source.fetch(sha, target.path)
     return tree.commit, handler.render(target, tree)

@@ -23,6 +23,7 @@ EXIT: Mapping[Outcome, int] = {
     Outcome.FAILED: FAILED,
     Outcome.BUSY: BUSY,
     Outcome.SUPERSEDED: BUSY,
+    Outcome.LAGGING: BUSY,
     Outcome.SUSPENDED: BUSY,
 }
 _STYLES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 
@@ -60,7 +61,8 @@ class Job:
 
     `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
-    `run`: the id that the door told; empty: the run makes its own.
+    `run`: the id that the door told; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
+    `asked`: when the worker took the newest of what was asked, in its monotonic seconds; 0: nobody else's look at the host will do.
     """
 
     target: str
@@ -75,11 +77,22 @@ class Job:
     actor: str = ""
     deliveries: tuple[Delivery, ...] = field(default=())
     run: str = ""
+    looks: int = 0
+    asked: float = 0.0
 
     @property
     def drift(self) -> bool:
         """A drift run always LISTs, so it sees what changed behind git's back."""
         return self.trigger == "drift"
+
+    def since(self, slack: float) -> float:
+        """Return from when on an answer of the git host serves this job; infinity: from now on.
+
+        What was asked because something was pushed needs one that was asked for later; a look at the clock's pace may be `slack` older.
+        """
+        if not self.asked:
+            return math.inf
+        return self.asked - slack if self.trigger in ("tick", "drift") and not (self.hint or self.deliveries) else self.asked
 
     def merged(self, newer: Job) -> Job:
         """Coalesce with a newer request for the same target: nothing asked is lost, the newest hint wins."""
@@ -96,4 +109,6 @@ class Job:
             unpin=newer.unpin or self.unpin,
             actor=newer.actor or self.actor,
             deliveries=(*self.deliveries, *newer.deliveries)[-20:],
+            looks=newer.looks if newer.hint else self.looks,
+            asked=max(self.asked, newer.asked) if self.asked and newer.asked else 0.0,
         )

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a revision names now. `ref`: by which full ref name, empty for a fixed commit; `oid`: that ref's own id, an annotated tag's."""
+
+    commit: str
+    ref: str = ""
+    oid: str = ""
+
+    @property
+    def tag(self) -> str:
+        """The tag's name, empty for anything else."""
+        return self.ref.removeprefix("refs/tags/") if self.ref.startswith("refs/tags/") else ""
 
 
 def is_commit_id(text: str) -> bool:

@@ -19,6 +19,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     BUSY = "busy"
     SUPERSEDED = "superseded"
+    LAGGING = "lagging"
     SUSPENDED = "suspended"
     DRIFTED = "drifted"
     PLANNED = "planned"

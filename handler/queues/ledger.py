@@ -56,6 +56,11 @@ class Ledger:
         with self._lock:
             self._write(work, "running", {})
 
+    def back(self, work: Work) -> None:
+        """Note that a run has found nothing to do yet, and waits again under its id."""
+        with self._lock:
+            self._write(work, "queued", {})
+
     def ended(self, work: Work, end: Mapping[str, Any]) -> None:
         """Note how a run ended, and forget the oldest end where there are too many."""
         with self._lock:

@@ -5,6 +5,7 @@ Law: everything that decides *whether* to work stands here and in `records`; eve
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,10 +16,11 @@ from handler.model.errors import AnnealError, LeaseLost, PlanRefused, Stopping, 
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.plan import Hold
+from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
-from handler.run import recording
+from handler.run import arriving, recording
 from handler.run.planning import Ask, Planned, Planner
 from handler.run.preparing import Preparer
 from handler.run.recording import Inputs
@@ -29,8 +31,7 @@ from handler.state.record import Pin, State
 from handler.state.rules import seconds_of, stamp
 from handler.state.store import StateStore, Stored
 
-_LAG_WAITS = (1.0, 2.0, 4.0, 8.0)
-"""Seconds after which the head is resolved again when the host doesn't show a pushed commit yet."""
+_NOWHERE = Head("")
 _NOT_DONE = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 """Ends at which a plan is only a plan: its counts say what is still to do."""
 _UNSETTLED = frozenset({"failed", "held", "pruning"})
@@ -39,7 +40,10 @@ _UNSETTLED = frozenset({"failed", "held", "pruning"})
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What one target's runs are made of; `settings` is the digest of the target's settings."""
+    """What one target's runs are made of; `settings` is the digest of the target's settings.
+
+    `slack`: by how many seconds a look at the git host may be older than a tick that it serves.
+    """
 
     target: Target
     settings: str
@@ -49,12 +53,13 @@ class Rooms:
     lock: LeaseLock
     cluster_uid: Callable[[bool], str]
     lease_duration: float
+    slack: float = 0.0
     clock: Callable[[], float] = time.time
 
 
 @dataclass(slots=True)
 class Context:
-    """One run under way. `head`: the revision's commit as last resolved, empty while only a fixed one was needed."""
+    """One run under way. `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was."""
 
     rooms: Rooms
     job: Job
@@ -63,6 +68,7 @@ class Context:
     stored: Stored = field(default_factory=lambda: Stored(None))
     goal: str = ""
     head: str = ""
+    named: Head = _NOWHERE
     commit: CommitInfo | None = None
     lease: HeldLease | None = None
     recovery: bool = False
@@ -111,13 +117,30 @@ class Context:
             PlanRefused: an explicit commit that this target never ran, without force.
 
         """
-        self.head = self.rooms.preparer.head()
+        since, surely = self._since()
+        self.named = self.rooms.preparer.head(since)
+        if not surely and self.named.commit != self.state.commit:
+            self.named = self.rooms.preparer.head()
+        self.head = self.named.commit
         pin, self.goal = self.state.pin, self.head
         if self.job.commit:
             self._refuse_unknown_commit()
             self.goal = self.job.commit
         elif pin and not self.job.unpin and (self.head == pin.commit or self.reads_at_head() == pin.away):
             self.goal = pin.commit
+
+    def _since(self) -> tuple[float, bool]:
+        """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit.
+
+        Others' looks serve only before the Lease is taken. One that was asked for after this process knew of the recorded commit is never
+        older than that. Otherwise somebody else may have recorded a newer one since: then it only tells that nothing has moved.
+        """
+        known, since = self.rooms.preparer.recorded, self.job.since(self.rooms.slack)
+        if self.lease or since == math.inf:
+            return math.inf, True
+        if known is None or known[0] != self.state.commit:
+            return since, False
+        return max(since, known[1]), True
 
     def _refuse_unknown_commit(self) -> None:
         known = {run.commit for run in self.state.history} | {self.state.commit, self.head}
@@ -141,6 +164,9 @@ class Context:
     # --- whether to run
     def raise_if_suspended(self) -> None:
         """Raise Suspended, with who did it, until when and why."""
+        if self.rooms.target.suspend:
+            fix = f"set `suspend: false` for {self.job.target} in anneal.yaml"
+            raise Suspended.of(f"target {self.job.target}", "suspended in the configuration (anneal.yaml)", fix=fix)
         suspend = self.state.suspend
         if suspend and not (suspend.until and seconds_of(suspend.until) <= self.rooms.clock()):
             until = f" until {suspend.until}" if suspend.until else ""
@@ -181,28 +207,24 @@ class Context:
         busy = self.drift or self.job.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
         if busy or state.status.phase in _UNSETTLED or self.pin() != state.pin or not self.is_recorded():
             return None
-        if not self._is_lagging():
-            due = seconds_of(state.drift_due) if state.drift_due else 0.0
-            return replace(self.result(Outcome.UNCHANGED, f"{self.goal[:12]} is applied"), next_try=due)
-        if self._hint_arrives():
+        return self._unarrived() or replace(
+            self.result(Outcome.UNCHANGED, f"{self._shown()} is applied"), next_try=seconds_of(state.drift_due) if state.drift_due else 0.0
+        )
+
+    def _shown(self) -> str:
+        """Name the goal for a person: a commit, and the tag that a range of versions led to."""
+        return f"{self.named.tag} ({self.goal[:12]})" if self._is_of_range() else self.goal[:12]
+
+    def _is_of_range(self) -> bool:
+        return bool(self.rooms.target.revision.semver) and self.goal == self.head
+
+    def _unarrived(self) -> Result | None:
+        """Return the end of a run whose hint isn't the head: the host may show it a moment later, or never."""
+        revision, deployed = self.rooms.target.revision, {run.commit for run in self.state.history}
+        if self.state.pin or self.lease or not arriving.is_missed(self.job, self.named, revision):
             return None
-        return self.result(Outcome.SUPERSEDED, f"the host's head stays {self.goal[:12]}, not {self.job.hint[:12]}")
-
-    def _is_lagging(self) -> bool:
-        """Whether the payload names a commit that we have never seen."""
-        known = {run.commit for run in self.state.history} | {self.state.commit}
-        return bool(self.job.hint) and self.job.hint not in known and not self.state.pin and self.lease is None
-
-    def _hint_arrives(self) -> bool:
-        """Give the git host time to show a push; whether its head moved."""
-        for seconds in _LAG_WAITS:
-            if self.stop.wait(seconds):
-                return False
-            self.head = self.rooms.preparer.head()
-            if self.head != self.goal:
-                self.goal = self.head
-                return True
-        return False
+        outcome, message, seconds = arriving.verdict(self.job, self.named, deployed)
+        return replace(self.result(outcome, message), next_try=self.rooms.clock() + seconds if seconds else 0.0)
 
     def same_reads(self) -> bool:
         """Whether the new commit changes nothing that the render read (monorepos)."""
@@ -212,14 +234,18 @@ class Context:
         if special or unsettled or not state.reads or state.settings != self.rooms.settings:
             return False
         tree = self.rooms.preparer.tree(self.goal)
-        self.commit = tree.commit
+        self.commit = self._told(tree.commit)
         return ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree).digest() == state.reads
+
+    def _told(self, commit: CommitInfo) -> CommitInfo:
+        """Return a commit as the record tells it: by the tag that a range of versions led to, before its own subject."""
+        return replace(commit, subject=f"{self.named.tag}: {commit.subject}") if self._is_of_range() else commit
 
     # --- what to do
     def inputs(self) -> Inputs:
         """Return the goal's desired set."""
         prepared = self.rooms.preparer.prepare(self.goal)
-        self.commit = prepared.commit
+        self.commit = self._told(prepared.commit)
         return Inputs(prepared, self.rooms.settings)
 
     def plan(self, inputs: Inputs) -> Planned:

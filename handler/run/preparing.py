@@ -7,14 +7,17 @@ neither fetches nor renders it again and a refused commit leaves nothing behind.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from handler.cluster.discovery import Discovery
+from handler.config.git import Revision
 from handler.config.settings import Target
 from handler.model.errors import AuthorError, PlanRefused
 from handler.model.manifest import Manifest, digest_of
+from handler.model.refs import Head
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan.admit import Admission, Desired
@@ -24,8 +27,8 @@ from handler.plan.order import stages
 class Source(Protocol):
     """Where commits come from: a git host, or a directory for the CLI."""
 
-    def resolve(self, ref: str) -> str:
-        """Return the commit id of a full ref name."""
+    def head(self, revision: Revision, since: float = math.inf) -> Head:
+        """Tell what a revision names; an answer asked for at `since` (monotonic seconds) or later will do, infinity: ask now."""
 
     def fetch(self, sha: str, path: str = "") -> Tree:
         """Return that commit's tree."""
@@ -45,7 +48,11 @@ class Prepared:
 
 @dataclass(slots=True)
 class Preparer:
-    """Prepares commits of one target; it outlives runs, for the sake of what it rendered last."""
+    """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
+
+    `recorded`: the commit that the state named at the end of this process's last run, and when that was (monotonic seconds); None before
+    the first.
+    """
 
     target: Target
     applyset: str
@@ -54,16 +61,16 @@ class Preparer:
     render: Callable[[Tree, RenderRequest], Rendered]
     discovery: Discovery
     last: Prepared | None = field(default=None)
+    recorded: tuple[str, float] | None = field(default=None)
 
-    def head(self) -> str:
-        """Return the commit that the configured revision names now.
+    def head(self, since: float = math.inf) -> Head:
+        """Return what the configured revision names now, or by an answer that was asked for at `since` or later.
 
         Raises:
-            RefNotFound: the branch or tag is gone; never an empty render.
+            RefNotFound: the branch or tag is gone, or no tag is in the range; never an empty render.
 
         """
-        revision = self.target.revision
-        return revision.commit or self.source.resolve(revision.ref)
+        return self.source.head(self.target.revision, since)
 
     def tree(self, sha: str) -> Tree:
         """Return a commit's tree.

@@ -6,12 +6,14 @@ a push, a replay, a pin, a drift run, a rollback, a command. Trees are shared be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from handler.config.git import Verify
+from handler.config.git import Revision, Verify
 from handler.model.errors import CommitUnverified, ConfigInvalid, Problem
+from handler.model.refs import Head
 from handler.source import openpgp, sshsig
 from handler.source.commit import Accept, accept_any
 from handler.source.openpgp import Certificate
@@ -25,8 +27,8 @@ K = TypeVar("K")
 class Source(Protocol):
     """What fetches commits and lets them be judged: a git host."""
 
-    def resolve(self, ref: str) -> str:
-        """Return the commit id of a full ref name."""
+    def head(self, revision: Revision, since: float = math.inf) -> Head:
+        """Tell what a revision names."""
 
     def fetch(self, sha: str, path: str = "", accept: Accept = accept_any) -> FetchedTree:
         """Return that commit's tree, if it is accepted."""
@@ -97,9 +99,9 @@ class Verified:
         self._source = source
         self._keys = keys
 
-    def resolve(self, ref: str) -> str:
-        """Return what the host says a ref points to; nothing is known of that commit yet."""
-        return self._source.resolve(ref)
+    def head(self, revision: Revision, since: float = math.inf) -> Head:
+        """Return what the host says a revision names; nothing is known of that commit yet."""
+        return self._source.head(revision, since)
 
     def fetch(self, sha: str, path: str = "") -> FetchedTree:
         """Return a commit's tree.

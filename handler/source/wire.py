@@ -1,20 +1,23 @@
 """Git's smart protocol over HTTP, version 2 and 0 (git: gitprotocol-v2(5), gitprotocol-pack(5)). Bytes in, values out; no I/O of its own.
 
-dulwich frames and parses; here is what it leaves open: a single ref out of a long list without keeping the list, the refusal of everything
+dulwich frames and parses; here is what it leaves open: one ref out of a long list without keeping the list, the refusal of everything
 that wasn't asked for (pack URIs are other addresses to fetch from), and the host's own words when it refuses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import BinaryIO
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
 
 from dulwich.client import build_fetch_request_v2, build_ls_refs_request_v2, read_pkt_refs_v1, read_pkt_refs_v2
 from dulwich.errors import GitProtocolError
 from dulwich.objects import ObjectID
-from dulwich.protocol import Protocol, pkt_line
+from dulwich.protocol import Protocol as Framing
+from dulwich.protocol import pkt_line
 from dulwich.refs import Ref
+
+from handler.model.refs import Head
 
 ADVERTISEMENT = "application/x-git-upload-pack-advertisement"
 RESULT = "application/x-git-upload-pack-result"
@@ -31,11 +34,11 @@ class HostRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """What a host offers. `refs`: ref name -> hex id, tags peeled; filled by version 0 only, and only with the ref asked for."""
+    """What a host offers. `head`: the ref that was wanted, told by version 0 only."""
 
     version: int
     capabilities: frozenset[bytes]
-    refs: dict[str, str] = field(default_factory=dict)
+    head: Head | None = None
 
     @property
     def filters(self) -> bool:
@@ -56,7 +59,32 @@ class Advertisement:
         return next((cap[6:].split() for cap in self.capabilities if cap.startswith(b"fetch=")), [])
 
 
-def read_advertisement(stream: BinaryIO, ref: str) -> Advertisement:
+class Wanted(Protocol):
+    """Which ref is looked for, in a list that is only walked. `name`: the best so far, a full ref name; `prefix`: of all that may be."""
+
+    name: str
+    prefix: str
+
+    def better(self, name: bytes) -> bool:
+        """Look at a full ref name; say whether it is the best so far."""
+
+
+class Exactly:
+    """One ref by its full name."""
+
+    def __init__(self, ref: str) -> None:
+        self.name = ""
+        self.prefix = ref
+
+    def better(self, name: bytes) -> bool:
+        """Say whether this is the one."""
+        if self.name or name != self.prefix.encode():
+            return False
+        self.name = self.prefix
+        return True
+
+
+def read_advertisement(stream: BinaryIO, wanted: Wanted | None) -> Advertisement:
     """Read the answer to `info/refs`."""
     lines = _protocol(stream)
     first = lines.read_pkt_line()
@@ -67,8 +95,8 @@ def read_advertisement(stream: BinaryIO, ref: str) -> Advertisement:
         return Advertisement(2, frozenset(_few(cap.strip() for cap in _spoken(lines))))
     if first is not None and first.strip() != b"version 1":
         lines.unread_pkt_line(first)
-    refs, capabilities = read_pkt_refs_v1(_one_ref(_spoken(lines), ref, position=1))
-    return Advertisement(0, frozenset(cap.strip() for cap in capabilities), _found(refs, {}, ref))
+    refs, capabilities = read_pkt_refs_v1(_wanted_lines(_spoken(lines), wanted, position=1))
+    return Advertisement(0, frozenset(cap.strip() for cap in capabilities), _found(refs, {}, wanted))
 
 
 def _few(capabilities: Iterator[bytes]) -> Iterator[bytes]:
@@ -79,16 +107,16 @@ def _few(capabilities: Iterator[bytes]) -> Iterator[bytes]:
         yield capability
 
 
-def ls_refs(offer: Advertisement, ref: str) -> bytes:
-    """Return the body that asks for a ref, and what begins alike, by version 2."""
-    command, arguments = build_ls_refs_request_v2(set(offer.capabilities), None, [ref.encode()])
+def ls_refs(offer: Advertisement, wanted: Wanted) -> bytes:
+    """Return the body that asks for all refs that begin as what is wanted, by version 2."""
+    command, arguments = build_ls_refs_request_v2(set(offer.capabilities), None, [wanted.prefix.encode()])
     return b"".join(map(pkt_line, command)) + _DELIMITER + b"".join(map(pkt_line, arguments)) + _FLUSH
 
 
-def read_refs(stream: BinaryIO, ref: str) -> dict[str, str]:
-    """Read the answer to `ls_refs`: the asked ref and its id, peeled, or nothing."""
-    refs, _, peeled = read_pkt_refs_v2(_one_ref(_spoken(_protocol(stream)), ref, position=0))
-    return _found({name: oid for name, oid in refs.items() if oid}, peeled, ref)
+def read_refs(stream: BinaryIO, wanted: Wanted) -> Head | None:
+    """Read the answer to `ls_refs`: the ref that is wanted, peeled, or nothing."""
+    refs, _, peeled = read_pkt_refs_v2(_wanted_lines(_spoken(_protocol(stream)), wanted, position=0))
+    return _found({name: oid for name, oid in refs.items() if oid}, peeled, wanted)
 
 
 def fetch(offer: Advertisement, wants: Collection[str], *, depth: int = 0, blobs: bool = True) -> bytes:
@@ -125,7 +153,7 @@ def read_fetched(stream: BinaryIO, version: int) -> bytearray:
     return _demultiplexed(lines)
 
 
-def _demultiplexed(lines: Protocol) -> bytearray:
+def _demultiplexed(lines: Framing) -> bytearray:
     """Collect the data channel of a side-band-64k stream; progress is dropped."""
     pack = bytearray()
     for packet in _spoken(lines):
@@ -138,11 +166,11 @@ def _demultiplexed(lines: Protocol) -> bytearray:
     return pack
 
 
-def _protocol(stream: BinaryIO) -> Protocol:
-    return Protocol(stream.read, lambda _: None)
+def _protocol(stream: BinaryIO) -> Framing:
+    return Framing(stream.read, lambda _: None)
 
 
-def _line(lines: Protocol) -> bytes | None:
+def _line(lines: Framing) -> bytes | None:
     """Read one line; None: the end of a section."""
     packet = lines.read_pkt_line()
     if packet is not None and packet.startswith(b"ERR "):
@@ -150,7 +178,7 @@ def _line(lines: Protocol) -> bytes | None:
     return packet.strip() if packet is not None else None
 
 
-def _spoken(lines: Protocol) -> Iterator[bytes]:
+def _spoken(lines: Framing) -> Iterator[bytes]:
     """Yield the lines up to the end of a section; the host's ERR is raised."""
     for packet in lines.read_pkt_seq():
         if packet.startswith(b"ERR "):
@@ -158,17 +186,29 @@ def _spoken(lines: Protocol) -> Iterator[bytes]:
         yield packet
 
 
-def _one_ref(lines: Iterable[bytes], ref: str, position: int) -> Iterator[bytes]:
-    """Yield only the lines about one ref, and in version 0 the first line, which carries the capabilities: a long list is never kept."""
-    names = (ref.encode(), ref.encode() + b"^{}")
+def _wanted_lines(lines: Iterable[bytes], wanted: Wanted | None, position: int) -> Iterator[bytes]:
+    """Yield only the lines about the ref that is wanted, and in version 0 the first one, which carries the capabilities.
+
+    A long list is never kept: what was wanted until something better came is dropped.
+    """
+    kept: list[bytes] = []
     for number, line in enumerate(lines):
-        fields = line.rstrip(b"\n").split(b" ", 2)
-        if fields[1] in names or (position and not number):
+        name = line.rstrip(b"\n").split(b" ", 2)[1].partition(b"\0")[0].removesuffix(b"^{}")
+        first = position and not number
+        if first:
             yield line
+        if wanted is None:
+            continue
+        if wanted.better(name):
+            kept = [] if first else [line]
+        elif name == wanted.name.encode():
+            kept.append(line)
+    yield from kept
 
 
-def _found(refs: Mapping[Ref, ObjectID], peeled: Mapping[Ref, ObjectID], ref: str) -> dict[str, str]:
+def _found(refs: Mapping[Ref, ObjectID], peeled: Mapping[Ref, ObjectID], wanted: Wanted | None) -> Head | None:
     """Return the ref with what it finally points to: a tag's commit rather than the tag."""
-    name = Ref(ref.encode())
-    oid = peeled.get(name) or refs.get(Ref(name + b"^{}")) or refs.get(name)
-    return {ref: oid.decode()} if oid else {}
+    name = Ref(wanted.name.encode() if wanted else b"")
+    own = refs.get(name)
+    oid = peeled.get(name) or refs.get(Ref(name + b"^{}")) or own
+    return Head(oid.decode(), name.decode(), own.decode() if own else "") if oid else None

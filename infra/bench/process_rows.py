@@ -91,7 +91,7 @@ def render(bed: Bed) -> Iterator[Row]:
     """The render child: the first render of a new fork server, then warm ones, of a small repository."""
     shop = bed.shop(mixed(5, "bench"))
     preparer = shop.handler().rooms(shop.target.name).preparer
-    tree = preparer.tree(preparer.head())
+    tree = preparer.tree(preparer.head().commit)
     request = preparer.request()
     first, _ = timed(lambda: preparer.render(tree, request))
     warm = statistics.median(timed(lambda: preparer.render(tree, request))[0] for _ in range(20))

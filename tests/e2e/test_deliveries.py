@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 
 import pytest
 
 from handler.build import Handler
 from handler.model.result import Outcome
+from handler.queues.pending import Work
+from handler.run.arriving import WAITS
 from tests.e2e.documents import config_map, service
 from tests.e2e.shop import DONE, Shop, told
 from tests.e2e.wire import Wired
@@ -65,7 +68,7 @@ class Schedule:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_happens_to_deliveries_live_is_the_head(shop: Shop, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.run.context._LAG_WAITS", (0.01,))
+    monkeypatch.setattr("handler.run.arriving.WAITS", (0.01,))
     schedule = Schedule(shop, seed)
     schedule.push()
     for _ in range(16):
@@ -79,26 +82,37 @@ def test_a_late_delivery_of_an_older_commit_does_nothing(shop: Shop) -> None:
     shop.applied(hint=older)
     newer = shop.push(config_map(shop.name, "a", {"key": "newer"}))
     shop.applied(hint=newer)
-    assert shop.run(hint=older).outcome is Outcome.UNCHANGED
+    result = shop.run(hint=older)
+    assert (result.outcome, result.next_try) == (Outcome.SUPERSEDED, 0.0), told(result)
+    assert "deployed earlier" in result.message
+    assert shop.run(hint=newer).outcome is Outcome.UNCHANGED
     shop.assert_converged(newer)
 
 
-def test_a_push_that_the_host_shows_late_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_the_host_never_shows_is_superseded_after_five_looks(shop: Shop, wired: Callable[[], Wired]) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    wire = wired()
+    handler, job, ends = shop.handler_at(wire.kubeconfig), shop.job(hint="f" * 40), []
+    handler.run(shop.job("tick"))
+    wire.forget()
+    while not ends or ends[-1].outcome is Outcome.LAGGING:
+        began = time.time()
+        ends.append(handler.run(job))
+        job = Work.of(job).again().job
+        assert ends[-1].outcome is not Outcome.LAGGING or ends[-1].next_try >= began + WAITS[len(ends) - 1]
+    assert [end.outcome for end in ends] == [*[Outcome.LAGGING] * 4, Outcome.SUPERSEDED]
+    assert wire.writes == []
+
+
+def test_a_push_that_the_host_shows_late_is_looked_for_again(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
     sha = shop.declare(config_map(shop.name, "a", {"key": "2"}))
-    heads = shop.handler.rooms(shop.name).preparer
-    resolve, asked = heads.source.resolve, []
-
-    def late(ref: str) -> str:
-        asked.append(ref)
-        if len(asked) == 2:
-            shop.work.push()
-        return resolve(ref)
-
-    monkeypatch.setattr(heads.source, "resolve", late)
-    shop.applied(hint=sha)
-    assert len(asked) >= 2
+    first = shop.handler.run(shop.job(hint=sha))
+    assert (first.outcome, first.message[-20:]) == (Outcome.LAGGING, "looked at again in 1 s"[-20:]), told(first)
+    shop.work.push()
+    assert shop.handler.run(shop.job(hint=sha, looks=1)).outcome is Outcome.APPLIED
     shop.assert_converged(sha)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import Verify
+from handler.config.git import Revision, Verify
 from handler.model.errors import CommitUnverified, RefNotFound
 from handler.source.signature import dearmored, split
 from handler.source.verified import Keys, Verified
@@ -158,7 +158,7 @@ def test_a_commit_cached_for_one_target_isnt_believed_for_another_that_asks_for_
             with pytest.raises(CommitUnverified, match="is not signed"):
                 strict.fetch(unsigned, path)
         assert len(host.requests) == before  # it was in the cache, and judged all the same
-        assert strict.resolve("refs/heads/main") == signed
+        assert strict.head(Revision(branch="main")).commit == signed
         assert strict.fetch(signed) is git.fetch(signed)
         with pytest.raises(RefNotFound):
             strict.fetch("1" * 40)

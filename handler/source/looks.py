@@ -1,0 +1,74 @@
+"""What a host says of its refs, asked once for all targets that follow the same: a tick over fifty of them is one request.
+
+Law: an answer serves whoever can use one that was asked for so long ago, and nobody else. Who holds a Lease asks for himself. An error
+is told to those who waited for that very answer, and then forgotten.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from handler.config.git import Revision
+from handler.model.errors import AnnealError
+from handler.model.refs import Head
+
+
+@dataclass(slots=True)
+class _Flight:
+    """One request. `sent`: monotonic seconds just before it was."""
+
+    sent: float
+    landed: threading.Event = field(default_factory=threading.Event)
+    head: Head | None = None
+    error: AnnealError | None = None
+
+
+class Looks:
+    """The last answer to each question, or the question under way. Safe to share between threads."""
+
+    def __init__(self, ask: Callable[[Revision], Head], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._flights: dict[tuple[str, str], _Flight] = {}
+        self._lock = threading.Lock()
+
+    def get(self, revision: Revision, since: float) -> Head:
+        """Return what a revision names.
+
+        Args:
+            revision: a branch, tag or range of versions.
+            since: an answer that was asked for at this time or later will do; monotonic seconds, infinity: ask now.
+
+        Raises:
+            AnnealError: what the host's refusal was told as.
+        """
+        key = revision.ref, revision.semver
+        with self._lock:
+            flight = self._flights.get(key)
+            mine = flight is None or flight.sent < since
+            if flight is None or mine:
+                flight = self._flights[key] = _Flight(self._clock())
+        if mine:
+            return self._fly(key, flight, revision)
+        flight.landed.wait()
+        if flight.head is None:
+            raise type(flight.error)(*flight.error.problems) if flight.error else AnnealError.of(str(revision), "was not resolved")
+        return flight.head
+
+    def _fly(self, key: tuple[str, str], flight: _Flight, revision: Revision) -> Head:
+        try:
+            flight.head = self._ask(revision)
+        except AnnealError as error:
+            flight.error = error
+            raise
+        else:
+            return flight.head
+        finally:
+            if flight.head is None:
+                with self._lock:
+                    if self._flights.get(key) is flight:
+                        del self._flights[key]
+            flight.landed.set()

@@ -1,0 +1,141 @@
+"""One question to the host serves all who may use its answer, and nobody else."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from handler.config.git import Revision
+from handler.model.errors import GitUnavailable, RefNotFound
+from handler.model.refs import Head
+from handler.source.looks import Looks
+
+MAIN, OTHER = Revision(branch="main"), Revision(branch="other")
+
+
+@dataclass
+class Asked:
+    """A host that counts, and that can be held back."""
+
+    now: float = 0.0
+    commit: str = "a"
+    error: Exception | None = None
+    seen: list[str] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+        self.looks = Looks(self, lambda: self.now)
+
+    def __call__(self, revision: Revision) -> Head:
+        self.seen.append(str(revision))
+        answer = Head(self.commit, revision.ref)
+        assert self.gate.wait(30)
+        if self.error:
+            raise self.error
+        return answer
+
+
+def test_an_answer_serves_whoever_came_before_it_was_asked_for() -> None:
+    host = Asked(now=10.0)
+    assert host.looks.get(MAIN, 9.0).commit == "a"
+    host.commit, host.now = "b", 20.0
+    assert host.looks.get(MAIN, 10.0).commit == "a"
+    assert len(host.seen) == 1
+    assert host.looks.get(MAIN, 10.1).commit == "b"
+    assert len(host.seen) == 2
+    assert host.looks.get(MAIN, 5.0).commit == "b", "the newest answer is the one that is kept"
+
+
+def test_who_holds_a_lease_asks_for_himself_and_others_profit() -> None:
+    host = Asked(now=10.0)
+    host.looks.get(MAIN, 0.0)
+    host.commit, host.now = "b", 11.0
+    assert host.looks.get(MAIN, math.inf).commit == "b"
+    assert host.looks.get(MAIN, 0.0).commit == "b"
+    assert len(host.seen) == 2
+
+
+def test_revisions_are_not_mixed_up_and_the_same_one_is_the_same() -> None:
+    host = Asked(now=1.0)
+    assert host.looks.get(MAIN, 0.0).ref == "refs/heads/main"
+    assert host.looks.get(Revision(), 0.0).ref == "refs/heads/main"
+    assert host.looks.get(OTHER, 0.0).ref == "refs/heads/other"
+    host.looks.get(Revision(semver="^1"), 0.0)
+    host.looks.get(Revision(semver="^2"), 0.0)
+    host.looks.get(Revision(tag="main"), 0.0)
+    assert len(host.seen) == 5
+
+
+def threads(host: Asked, count: int, since: float) -> tuple[list[threading.Thread], list[object]]:
+    ends: list[object] = []
+
+    def look() -> None:
+        try:
+            ends.append(host.looks.get(MAIN, since).commit)
+        except GitUnavailable as error:
+            ends.append(error)
+
+    made = [threading.Thread(target=look) for _ in range(count)]
+    for thread in made:
+        thread.start()
+    return made, ends
+
+
+def joined(made: list[threading.Thread]) -> None:
+    for thread in made:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_fifty_at_once_ask_once() -> None:
+    host = Asked(now=5.0)
+    host.gate.clear()
+    made, ends = threads(host, 50, since=5.0)
+    host.gate.set()
+    joined(made)
+    assert ends == ["a"] * 50
+    assert len(host.seen) == 1
+
+
+def test_a_question_under_way_is_no_answer_to_whoever_came_later() -> None:
+    host = Asked(now=5.0)
+    host.gate.clear()
+    first, early = threads(host, 1, since=5.0)
+    while not host.seen:
+        pass
+    host.now, host.commit = 6.0, "b"
+    second, late = threads(host, 3, since=5.5)
+    while len(host.seen) < 2:
+        pass
+    host.gate.set()
+    joined([*first, *second])
+    assert (early, late) == (["a"], ["b"] * 3)
+    assert len(host.seen) == 2
+    assert host.looks.get(MAIN, 5.0).commit == "b", "an older answer that lands late doesn't replace a newer one"
+
+
+def test_an_error_is_told_to_those_who_waited_and_forgotten() -> None:
+    host = Asked(now=5.0, error=GitUnavailable.of("repository", "doesn't answer"))
+    host.gate.clear()
+    made, ends = threads(host, 20, since=5.0)
+    while not host.seen:
+        pass
+    host.gate.set()
+    joined(made)
+    assert all(isinstance(end, GitUnavailable) and "doesn't answer" in str(end) for end in ends)
+    assert len({id(end) for end in ends}) == 20, "an exception belongs to one thread"
+    host.error = None
+    assert host.looks.get(MAIN, 0.0).commit == "a"
+
+
+def test_a_mistake_of_ours_leaves_nobody_waiting() -> None:
+    host = Asked(error=ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        host.looks.get(MAIN, 0.0)
+    host.error = RefNotFound.of("refs/heads/main", "not on the host")
+    with pytest.raises(RefNotFound):
+        host.looks.get(MAIN, 0.0)
