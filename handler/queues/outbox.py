@@ -112,8 +112,9 @@ class Outbox:
             sent = False
             try:
                 connection = connection or wire.connect(self._path, ANSWER_TIMEOUT)
-                sent = True
-                answer = wire.ask(connection, wire.encode(left))
+                wire.send(connection, wire.encode(left))
+                sent = True  # whole: half a frame is none
+                answer = wire.answered(connection)
             except (OSError, ValueError) as error:
                 _close(connection)
                 connection = None

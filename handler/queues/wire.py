@@ -62,6 +62,11 @@ def decode(message: dict[str, Any]) -> Work:
 def ask(connection: socket.socket, message: dict[str, Any]) -> dict[str, Any]:
     """Write one frame and read the worker's answer. Raises OSError, ValueError."""
     send(connection, message)
+    return answered(connection)
+
+
+def answered(connection: socket.socket) -> dict[str, Any]:
+    """Read the worker's answer to what was sent. Raises OSError, ValueError."""
     answer = receive(connection, MAX_ANSWER)
     if answer is None:
         raise ConnectionError("the worker has hung up")

@@ -1,0 +1,73 @@
+"""The listener for metrics alone: what it serves, and that nobody who sits on it keeps Prometheus away for long."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handler.model.errors import ConfigInvalid
+from handler.supervise import listen
+from handler.web import exposition
+from handler.web.exposition import Exposition
+
+PATIENCE = 10.0
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr(exposition._Scrape, "timeout", 0.5)
+    listener = listen("127.0.0.1:0", "metrics.bind")
+    served = Exposition(listener, lambda: "anneal_worker_up 1.0\n")
+    served.start()
+    yield listener.getsockname()[1]
+    served.stop()
+
+
+def scraped(port: int, path: str = "/metrics") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_it_serves_metrics_and_nothing_else(port: int) -> None:
+    assert scraped(port) == scraped(port, "/metrics?name[]=x") == (200, "anneal_worker_up 1.0\n")
+    assert scraped(port, "/<script>")[0] == 404
+    assert "<" not in scraped(port, "/<script>")[1]
+
+
+def test_who_sits_on_it_is_hung_up_on_and_frees_a_place(port: int) -> None:
+    sitting = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) for _ in range(exposition.AT_ONCE + 3)]
+    for connection in sitting:
+        assert connection.recv(10) == b"", "hung up: at once, or when its time was over"
+        connection.close()
+    assert any(answered(port) for _ in range(100))
+
+
+def answered(port: int) -> bool:
+    """Whether a place was free; the last one is free a moment after its client was hung up on."""
+    try:
+        return scraped(port)[0] == 200
+    except (ConnectionError, http.client.HTTPException):
+        return False
+
+
+def test_an_address_that_cant_be_listened_on_names_who_asked_for_it() -> None:
+    with listen("127.0.0.1:0", "--bind") as taken, pytest.raises(ConfigInvalid) as refused:
+        listen(f"127.0.0.1:{taken.getsockname()[1]}", "metrics.bind")
+    assert str(refused.value).startswith("metrics.bind 127.0.0.1:")
+
+
+def test_the_document_is_installed_with_the_package() -> None:
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    assert all((ROOT / package.replace(".", "/") / name).is_file() for package, names in found.items() for name in names)
+    assert "openapi.yaml" in found["handler.web"]
