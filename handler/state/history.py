@@ -26,7 +26,7 @@ _PHASES = {
     Outcome.SUSPENDED: "suspended",
     Outcome.DRIFTED: "drifted",
 }
-"""The phase that an outcome leaves; the others (busy, superseded, planned) leave the phase as it was."""
+"""The phase that an outcome leaves; the others (busy, superseded, lagging, planned) leave the phase as it was."""
 
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:

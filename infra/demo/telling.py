@@ -73,7 +73,7 @@ class Telling:
         """Return the end of the first run of a commit after a mark."""
 
         def wanted(line: Line) -> bool:
-            return line.message == "run" and line.commit == commit.sha and line.outcome not in ("busy", "superseded")
+            return line.message == "run" and line.commit == commit.sha and line.outcome not in ("busy", "superseded", "lagging")
 
         return self.stage.log.wait(mark, wanted, f"a run of {commit.short}", self.stage.serving)
 

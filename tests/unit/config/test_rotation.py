@@ -156,7 +156,7 @@ def test_a_start_with_a_broken_secret_is_refused(tmp_path: Path) -> None:
 
 def test_every_reference_that_is_resolved_is_watched() -> None:
     ref = [SecretRef(env=f"SECRET_{number}") for number in range(12)]
-    hooks = replace(Webhooks(), **{name: WebhookSecrets((each,)) for name, each in zip(PROVIDERS, ref, strict=False)})
+    hooks = replace(Webhooks(), **{name: WebhookSecrets((each,)) for name, each in zip(PROVIDERS, ref, strict=False)})  # type: ignore[arg-type]  # mypy reads every field as the first one's type
     assert len(PROVIDERS) == 6
     keyed = Repository("ssh://h/x", auth=RepositoryAuth(ssh=SshAuth(ref[6], "known", ref[7])), webhook=WebhookSecrets((ref[8],)))
     plain = Repository("https://h/x", auth=RepositoryAuth(BasicAuth("a", ref[9])))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from handler.model.errors import Problem, RefNotFound
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.outbox import Outbox
+from handler.queues.pending import Work
 from handler.worker import Run, Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
@@ -131,3 +133,69 @@ def test_stopping_sets_the_event_that_runs_watch(tmp_path: Path) -> None:
         outbox.put(Job("infra", "push"))
         seen.wait("infra", "push")
     assert released.is_set()
+
+
+def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_under_its_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six such pushes on four threads hold nobody up: the seventh target runs at once."""
+    settings = door_settings()
+    targets = tuple(replace(settings.targets[0], name=f"t{number}") for number in range(7))
+    seen, later, shown = Seen(), 3600.0, threading.Event()
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        if job.trigger == "push":
+            seen.add(job)
+        if job.hint == "late" and not shown.is_set():
+            return Result(job.target, Outcome.LAGGING, run=job.run, next_try=time.time() + later)
+        return Result(job.target, Outcome.APPLIED, run=job.run)
+
+    worker = Worker(replace(settings, targets=targets), parts_of(run, replace(settings, targets=targets)))
+    thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
+    thread.start()
+    try:
+        ids = [worker._accept(Work.of(Job(f"t{number}", "push", hint="late")))["run"] for number in range(6)]
+        seen.wait("t5", "push")
+        worker._accept(Work.of(Job("t6", "push", hint="there")))
+        seen.wait("t6", "push")
+        until(lambda: all(worker.answers.ledger.find(run).status == "queued" for run in ids))  # type: ignore[union-attr]  # it is known
+        shown.set()
+        worker._accept(Work.of(Job("t0", "push", hint="newer")))
+        seen.wait("t0", "push", 2)
+        until(lambda: worker.answers.ledger.find(ids[0]).status == "ended")  # type: ignore[union-attr]  # it is known
+        assert (seen.jobs[-1].run, seen.jobs[-1].hint) == (ids[0], "newer")
+        with monkeypatch.context() as patched:
+            patched.setattr(worker._deferred, "due", lambda now, due=worker._deferred.due: due(now + 2 * later))
+            until(lambda: all(worker.answers.ledger.find(run).status == "ended" for run in ids))  # type: ignore[union-attr]  # it is known
+        assert {(job.target, job.looks) for job in seen.jobs if job.looks} == {(f"t{number}", 1) for number in range(1, 6)}
+    finally:
+        worker.stop()
+        thread.join(PATIENCE)
+
+
+def test_nobody_looks_at_a_target_that_the_configuration_suspends(tmp_path: Path) -> None:
+    settings = door_settings()
+    shop = settings.targets[0]
+    settings = replace(settings, interval=1.0, targets=(shop, replace(shop, name="paused", suspend=True)))
+    seen = Seen()
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        seen.add(job)
+        return Result(job.target, Outcome.UNCHANGED)
+
+    worker = Worker(settings, parts_of(run, settings))
+    thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
+    thread.start()
+    seen.wait(shop.name, "tick", 2)
+    worker._accept(Work.of(Job("paused", "replay")))
+    seen.wait("paused", "replay")
+    worker.stop()
+    thread.join(PATIENCE)
+    assert {job.trigger for job in seen.jobs if job.target == "paused"} == {"replay"}
+
+
+def until(reached: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
