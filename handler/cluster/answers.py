@@ -58,7 +58,7 @@ def echoes(sent: str, headers: Mapping[str, str], mark: str) -> bool:
 
 
 def _is_of_another(kind: str, resource: Resource, *, items_tell: bool) -> bool:
-    """Tell whether a list's own kind says that it is another kind's. A CRD may call its list as it likes; groups without a dot have none."""
+    """Tell whether a list's own kind says that it is another kind's. CRDs may call theirs as they like; groups without a dot have none."""
     built_in = "." not in resource.group
     return built_in and not items_tell and kind not in (f"{resource.kind}List", "PartialObjectMetadataList", "List")
 
