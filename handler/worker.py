@@ -98,9 +98,9 @@ class Worker:
                 jobs = self._schedule.due(now)
                 wait = min(max(min(self._schedule.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
             for job in jobs:
-                self._accept(Work.of(job))
+                self._accept(Work.of(replace(job, asked=now)))
             for work in self._deferred.due(now):
-                self._queue.accept(_taken(work))
+                self._queue.accept(replace(work, job=replace(work.job, asked=now)))
         inbox.stop()
         left = self._queue.stop(GRACE)
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
@@ -150,8 +150,9 @@ class Worker:
 
 
 def _taken(work: Work) -> Work:
-    """Note when a job was taken: an answer of the git host that was asked for later knows what the job is about."""
-    return replace(work, job=replace(work.job, asked=time.monotonic()))
+    """Note when a job was taken, if the door hasn't: an answer of the git host that was asked for later knows what the job is about."""
+    now = time.monotonic()
+    return work if 0.0 < work.job.asked <= now else replace(work, job=replace(work.job, asked=now))
 
 
 def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:

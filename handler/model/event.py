@@ -62,7 +62,8 @@ class Job:
     `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
     `run`: the id that the door told; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
-    `asked`: when the worker took the newest of what was asked, in its monotonic seconds; 0: nobody else's look at the host will do.
+    `asked`: when the newest of what was asked came, in this machine's monotonic seconds, the same for all targets of a delivery; 0: unknown,
+    and nobody else's look at the host will do.
     """
 
     target: str
@@ -95,8 +96,8 @@ class Job:
         return self.asked - slack if self.trigger in ("tick", "drift") and not (self.hint or self.deliveries) else self.asked
 
     def merged(self, newer: Job) -> Job:
-        """Coalesce with a newer request for the same target: nothing asked is lost, the newest hint wins."""
-        trigger = "drift" if "drift" in (self.trigger, newer.trigger) else newer.trigger
+        """Coalesce with a newer request for the same target: nothing asked is lost, the newest hint wins; a tick names nothing else."""
+        trigger = "drift" if "drift" in (self.trigger, newer.trigger) else self.trigger if newer.trigger == "tick" else newer.trigger
         return Job(
             target=newer.target,
             trigger=trigger,

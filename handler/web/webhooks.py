@@ -42,7 +42,7 @@ class Webhooks:
             _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": _seen(refusal)}})
             raise
         event, decisions = verdict.event, verdict.decisions
-        runs = {decision.target: self._queue.put(_job(event, decision)) for decision in decisions if decision.matched}
+        runs = {decision.target: self._queue.put(_job(event, decision, started)) for decision in decisions if decision.matched}
         self._heard(event, decisions, runs)
         fields |= _facts(event) | {"runs": runs, "foreign": verdict.foreign}
         fields |= {"ignored": {decision.target: decision.reason for decision in decisions if not decision.matched}}
@@ -61,8 +61,8 @@ def _facts(event: Event) -> dict[str, Any]:
     return {"delivery": event.delivery, "kind": event.kind, "actor": event.actor, "pushed": pushed, "refs": len(event.changes)}
 
 
-def _job(event: Event, decision: Decision) -> Job:
+def _job(event: Event, decision: Decision, asked: float) -> Job:
     received = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     change = decision.change
     delivery = Delivery(event.delivery, event.provider, change.ref, change.after, event.actor, received)
-    return Job(decision.target, "push", hint=change.after, actor=event.actor, deliveries=(delivery,))
+    return Job(decision.target, "push", hint=change.after, actor=event.actor, deliveries=(delivery,), asked=asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,14 @@ def test_a_push_is_queued_for_the_target_that_follows_its_branch(client: FlaskCl
     (job,) = queue.jobs
     (delivery,) = job.deliveries
     assert delivery.received.endswith("Z")
+    assert 0 < job.asked <= time.monotonic()
     assert job == Job(
         "shop-prod",
         "push",
         hint=SHA,
         actor="ada",
         deliveries=(Delivery("72d3162e-cc78-11e3-81ab-4c9367dc0958", "github", "refs/heads/main", SHA, "ada", delivery.received),),
+        asked=job.asked,
     )
 
 
