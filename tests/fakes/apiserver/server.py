@@ -177,7 +177,7 @@ class ApiServer:
             self._needs_namespace(identity)
         forced = asked.query.get("force") == "true"
         try:
-            body, owners = fields.applied(live and live.body, live.owners if live else {}, asked.body, asked.manager, force=forced)
+            body, owners = fields.applied(live.body if live else None, live.owners if live else {}, asked.body, asked.manager, force=forced)
         except fields.Conflict as others:
             raise Refusal(409, "Conflict", f"Apply failed with 1 conflict: conflict with {others}") from None
         if live:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.write import Writer
 from handler.config.settings import Cluster
 from handler.model.resource import Resource
+from tests.fakes.apiserver import ApiServer, FakeConnection
+from tests.rooms.cluster.sides import Side, config_map
 from tests.rooms.cluster.wire import Wire
 
+__all__ = ["config_map"]
 Apply = Callable[..., dict[str, Any]]
 Kind = Callable[[str, str], Resource]
 
@@ -83,10 +87,11 @@ def through(wire: Wire, tmp_path: Path) -> Callable[..., Api]:
     return make
 
 
-def config_map(namespace: str, name: str, data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace, **metadata},
-        "data": data or {"a": "1"},
-    }
+@pytest.fixture(params=["fake", "real"])
+def side(request: pytest.FixtureRequest) -> Iterator[Side]:
+    if request.param == "real":
+        yield Side(request.getfixturevalue("api"), request.getfixturevalue("namespace"))
+        return
+    api = Api(FakeConnection(ApiServer(time.time)))
+    api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
+    yield Side(api, "n")

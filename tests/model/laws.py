@@ -1,0 +1,194 @@
+"""What must never happen, watched at the server: every write is judged by who sent it, and by what was true when it was sent.
+
+The numbers are those of the design's list of invariants: no rollback (2), record after apply (3), prune safety (4), the superset before
+the first write (5), one writer a target (6), no secret leaves (8). Convergence (1), idempotence (7) and that no delivery is forgotten (9)
+are asked at the end (`machine`).
+
+What a holder had on the wire when its Lease was taken may still land, one request a thread: so a write is judged by the moment it was sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler import __version__
+from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
+from handler.plan.adopt import is_member
+from handler.state.configmap import KINDS, NAMESPACES, decode, state_name
+from handler.state.record import State
+from tests.fakes.apiserver import ApiServer, Call
+from tests.fakes.apiserver.store import Body, Write
+from tests.fakes.githost import GitHost
+from tests.model.process import Process
+from tests.model.shop import ANCHORS, SECRET, SLOTS, STATES, TARGETS, applyset, declared, fits
+from tests.model.turns import Task, here
+
+_OURS: dict[Identity, str] = {identity_of(slot.body(1)): slot.target for slot in (*SLOTS, *ANCHORS)}
+"""Every object that some target may declare, by its target; nothing else may be touched."""
+CANARIES = (SECRET, base64.b64encode(SECRET.encode()).decode()[:16])
+_APPLYSETS = {f"{PART_OF}={applyset(target)}": target for target in TARGETS}
+
+
+def state_id(target: str) -> Identity:
+    return Identity("", "ConfigMap", STATES, state_name(target))
+
+
+def lease_id(target: str) -> Identity:
+    return Identity("coordination.k8s.io", "Lease", STATES, state_name(target))
+
+
+def read_state(body: Body | None, target: str) -> State | None:
+    return decode(body, STATES, target, f"anneal/v{__version__}") if body else None
+
+
+@dataclass
+class Moment:
+    """What was true when a request was sent. `bodies`: of every state and Lease."""
+
+    revision: int
+    bodies: Mapping[Identity, Body]
+    call: Call
+
+
+@dataclass
+class Laws:
+    """`broken`: what happened that must not. `explicit`: commits that a person asked for, by target."""
+
+    server: ApiServer
+    host: GitHost
+    broken: list[str] = field(default_factory=list)
+    explicit: dict[str, set[str]] = field(default_factory=lambda: {target: set() for target in TARGETS})
+    deleted: set[str] = field(default_factory=set)
+    _position: dict[str, int] = field(default_factory=dict)
+    _sent: dict[Task, Moment] = field(default_factory=dict)
+    _planned: dict[tuple[str, str], int] = field(default_factory=dict)
+    _listing: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.server.store.wrote = self.wrote
+
+    # --- what is sent
+    def sent(self, process: Process, call: Call) -> None:
+        """Note what is true now, for when it lands."""
+        task, store = here(), self.server.store
+        assert task
+        watched = [identity for target in TARGETS for identity in (state_id(target), lease_id(target))]
+        bodies = {identity: stored.body for identity in watched if (stored := store.get(identity))}
+        self._sent[task] = Moment(store.revision, bodies, call)
+        query = call.asked.query
+        target = _APPLYSETS.get(query.get("labelSelector", ""), "") if "fieldSelector" not in query else ""
+        if target and self._listing.get(process.name) != target:
+            self._planned[process.name, target] = store.revision
+        self._listing[process.name] = target
+
+    # --- what lands
+    def wrote(self, write: Write) -> None:
+        """Judge one write."""
+        task = here()
+        if task is None or not isinstance(task.machine, Process):
+            return
+        text = json.dumps(write.after) if write.identity.kind != "Secret" else ""
+        self._holds(not any(canary in text for canary in CANARIES), "8", write, "shows a secret")
+        target = next((name for name in TARGETS if write.identity == state_id(name)), "")
+        if target:
+            self._judge_record(task.machine, target, write)
+        elif write.identity.namespace != STATES and write.identity.name != STATES:
+            self._judge_object(task.machine, self._sent[task], write)
+
+    def _holds(self, true: bool, number: str, write: Write, seen: str) -> None:
+        if not true:
+            self.broken.append(f"I{number}: {write.identity} {seen}")
+
+    def _judge_object(self, process: Process, moment: Moment, write: Write) -> None:
+        """Judge a write of a target's object."""
+        target = _OURS.get(write.identity, "")
+        self._holds(bool(target), "4", write, "is nobody's, and was written")
+        if not target:
+            return
+        lease, state = moment.bodies.get(lease_id(target)), read_state(moment.bodies.get(state_id(target)), target)
+        holder = ((lease or {}).get("spec") or {}).get("holderIdentity", "")
+        self._holds(holder.startswith(f"{process.name}_"), "6", write, f"is written by {process.name}, the Lease is held by {holder!r}")
+        if state is None or state.attempt is None:
+            self._holds(False, "3", write, "is written without an open attempt")
+            return
+        kinds = {str(kind) for kind in state.kinds}
+        self._holds(str(write.identity.group_kind) in kinds, "5", write, "is of a kind that isn't recorded")
+        self._holds(write.identity.namespace in state.namespaces | {""}, "5", write, "is in a namespace that isn't recorded")
+        if write.after is None or write.after["metadata"].get("deletionTimestamp"):
+            self._judge_delete(process, target, state.attempt.commit, write)
+
+    def _judge_delete(self, process: Process, target: str, commit: str, write: Write) -> None:
+        """Judge a deletion by the commit that its run deploys."""
+        assert write.before
+        wanted = declared(self.host.commits[commit], target)
+        self._holds(is_member(write.before, write.identity, target, applyset(target)), "4", write, "wasn't ours, and is deleted")
+        if wanted is None:
+            self._holds(False, "4", write, f"is deleted for {commit[:8]}, which doesn't render")
+        elif write.identity in wanted:
+            made_anew = write.before.get("immutable") and write.before.get("data") != wanted[write.identity].get("data")
+            self._holds(bool(made_anew), "4", write, f"is deleted, and {commit[:8]} declares it")
+        else:
+            missing = self._unaccepted(process, target, wanted)
+            self._holds(not missing, "4", write, f"is deleted before {missing} is applied")
+
+    def _unaccepted(self, process: Process, target: str, wanted: Mapping[Identity, Body]) -> list[str]:
+        """Return what of a set was at no time as declared since the run looked at the cluster."""
+        since = self._planned.get((process.name, target), 0)
+        found = []
+        for identity, body in wanted.items():
+            live = self.server.store.get(identity)
+            log = [write for write in self.server.store.log if write.identity == identity and write.revision > since]
+            versions = [live.body if live else None, *(write.before for write in log), *(write.after for write in log)]
+            if not any(fits(body, version) for version in versions):
+                found.append(str(identity))
+        return found
+
+    def _judge_record(self, process: Process, target: str, write: Write) -> None:
+        """Judge a commit that is recorded."""
+        before, after = read_state(write.before, target), read_state(write.after, target)
+        if after is None or not after.commit or (before and before.commit == after.commit and before.attempt == after.attempt):
+            return
+        if before and before.commit == after.commit and after.attempt:
+            return
+        wanted, same = declared(self.host.commits[after.commit], target), before and not before.attempt and bool(before.commit)
+        if wanted is None:
+            self._holds(False, "3", write, f"records {after.commit[:8]}, which doesn't render")
+            return
+        if not (same and before and declared(self.host.commits[before.commit], target) == wanted):
+            missing = self._unaccepted(process, target, wanted)
+            self._holds(not missing, "3", write, f"records {after.commit[:8]} before {missing} is applied")
+        if not before or before.commit != after.commit:
+            self._advance(target, after.commit, write)
+
+    def _advance(self, target: str, commit: str, write: Write) -> None:
+        """The recorded commits follow what the branch was, one after the other."""
+        if commit in self.explicit[target]:
+            return
+        at = self._position.get(target, 0)
+        later = next((number for number in range(at, len(self.host.heads)) if self.host.heads[number] == commit), None)
+        self._holds(later is not None, "2", write, f"goes back to {commit[:8]}")
+        self._position[target] = at if later is None else later
+
+    # --- at any time
+    def look(self) -> None:
+        """Whatever carries our marks is where the record says that members can be."""
+        for identity, stored in self.server.store.all():
+            target = _OURS.get(identity, "")
+            if not target or target in self.deleted or not is_member(stored.body, identity, target, applyset(target)):
+                continue
+            state = self.server.store.get(state_id(target))
+            annotations: dict[str, Any] = state.body["metadata"]["annotations"] if state else {}
+            known = str(identity.group_kind) in annotations.get(KINDS, "").split(",")
+            if not known or (identity.namespace and identity.namespace not in annotations.get(NAMESPACES, "").split(",")):
+                self.broken.append(f"I5: {identity} lives where {target}'s record doesn't look")
+
+
+def is_copy(body: Body) -> bool:
+    """Whether an object carries a label of ours without being what its identity names."""
+    metadata = body["metadata"]
+    mark = (metadata.get("annotations") or {}).get(IDENTITY, "")
+    return PART_OF in (metadata.get("labels") or {}) and mark.partition(":")[2] != identity_of(body).mark("")[1:]

@@ -1,0 +1,62 @@
+"""The model can fail: with one law of the handler taken out, it finds a way in which that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from handler.cluster.write import Writer
+from handler.run.applying import Applier
+from tests.model.machine import Deployments
+from tests.model.simulated import simulated
+
+BUDGET = settings(
+    max_examples=400,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],  # that it fails is enough
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def without_preconditions(delete: Callable[..., bool]) -> Callable[..., bool]:
+    def deleted(self: Writer, resource: Any, identity: Any, uid: str, version: str = "", *rest: Any) -> bool:
+        return delete(self, resource, identity, "", "", *rest)
+
+    return deleted
+
+
+def without_the_last_stage(apply: Callable[[Applier], None]) -> Callable[[Applier], None]:
+    def applied(self: Applier) -> None:
+        plan = self.planned.plan
+        self.planned = replace(self.planned, plan=replace(plan, stages=plan.stages[:-1]))
+        apply(self)
+
+    return applied
+
+
+MUTANTS: dict[str, tuple[str, Any, str]] = {
+    "no superset before the first write": ("handler.run.recording.widened", lambda state, desired, planned: state, "I5"),
+    "deletes without preconditions": ("handler.cluster.write.Writer.delete", without_preconditions(Writer.delete), "I4"),
+    "a commit recorded before all of it is applied": ("handler.run.applying.Applier.apply", without_the_last_stage(Applier.apply), "I3"),
+    "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
+    "a copied label is membership": ("handler.plan.compare.is_member", lambda live, *rest: True, "I4"),
+    "an old look at the host is believed": ("handler.run.context.Context._since", lambda self: (0.0, True), "I2"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", MUTANTS)
+def test_a_handler_without_one_of_its_laws_is_noticed(what: str) -> None:
+    name, mutant, told = MUTANTS[what]
+    with simulated(), patch(name, mutant), pytest.raises(AssertionError, match=f"^{told}: "):
+        run_state_machine_as_test(Deployments, settings=BUDGET)

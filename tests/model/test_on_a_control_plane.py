@@ -1,0 +1,58 @@
+"""The same rules and laws with a real API server: time and threads are still the conductor's, but what is written is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from handler.cluster.connect import Connection, connect
+from handler.config.settings import Cluster
+from infra.controlplane import controlplane as controlplanes
+from tests.model.machine import Deployments
+from tests.model.model import Model
+from tests.model.real import RealServer
+from tests.model.shop import SLOTS
+from tests.model.simulated import simulated
+
+EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0")) // 20
+SETTLED = tuple(slot for slot in SLOTS if "annex" not in (slot.namespace, slot.name))
+"""A real Namespace takes its own time to go."""
+
+
+class OnAControlPlane(Deployments):
+    connection: ClassVar[Connection]
+
+    def begun(self) -> Model:
+        return Model(RealServer(self.connection), SETTLED)
+
+
+@pytest.fixture
+def connection(spare_directory: Path) -> Iterator[Connection]:
+    """The way to a control plane of the test's own: its namespaces have plain names."""
+    kubeconfig = controlplanes.up(spare_directory)
+    yield connect(Cluster(), kubeconfig=str(kubeconfig), environ=os.environ)
+    controlplanes.down(spare_directory)
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.timeout(0 if EXAMPLES else 300)
+def test_the_laws_hold_on_a_real_cluster(connection: Connection) -> None:
+    OnAControlPlane.connection = connection
+    profile = settings(
+        max_examples=EXAMPLES or 12,
+        stateful_step_count=20,
+        deadline=None,
+        derandomize=not EXAMPLES,
+        print_blob=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    with simulated():
+        run_state_machine_as_test(OnAControlPlane, settings=profile)

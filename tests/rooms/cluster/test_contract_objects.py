@@ -1,0 +1,142 @@
+"""What the handler relies on, kept by the API server in memory (`tests/fakes/apiserver`) and by the real one alike: swaps, reads, deletes.
+
+The model test stands on the one in memory: where the two differ, a row here fails.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.cluster.live import Listing, members, metadata, pages, probe
+from handler.cluster.wait import until_gone
+from handler.model.errors import ApiRefused, Moved
+from handler.model.names import Identity
+from handler.plan.owned import our_entry
+from tests.fakes.apiserver import FakeConnection
+from tests.rooms.cluster.sides import Side, config_map, marked
+
+
+# --- create and swap
+def test_a_create_happens_once(side: Side) -> None:
+    body = marked(side)
+    made = side.objects.create(body)
+    assert side.live(body)["metadata"]["uid"] == made["metadata"]["uid"]
+    with pytest.raises(Moved):
+        side.objects.create(body)
+    with pytest.raises(ApiRefused) as caught:
+        side.objects.create(config_map("no-such-namespace", "a"))
+    assert caught.value.status == 404
+
+
+def test_a_swap_meets_uid_and_version(side: Side) -> None:
+    first = side.objects.create(marked(side))
+    second = side.objects.replace({**first, "data": {"a": "2"}})
+    for stale in (first["metadata"], {**second["metadata"], "uid": "00000000-0000-4000-8000-00000000dead"}):
+        with pytest.raises(Moved):
+            side.objects.replace({**first, "metadata": stale, "data": {"a": "3"}})
+    side.delete(second)
+    with pytest.raises(ApiRefused) as caught:
+        side.objects.replace({**second, "data": {"a": "3"}})
+    assert caught.value.status == 404
+
+
+def test_an_equal_swap_leaves_the_version(side: Side) -> None:
+    first = side.objects.create(marked(side))
+    second = side.objects.replace(first)
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+def test_what_is_empty_is_left_out(side: Side) -> None:
+    body = config_map(side.namespace, "e", {"a": "1"}, labels={}, annotations={}) | {"binaryData": {}}
+    made = side.objects.create(body)
+    assert not {"labels", "annotations"} & made["metadata"].keys()
+    assert "binaryData" not in made
+
+
+def test_a_lease_keeps_what_it_is_given(side: Side) -> None:
+    spec = {"holderIdentity": "w", "leaseDurationSeconds": 15, "renewTime": "2026-03-01T12:00:00.123456Z", "leaseTransitions": 1}
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": side.namespace}, "spec": spec}
+    made = side.objects.create(body)
+    assert made["spec"] == spec
+    freed = side.objects.replace({**made, "spec": {key: value for key, value in spec.items() if key != "holderIdentity"}})
+    assert "holderIdentity" not in freed["spec"]
+
+
+# --- reads
+def test_lists_select_by_label_whole_or_metadata_only(side: Side) -> None:
+    for name in "abc":
+        side.apply(marked(side, name))
+    side.apply(config_map(side.namespace, "other"))
+    resource = side.kind(marked(side))
+    found = list(members(side.api, [resource], "part=x", (side.namespace,)))
+    assert sorted(item["metadata"]["name"] for item in found) == ["a", "b", "c"]
+    assert all(item["data"] == {"a": "1"} and item["kind"] == "ConfigMap" and our_entry(item) for item in found)
+    bare = list(metadata(side.api, resource, side.namespace, "part=x"))
+    assert all("data" not in item and item["metadata"]["annotations"] for item in bare)
+    assert {item["metadata"]["uid"] for item in bare} == {item["metadata"]["uid"] for item in found}
+    assert {item["metadata"]["name"] for item in members(side.api, [resource], "part=x", None)} == {"a", "b", "c"}
+
+
+def test_a_list_comes_in_pages_of_one_moment(side: Side) -> None:
+    for number in range(5):
+        side.apply(marked(side, f"c{number}"))
+    listing = Listing(side.kind(marked(side)), side.namespace, "part=x", limit=2)
+    found = pages(side.api, listing)
+    first = next(found)
+    side.apply(marked(side, "d", {"a": "later"}))
+    names = [item["metadata"]["name"] for page in (first, *found) for item in page]
+    assert names == ["c0", "c1", "c2", "c3", "c4"]
+
+
+def test_a_continue_token_that_nobody_knows_is_refused(side: Side) -> None:
+    listing = Listing(side.kind(marked(side)), side.namespace)
+    with pytest.raises(ApiRefused) as caught:
+        side.api.expect(listing.request("bm9uc2Vuc2U"))
+    assert caught.value.status in (400, 410)
+
+
+def test_what_is_not_there_is_none(side: Side) -> None:
+    body = marked(side)
+    assert side.api.get(side.path(body)) is None
+    assert probe(side.api, [(side.kind(body), side.namespace, "a")]) == {}
+    assert side.api.get("/apis/gone.example.com/v1/ghosts") is None
+
+
+# --- delete
+@pytest.mark.parametrize("wrong", ["uid", "version"])
+def test_a_delete_meets_both_preconditions(side: Side, wrong: str) -> None:
+    first = side.apply(marked(side))
+    live = side.apply(marked(side, data={"a": "2"}))
+    condition = {"uid": "00000000-0000-4000-8000-00000000dead"} if wrong == "uid" else {"version": first["metadata"]["resourceVersion"]}
+    with pytest.raises(Moved):
+        side.delete(live, **condition)
+    assert side.live(live) == live
+    assert side.delete(live, version=live["metadata"]["resourceVersion"])
+    assert not side.delete(live)
+
+
+def test_what_has_a_finalizer_is_going_until_it_is_cleared(side: Side) -> None:
+    body = config_map(side.namespace, "held", finalizers=["anneal.dev/test"])
+    live = side.apply(body)
+    assert side.delete(live)
+    going = side.live(body)
+    assert going["metadata"]["deletionTimestamp"]
+    assert going["metadata"]["uid"] == live["metadata"]["uid"]
+    side.merge(body, {"metadata": {"finalizers": None}})
+    assert side.api.get(side.path(body)) is None
+
+
+def test_a_namespace_goes_with_what_is_in_it(side: Side) -> None:
+    live = side.apply(marked(side))
+    space = side.api.get(f"/api/v1/namespaces/{side.namespace}")
+    assert space
+    assert space["status"]["phase"] == "Active"
+    assert space["metadata"]["labels"]["kubernetes.io/metadata.name"] == side.namespace
+    resource = side.kind({"apiVersion": "v1", "kind": "Namespace"})
+    identity = Identity("", "Namespace", "", side.namespace)
+    side.writer.delete(resource, identity, space["metadata"]["uid"])
+    if isinstance(side.api.connection, FakeConnection):
+        assert side.api.get(resource.path("", side.namespace)) is None
+    else:
+        assert until_gone(side.api, [(resource, identity, space["metadata"]["uid"])], 60) == []
+    assert side.api.get(side.path(live)) is None
