@@ -86,6 +86,12 @@ class Job:
         """A drift run always LISTs, so it sees what changed behind git's back."""
         return self.trigger == "drift"
 
+    @property
+    def by_name(self) -> bool:
+        """Whether a person or a pipeline asked for this run, and not only for a plan."""
+        asked = self.trigger in ("replay", "oneoff") or self.commit or self.force or self.approve or self.unpin
+        return bool(asked) and not self.dry_run
+
     def since(self, slack: float) -> float:
         """Return from when on an answer of the git host serves this job; infinity: from now on.
 
@@ -96,8 +102,12 @@ class Job:
         return self.asked - slack if self.trigger in ("tick", "drift") and not (self.hint or self.deliveries) else self.asked
 
     def merged(self, newer: Job) -> Job:
-        """Coalesce with a newer request for the same target: nothing asked is lost, the newest hint wins; a tick names nothing else."""
-        trigger = "drift" if "drift" in (self.trigger, newer.trigger) else self.trigger if newer.trigger == "tick" else newer.trigger
+        """Coalesce with a newer request for the same target: nothing asked is lost, the newest hint wins.
+
+        What somebody asked by name stays theirs, whoever pushes meanwhile: an approval or a pin must name who gave it.
+        """
+        named = max((self, newer), key=lambda job: (job.by_name, job.trigger != "tick", job is newer))
+        trigger = "drift" if "drift" in (self.trigger, newer.trigger) else named.trigger
         return Job(
             target=newer.target,
             trigger=trigger,
@@ -108,7 +118,7 @@ class Job:
             prune=newer.prune and self.prune,
             approve=newer.approve or self.approve,
             unpin=newer.unpin or self.unpin,
-            actor=newer.actor or self.actor,
+            actor=named.actor or newer.actor or self.actor,
             deliveries=(*self.deliveries, *newer.deliveries)[-20:],
             looks=newer.looks if newer.hint else self.looks,
             asked=max(self.asked, newer.asked) if self.asked and newer.asked else 0.0,

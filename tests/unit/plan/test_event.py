@@ -14,19 +14,27 @@ def delivery(number: int) -> Delivery:
 @pytest.mark.parametrize(
     ("older", "newer", "merged"),
     [
-        (Job("shop", "push", hint="a"), Job("shop", "tick"), Job("shop", "tick", hint="a")),
+        (Job("shop", "push", hint="a"), Job("shop", "tick"), Job("shop", "push", hint="a")),
         (Job("shop", "push", hint="a"), Job("shop", "push", hint="b"), Job("shop", "push", hint="b")),
         (Job("shop", "drift"), Job("shop", "push", hint="b"), Job("shop", "drift", hint="b")),
         (Job("shop", "tick"), Job("shop", "drift"), Job("shop", "drift")),
         (
             Job("shop", "replay", commit="c", force=True, actor="ada"),
             Job("shop", "tick"),
-            Job("shop", "tick", commit="c", force=True, actor="ada"),
+            Job("shop", "replay", commit="c", force=True, actor="ada"),
         ),
-        (Job("shop", "oneoff", approve="h", unpin=True), Job("shop", "push"), Job("shop", "push", approve="h", unpin=True)),
+        (Job("shop", "oneoff", approve="h", unpin=True), Job("shop", "push"), Job("shop", "oneoff", approve="h", unpin=True)),
+        (
+            Job("shop", "replay", approve="h", actor="ops"),
+            Job("shop", "push", hint="b", actor="ada"),
+            Job("shop", "replay", hint="b", approve="h", actor="ops"),
+        ),
+        (Job("shop", "push", hint="a", actor="ada"), Job("shop", "replay", actor="ops"), Job("shop", "replay", hint="a", actor="ops")),
+        (Job("shop", "replay", actor="ops"), Job("shop", "replay", actor="ci"), Job("shop", "replay", actor="ci")),
+        (Job("shop", "drift", force=True, actor="ops"), Job("shop", "push", actor="ada"), Job("shop", "drift", force=True, actor="ops")),
         (Job("shop", "oneoff", dry_run=True), Job("shop", "oneoff", dry_run=True), Job("shop", "oneoff", dry_run=True)),
         (Job("shop", "oneoff", dry_run=True), Job("shop", "push"), Job("shop", "push")),
-        (Job("shop", "oneoff", prune=False), Job("shop", "push"), Job("shop", "push", prune=False)),
+        (Job("shop", "oneoff", prune=False), Job("shop", "push"), Job("shop", "oneoff", prune=False)),
         (Job("shop", "oneoff", prune=False), Job("shop", "oneoff", prune=False), Job("shop", "oneoff", prune=False)),
     ],
 )
