@@ -46,6 +46,8 @@ def next_step(view: View) -> Advice:
         return Advice("it belongs to another repository, installation or cluster; if that is meant:", f"anneal retarget {name}")
     if view.trouble:
         return Advice(view.trouble)
+    if view.target.suspend:
+        return Advice("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
     if view.state is None:
         return Advice("it never ran", f"anneal apply {name}")
     return (

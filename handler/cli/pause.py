@@ -80,11 +80,12 @@ def _suspend(session: Session, pause: Suspend, target: Target) -> str:
 def _resume(session: Session, target: Target) -> str:
     store = session.handler.store(target)
     state = store.read().state
+    stays = "stays suspended: anneal.yaml says `suspend: true`" if target.suspend else ""
     if state is None or state.suspend is None:
-        return "was not suspended"
+        return stays or "was not suspended"
 
     def without(now: State) -> State:
         return replace(now, suspend=None)
 
     store.update(without)
-    return ""
+    return stays

@@ -71,7 +71,7 @@ def _show(output: Output, view: View) -> None:
 def _phase(view: View) -> str:
     if view.state is None:
         return "unknown" if view.trouble else "never ran"
-    if is_suspended(view.state, view.now):
+    if view.target.suspend or is_suspended(view.state, view.now):
         return "suspended"
     state = view.state.status
     return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if state.since else "")
@@ -88,6 +88,8 @@ def _rows(view: View) -> Iterator[tuple[str, str]]:
         yield from (("trouble", line) for line in view.trouble.splitlines())
     if view.lease:
         yield "lease", f"{view.lease.holder}, renewed {view.lease.age:.0f} s ago" + (", a run is asked for" if view.lease.requested else "")
+    if view.target.suspend:
+        yield "suspended", "in the configuration (anneal.yaml), until it says `suspend: false`"
     if view.state:
         yield from _commit_rows(view.state, view.now)
         yield from _people_rows(view.state, view.now)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from handler.build import Handler
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.run.arriving import WAITS
 from tests.e2e.documents import config_map, service
@@ -93,7 +93,8 @@ def test_a_commit_that_the_host_never_shows_is_superseded_after_five_looks(shop:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
     wire = wired()
-    handler, job, ends = shop.handler_at(wire.kubeconfig), shop.job(hint="f" * 40), []
+    handler, job = shop.handler_at(wire.kubeconfig), shop.job(hint="f" * 40)
+    ends: list[Result] = []
     handler.run(shop.job("tick"))
     wire.forget()
     while not ends or ends[-1].outcome is Outcome.LAGGING:

@@ -87,3 +87,9 @@ def test_until_takes_a_duration_or_a_time_with_its_zone() -> None:
 def test_until_refuses_anything_else(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         moment(text, NOW)
+
+
+def test_what_the_configuration_suspends_is_resumed_there() -> None:
+    step = next_step(View(replace(TARGET, suspend=True), APPLIED, None, NOW))
+    assert (step.command, step.urgent) == ("", True)
+    assert "set `suspend: false` in anneal.yaml" in step.text
