@@ -14,7 +14,7 @@ from tests.fakes.githost import GitHost
 from tests.model import simulated
 from tests.model.laws import Laws, read_state, state_id
 from tests.model.process import OK, Ended, Order, Process
-from tests.model.shop import NAMESPACES, SETTINGS, SLOTS, TARGETS, Body, Choice, Slot, applyset, files
+from tests.model.shop import NAMESPACES, SETTINGS, SLOTS, TARGETS, Body, Choice, Slot, applyset, declared, files
 from tests.model.turns import Task, new_world, world
 
 MOST = 4000
@@ -209,6 +209,8 @@ class Model:
 
     def replay(self, process: Process, target: str, commit: str) -> None:
         """Ask for a commit, or end a pin."""
+        if commit and declared(self.host.commits[commit], target) is None:
+            return  # a person who asks for what can't be rendered gets a pin on it, and has to end it
         if commit:
             self.laws.explicit[target].add(commit)
         process.accept(Job(target, "replay", commit=commit, unpin=not commit, force=True, actor="ann"))
