@@ -1,0 +1,41 @@
+"""A git password that is rotated while the worker runs: the host and the file change at different moments."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef
+from handler.config.rotation import Rotation
+from handler.config.settings import Settings, Target
+from handler.model.errors import AccessDenied
+from handler.source import GitHost
+from infra.githost import Host, Work
+
+MAIN = Revision(branch="main")
+OLD, NEW = "CANARY-old-password", "CANARY-new-password"
+
+
+def test_the_present_password_is_used_and_both_stay_masked(host: Host, tmp_path: Path) -> None:
+    work = Work.of(host, "shop")
+    work.write("app.yaml", "")
+    sha = work.commit("First")
+    work.push()
+    file = tmp_path / "password"
+    file.write_text(OLD)
+    host.accounts = {"deployer": OLD}
+    repository = Repository(host.url_of("shop"), auth=RepositoryAuth(BasicAuth("deployer", SecretRef(file=str(file)))))
+    rotation = Rotation(Settings((Target("shop", repository, ("shop",)),)), {}, door=False)
+    with closing(GitHost(repository, rotation.read, mask=rotation.mask)) as git:
+        assert git.head(MAIN).commit == sha
+        host.accounts = {"deployer": NEW}
+        with pytest.raises(AccessDenied, match="401") as caught:
+            git.head(MAIN)
+        assert "CANARY" not in str(caught.value)
+        file.write_text(NEW)
+        assert git.head(MAIN).commit == sha
+        file.unlink()
+        assert git.head(MAIN).commit == sha, "a file that is gone for a moment takes nothing away"
+    assert rotation.mask(f"{OLD} {NEW}") == "*** ***"
