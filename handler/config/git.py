@@ -5,6 +5,7 @@ Secret *references* live here, secret values never.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handler.config.field import doc as _doc
@@ -81,6 +82,19 @@ class Repository:
     auth: RepositoryAuth = _doc("Credentials.", factory=RepositoryAuth)
     tls: Tls = _doc("TLS trust.", factory=Tls)
     webhook: WebhookSecrets = _doc("Secrets of this repository's webhook; they replace the provider's.", factory=WebhookSecrets)
+
+
+def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:
+    """Yield what a repository's sign-in needs, each with its place below `auth`."""
+    auth = repository.auth
+    if auth.basic:
+        yield "basic.password", auth.basic.password
+    if auth.ssh:
+        yield "ssh.privateKey", auth.ssh.private_key
+        if auth.ssh.passphrase:
+            yield "ssh.passphrase", auth.ssh.passphrase
+    if auth.github_app:
+        yield "githubApp.privateKey", auth.github_app.private_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from handler.config.git import SecretRef
+from handler.config.git import SecretRef, git_references
 from handler.config.masking import Mask
-from handler.config.secrets import PROVIDERS, Accepted, Secret, Secrets, git_references, renewed, spoken
+from handler.config.secrets import PROVIDERS, Accepted, Secret, Secrets, renewed, spoken
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from handler.config.git import Repository, SecretRef
+from handler.config.git import SecretRef, git_references
 from handler.config.masking import Mask
 from handler.config.settings import ReplayToken, Settings, Webhooks
 from handler.model.errors import Problem, SecretUnavailable
@@ -21,6 +22,8 @@ SHORTEST = 16
 """Characters that a webhook secret or replay token has at least: nobody should find it by trying."""
 LARGEST = 65_536
 PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.type == "WebhookSecrets")
+SIGNING = "whsec_"
+_WHOLE = "copy the whole signing token, as GitLab shows it"
 _FIX = "make one with `openssl rand -hex 32`"
 
 
@@ -245,6 +248,9 @@ class _Reader:
                 wanted.setdefault(ref, (f"targets[{target.name}].repository.webhook.secrets", set()))[1].add(target.name)
         for ref, (subject, names) in wanted.items():
             secret = self.read(ref, subject, strong=True)
+            if secret and provider == "gitlab" and not can_sign(secret):
+                self.problems.append(Problem(subject, f"{ref} begins with {SIGNING}, but no base64 follows", fix=_WHOLE))
+                secret = self._kept(ref)
             if secret:
                 yield Accepted(secret, frozenset(names))
 
@@ -265,17 +271,15 @@ class _Reader:
                 yield token, secret
 
 
-def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:
-    """Yield what a repository's sign-in needs, each with its place below `auth`."""
-    auth = repository.auth
-    if auth.basic:
-        yield "basic.password", auth.basic.password
-    if auth.ssh:
-        yield "ssh.privateKey", auth.ssh.private_key
-        if auth.ssh.passphrase:
-            yield "ssh.passphrase", auth.ssh.passphrase
-    if auth.github_app:
-        yield "githubApp.privateKey", auth.github_app.private_key
+def can_sign(secret: Secret) -> bool:
+    """Whether a GitLab secret is either no signing token or one that can be decoded (Standard Webhooks: whsec_ and base64)."""
+    value = secret.reveal()
+    if not value.startswith(SIGNING):
+        return True
+    try:
+        return len(base64.b64decode(value.removeprefix(SIGNING), validate=True)) >= SHORTEST
+    except ValueError:
+        return False
 
 
 def is_strong(secret: Secret) -> bool:
