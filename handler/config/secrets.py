@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
@@ -13,18 +12,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NoReturn, Protocol
 
+from handler.config import strength
 from handler.config.git import SecretRef, git_references
 from handler.config.masking import Mask
 from handler.config.settings import ReplayToken, Settings, Webhooks
 from handler.model.errors import Problem, SecretUnavailable
 
-SHORTEST = 16
-"""Characters that a webhook secret or replay token has at least: nobody should find it by trying."""
 LARGEST = 65_536
 PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.type == "WebhookSecrets")
-SIGNING = "whsec_"
-_WHOLE = "copy the whole signing token, as GitLab shows it"
-_FIX = "make one with `openssl rand -hex 32`"
 
 
 class Secret:
@@ -211,9 +206,9 @@ class _Reader:
         if ref not in self.known:
             self.known[ref] = self._resolved(ref, subject)
         secret = self.known[ref]
-        if secret and strong and not is_strong(secret):
+        if secret and strong and not strength.is_long(secret.reveal()):
             if ref not in self.short:
-                self.problems.append(Problem(subject, f"{ref} is shorter than {SHORTEST} characters", fix=_FIX))
+                self.problems.append(Problem(subject, f"{ref} is shorter than {strength.SHORTEST} characters", fix=strength.NEW))
             self.short.add(ref)
             return self._kept(ref)
         return secret
@@ -248,8 +243,8 @@ class _Reader:
                 wanted.setdefault(ref, (f"targets[{target.name}].repository.webhook.secrets", set()))[1].add(target.name)
         for ref, (subject, names) in wanted.items():
             secret = self.read(ref, subject, strong=True)
-            if secret and provider == "gitlab" and not can_sign(secret):
-                self.problems.append(Problem(subject, f"{ref} begins with {SIGNING}, but no base64 follows", fix=_WHOLE))
+            if secret and provider == "gitlab" and not strength.can_sign(secret.reveal()):
+                self.problems.append(Problem(subject, f"{ref} begins with {strength.SIGNING}, but no base64 follows", fix=strength.WHOLE))
                 secret = self._kept(ref)
             if secret:
                 yield Accepted(secret, frozenset(names))
@@ -262,26 +257,10 @@ class _Reader:
             secret = self.read(token.secret, subject, strong=True)
             twin = first.setdefault(secret.reveal(), token) if secret else token
             if twin is not token:
-                self.problems.append(Problem(subject, f"{token.secret} has the same value as the token {twin.name}", fix=_FIX))
+                self.problems.append(Problem(subject, f"{token.secret} has the same value as the token {twin.name}", fix=strength.NEW))
                 for each in (twin, token):  # neither may speak for the other
                     self._kept(each.secret)
         for token in settings.replay.tokens:
             secret = self.known[token.secret]
             if secret:
                 yield token, secret
-
-
-def can_sign(secret: Secret) -> bool:
-    """Whether a GitLab secret is either no signing token or one that can be decoded (Standard Webhooks: whsec_ and base64)."""
-    value = secret.reveal()
-    if not value.startswith(SIGNING):
-        return True
-    try:
-        return len(base64.b64decode(value.removeprefix(SIGNING), validate=True)) >= SHORTEST
-    except ValueError:
-        return False
-
-
-def is_strong(secret: Secret) -> bool:
-    """Whether a webhook secret or replay token is long enough; surrounding whitespace doesn't count."""
-    return len(secret.reveal().strip()) >= SHORTEST

@@ -62,8 +62,8 @@ class Job:
     `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
     `run`: the id that the door told; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
-    `asked`: when the newest of what was asked came, in this machine's monotonic seconds, the same for all targets of a delivery; 0: unknown,
-    and nobody else's look at the host will do.
+    `asked`: when the newest of what was asked came, in this machine's monotonic seconds, the same for all targets of a delivery;
+    0: unknown, and nobody else's look at the host will do.
     """
 
     target: str

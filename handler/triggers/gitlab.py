@@ -12,11 +12,11 @@ from typing import Any
 
 from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook, WebhookVerificationError
 
+from handler.config.strength import SIGNING
 from handler.model.event import Event, RefChange
 from handler.triggers import payload
 from handler.triggers.signature import MAX_HEADER, Secret, delivery_id, header
 
-SIGNING = "whsec_"
 """How signing tokens begin. Such a secret is a key: it is never accepted as a token, which is sent in the clear."""
 _SIGNED = {
     "webhook-id": re.compile(r"[!-~]{1,256}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_an_unsigned_push_is_refused_and_told_and_the_next_signed_one_applied(st
 def test_no_kind_of_run_takes_an_unverified_commit(strict: Shop, tmp_path: Path) -> None:
     before = strict.versions()
     stranger = push_signed(strict, ssh_key(tmp_path, "stranger"), config_map(strict.name, "evil"))
-    runs = (
+    runs: tuple[tuple[str, dict[str, Any]], ...] = (
         ("tick", {}),
         ("drift", {}),
         ("push", {"hint": stranger}),

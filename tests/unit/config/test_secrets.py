@@ -228,3 +228,12 @@ def test_the_snapshot_masks_all_it_knows_and_nothing_else() -> None:
 def test_settings_hold_no_values() -> None:
     assert CANARY not in repr(replace(SETTINGS)) + str(SETTINGS)
     assert str(SecretRef(file="/run/token")) == "file /run/token"
+
+
+@pytest.mark.parametrize("token", ["whsec_not-base64-at-all!", "whsec_c2hvcnQ=c2hvcnQ=", "whsec_c2hvcnRzaG9ydA=="])
+def test_half_a_signing_token_is_refused_at_start(token: str) -> None:
+    settings = Settings(targets=(), webhooks=Webhooks(gitlab=WebhookSecrets((ref("TOKEN"),))))
+    with pytest.raises(SecretUnavailable) as caught:
+        resolve_all(settings, {"TOKEN": token})
+    seen = "environment variable TOKEN begins with whsec_, but no base64 follows"
+    assert str(caught.value) == f"webhooks.gitlab.secrets: {seen}; copy the whole signing token, as GitLab shows it"
