@@ -41,6 +41,8 @@ SETTINGS: dict[str, Any] = {
     "limit_request_line": 2048,
     "limit_request_fields": 64,
     "limit_request_field_size": 8190,
+    "forwarder_headers": "",  # a client's SCRIPT_NAME would move the path, past what a proxy in front publishes
+    "forwarded_allow_ips": "",  # nothing is believed of a proxy, not even on this machine
     "logger_class": "handler.web.server.DoorLogger",
     "accesslog": None,  # each delivery and replay has a line of its own
     "control_socket_disable": True,

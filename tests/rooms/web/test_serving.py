@@ -124,6 +124,13 @@ def test_what_is_not_http_gets_json_and_never_5xx(serving: Serving, sent: bytes,
     assert b"<html" not in answer
 
 
+@pytest.mark.parametrize("header", ["SCRIPT_NAME: /webhooks", "SCRIPT_NAME: /elsewhere", "PATH_INFO: /healthz"])
+def test_no_header_moves_a_path_out_of_what_a_proxy_publishes(serving: Serving, header: str) -> None:
+    with serving.connect() as connection:
+        connection.sendall(f"GET /webhooks/healthz HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n".encode())
+        assert connection.recv(4096).split()[1] == b"404"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "begun", [b"POST /webhooks/github HTTP/1.1\r\n", POST + b"Content-Length: 100000\r\n\r\n"], ids=["headers", "body"]
