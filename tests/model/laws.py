@@ -67,6 +67,7 @@ class Laws:
     _sent: dict[Task, Moment] = field(default_factory=dict)
     _planned: dict[tuple[str, str], int] = field(default_factory=dict)
     _listing: dict[str, str] = field(default_factory=dict)
+    _looked: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.server.store.wrote = self.wrote
@@ -79,6 +80,8 @@ class Laws:
         watched = [identity for target in TARGETS for identity in (state_id(target), lease_id(target))]
         bodies = {identity: stored.body for identity in watched if (stored := store.get(identity))}
         self._sent[task] = Moment(store.revision, bodies, call)
+        if (call.asked.method, call.asked.path) == ("GET", "/api/v1/namespaces/annex"):
+            self._looked[process.name] = store.revision
         query = call.asked.query
         target = _APPLYSETS.get(query.get("labelSelector", ""), "") if "fieldSelector" not in query else ""
         if target and self._listing.get(process.name) != target:
@@ -105,6 +108,8 @@ class Laws:
 
     def _judge_object(self, process: Process, moment: Moment, write: Write) -> None:
         """Judge a write of a target's object."""
+        if self._came_too_late(process, moment, write):
+            return
         target = _OURS.get(write.identity, "")
         self._holds(bool(target), "4", write, "is nobody's, and was written")
         if not target:
@@ -120,6 +125,12 @@ class Laws:
         self._holds(write.identity.namespace in state.namespaces | {""}, "5", write, "is in a namespace that isn't recorded")
         if write.after is None or write.after["metadata"].get("deletionTimestamp"):
             self._judge_delete(process, target, state.attempt.commit, write)
+
+    def _came_too_late(self, process: Process, moment: Moment, write: Write) -> bool:
+        """Whether an object goes with its Namespace that wasn't there when that was looked at: Kubernetes has no precondition for it."""
+        if moment.call.asked.method != "DELETE" or not moment.call.asked.path.endswith(f"/namespaces/{write.identity.namespace}"):
+            return False
+        return write.before is not None and int(write.before["metadata"]["resourceVersion"]) > self._looked.get(process.name, 0)
 
     def _judge_delete(self, process: Process, target: str, commit: str, write: Write) -> None:
         """Judge a deletion by the commit that its run deploys."""

@@ -119,10 +119,13 @@ class Deployments(RuleBasedStateMachine):
         self.model.finish(self.model.workers[1 - worker])
         self.go(worker, {}, rest)
 
-    @rule(worker=workers, gone=slots, requests=requests, what=meddling)
-    def meddle_in_the_middle(self, worker: int, gone: Slot, requests: int, what: str) -> None:
-        """Somebody is quicker than a worker that has planned to delete."""
-        self.go(worker, {gone: 0}, requests)
+    @rule(worker=workers, gone=slots, what=meddling)
+    def meddle_in_the_middle(self, worker: int, gone: Slot, what: str) -> None:
+        """Somebody is quicker than a worker that is about to delete."""
+        for variant, method in ((1, ""), (0, "DELETE")):
+            self.push({gone: variant}, "")
+            self.deliver(worker, -1, keep=False)
+            self.model.go_until(self.model.workers[worker], method)
         self.somebody_meddles(gone, what)
 
     @rule(changed=some, turns=st.lists(st.tuples(workers, st.integers(1, 9)), max_size=12))

@@ -186,6 +186,13 @@ class Model:
             if not number or not self.step(process):
                 return
 
+    def go_until(self, process: Process, method: str) -> None:
+        """Let a worker go on until such a request is on the wire, or it has nothing to do any more."""
+        for _ in range(MOST):
+            meets = process.main.meets if process.main else None
+            if (isinstance(meets, Call) and meets.asked.method == method) or not self.step(process):
+                return
+
     def check(self) -> None:
         """Ask the laws."""
         self.laws.look()
