@@ -15,12 +15,17 @@ from handler.model.errors import ClusterUnavailable
 from handler.model.resource import Resource
 
 _ALWAYS_SERVED = ("/api/v1/", "/apis/coordination.k8s.io/v1/")
-"""What every API server serves: here a 404 without a Status comes from somebody in between. Elsewhere it means an unknown kind."""
+"""What every API server serves: here only a Status says that something isn't there."""
+_UNKNOWN = b"404 page not found"
+"""What the API server says of a path that it doesn't serve, such as a group that is gone (Go's `http.NotFound`)."""
 
 
-def is_missing(path: str, body: Any) -> bool:
-    """Tell whether a 404 with this body says that there is no such object or kind."""
-    return _is_status(body) or not path.startswith(_ALWAYS_SERVED)
+def is_missing(path: str, body: Any, said: bytes = b"") -> bool:
+    """Tell whether a 404 says that there is no such object or kind. `body`: what was parsed of it, `said`: its bytes.
+
+    Anything else, a proxy's page for one, is no word of the API server: a deletion would look finished, a kind gone.
+    """
+    return _is_status(body) or (not path.startswith(_ALWAYS_SERVED) and said.strip() == _UNKNOWN)
 
 
 def checked(answer: dict[str, Any], method: str, path: str, subject: str) -> dict[str, Any]:

@@ -257,7 +257,7 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
 
 def _is_missing(response: urllib3.BaseHTTPResponse, request: Request) -> bool:
     """Tell whether this is a 404 of the API server's own."""
-    return response.status == 404 and answers.is_missing(request.path, _status_of(response))
+    return response.status == 404 and answers.is_missing(request.path, _status_of(response), response.data)
 
 
 def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:

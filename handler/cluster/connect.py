@@ -49,6 +49,7 @@ class Connection:
         self._load = load
         self._lock = threading.Lock()
         self._pools: dict[int, urllib3.PoolManager] = {}
+        self._failed: tuple[float, KubeconfigInvalid] | None = None
         self.generation = 0
         self._take(load())
 
@@ -70,7 +71,7 @@ class Connection:
         """Return the `Authorization` header's value, empty with a client certificate."""
         with self._lock:
             if time.monotonic() - self._asked > _ASK_AGAIN:
-                self._ask()
+                self._renew(self._ask)
             return self._authorization
 
     def refresh(self, generation: int) -> None:
@@ -80,7 +81,18 @@ class Connection:
         """
         with self._lock:
             if self.generation == generation:
-                self._take(self._load())
+                self._renew(lambda: self._take(self._load()))
+
+    def _renew(self, renew: Callable[[], None]) -> None:
+        """Renew credentials; a failure is everybody's for a while, so that those who waited for it don't each wait for their own."""
+        if self._failed and time.monotonic() - self._failed[0] < _ASK_AGAIN:
+            raise KubeconfigInvalid(*self._failed[1].problems)
+        try:
+            renew()
+        except KubeconfigInvalid as error:
+            self._failed = time.monotonic(), error
+            raise
+        self._failed = None
 
     def _take(self, configuration: Any) -> None:
         self._configuration = configuration

@@ -69,17 +69,19 @@ def test_what_names_no_object_is_not_judged_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "missing"),
+    ("path", "body", "said", "missing"),
     [
-        (PATH, STATUS | {"reason": "NotFound"}, True),
-        (PATH, None, False),
-        (PATH, {"error": "no backend"}, False),
-        ("/apis/coordination.k8s.io/v1/namespaces/a/leases/b", None, False),
-        ("/apis/shop.example.com/v1/offers", None, True),
+        (PATH, STATUS | {"reason": "NotFound"}, b"{}", True),
+        (PATH, None, b"404 page not found\n", False),
+        (PATH, {"error": "no backend"}, b"{}", False),
+        ("/apis/coordination.k8s.io/v1/namespaces/a/leases/b", None, b"404 page not found\n", False),
+        ("/apis/shop.example.com/v1/offers", None, b"404 page not found\n", True),
+        ("/apis/apps/v1/namespaces/shop/deployments/api", None, b"<html>not here</html>", False),
+        ("/apis/apps/v1/namespaces/shop/deployments/api", {"error": "no backend"}, b"{}", False),
     ],
 )
-def test_a_404_of_somebody_in_between_is_no_404(path: str, body: Any, missing: bool) -> None:
-    assert is_missing(path, body) is missing
+def test_a_404_of_somebody_in_between_is_no_404(path: str, body: Any, said: bytes, missing: bool) -> None:
+    assert is_missing(path, body, said) is missing
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,28 @@ def test_an_exec_plugin_that_hangs_is_an_error_and_started_once_until_it_ends(tm
     assert len((tmp_path / "asked").read_text().splitlines()) <= 2, "the one that hung, and the vendor's second question"
 
 
+def test_those_who_waited_for_a_plugin_that_hangs_share_its_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "first"}}'
+    script = f"echo '{answer}'"
+    connection = connect(Cluster(), kubeconfig=write(tmp_path / "a", user=plugin(tmp_path / "plugin", script)), environ={})
+    waits: list[float] = []
+
+    def hangs(_load: Any, source: str, what: str) -> Any:
+        waits.append(1)
+        raise KubeconfigInvalid.of(source, f"its {what} didn't come")
+
+    monkeypatch.setattr("handler.cluster.connect._in_time", hangs)
+    monkeypatch.setattr(connection, "_asked", float("-inf"))
+    for renew in (connection.authorization, connection.authorization, lambda: connection.refresh(connection.generation)):
+        with pytest.raises(KubeconfigInvalid, match="didn't come"):
+            renew()
+    assert len(waits) == 1
+    monkeypatch.undo()
+    connection._failed = (float("-inf"), KubeconfigInvalid.of("old", "long ago"))
+    connection.refresh(connection.generation)
+    assert connection.authorization() == "Bearer first"
+
+
 def test_a_silent_exec_plugin_is_refused_rather_than_anonymous(tmp_path: Path) -> None:
     path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", "exit 3"))
     with pytest.raises(KubeconfigInvalid, match=r"gave no credentials; run .*plugin by hand"):
