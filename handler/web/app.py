@@ -65,10 +65,13 @@ def create_app(
             deliveries.refused(provider, refusal)
             raise
 
-    def asked(target: str) -> Response:
-        sent = body.read(request.environ, max_body)
-        if sent:
+    def sent() -> bytes:
+        found = body.read(request.environ, max_body)
+        if found:
             body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+        return found
+
+    def asked(target: str) -> Response:
         return replay.receive(target, request.headers.get("Authorization", ""), sent)
 
     for provider in TRIGGERS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from typing import Any
 
 from flask import Response
@@ -29,14 +30,17 @@ class Replay:
         self._tokens = tokens
         self._queue = queue
 
-    def receive(self, target: str, authorization: str, body: bytes) -> Response:
-        """Handle one request. Raises SenderError: 401, then 403, 404, 400, so that nobody without a token learns anything."""
+    def receive(self, target: str, authorization: str, body: Callable[[], bytes]) -> Response:
+        """Handle one request. Raises SenderError: 401, then 403, 404, 413, 415, 400, so that nobody without a token learns anything.
+
+        `body` reads what was sent, as far as it may be; it is called for who has a token for this target, and holds memory for nobody else.
+        """
         actor = ""
         try:
             bounds = self._tokens.bearer(authorization)
             actor = bounds.name
             configured(bounds, target, self._settings)
-            job = read(target, actor, body)
+            job = read(target, actor, body())
             if missing := acts(job) - set(bounds.may):
                 raise Forbidden.of(f"token {actor}", f"may not {', '.join(sorted(missing))}")
             run = self._queue.put(job)

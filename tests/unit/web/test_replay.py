@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
@@ -78,6 +79,24 @@ def test_without_a_token_nothing_is_told(client: FlaskClient, queue: Kept, heade
     assert len(answers) == 1
     assert client.post("/replay/shop-prod", headers=headers).status_code == 401
     assert queue.jobs == []
+
+
+class Unread(io.BytesIO):
+    """A body that nobody may read."""
+
+    def read(self, _size: int | None = -1) -> bytes:
+        raise AssertionError("it was read")
+
+
+@pytest.mark.parametrize(("target", "token", "status"), [("shop-prod", "GITHUB", 401), ("infra", "CI", 403), ("shop-nowhere", "CI", 404)])
+@pytest.mark.parametrize("length", ["2", str(10**9)])
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_no_body_is_read_for_who_may_not_touch_the_target(
+    client: FlaskClient, target: str, token: str, status: int, length: str, kind: str
+) -> None:
+    sent = {"wsgi.input": Unread(), "CONTENT_LENGTH": length, "CONTENT_TYPE": kind}
+    response = client.post(f"/replay/{target}", headers={"Authorization": f"Bearer {SECRETS[token]}"}, environ_overrides=sent)
+    assert response.status_code == status
 
 
 def test_a_cookie_is_no_token(client: FlaskClient) -> None:
