@@ -7,7 +7,7 @@ stay here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -60,6 +60,15 @@ def read_certificates(armored: str) -> tuple[Certificate, ...]:
     if not certificates:
         raise ValueError("holds no OpenPGP public key")
     return certificates
+
+
+def merged(certificates: Iterable[Certificate]) -> tuple[Certificate, ...]:
+    """Join the copies of each certificate into one, as a keyring does: what any copy says counts, in whatever order they stand."""
+    whole: dict[str, Cert] = {}
+    for each in certificates:
+        known = whole.get(each.fingerprint)
+        whole[each.fingerprint] = known.merge(each.cert) if known else each.cert
+    return tuple(_read(cert) for cert in whole.values())
 
 
 def _read(cert: Cert) -> Certificate:

@@ -55,7 +55,7 @@ class Keys:
             problems.append(Problem(f"target {target}: verify", "names no key", fix="list keys under ssh or pgp, or leave verify out"))
         if problems:
             raise ConfigInvalid(*problems)
-        return cls(tuple(ssh), tuple(certificate for block in blocks for certificate in block))
+        return cls(tuple(ssh), openpgp.merged(certificate for block in blocks for certificate in block))
 
     def check(self, sha: str, commit: bytes, tree: str) -> None:
         """Judge a commit by its raw object.

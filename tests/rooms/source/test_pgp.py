@@ -73,10 +73,51 @@ def test_a_revoked_key_doesnt_count(work: Work, gpg: Gpg) -> None:
     key = gpg.key("revoked@example.invalid")
     commit = gpg.commit(work, key, "Signed")
     judge(work, commit, pgp=(gpg.public(key),))
-    certificate = (gpg.home / "openpgp-revocs.d" / f"{key}.rev").read_text().replace(":-----BEGIN", "-----BEGIN")
-    gpg.run("--import", stdin=certificate)
+    revoke(gpg, key)
     assert "is revoked" in refused(work, commit, pgp=(gpg.public(key),))
     assert not pgp_works(work, gpg, commit)
+
+
+# --- several copies of one certificate: a keyring joins them, so their order can't matter
+def revoke(gpg: Gpg, key: str) -> None:
+    gpg.run("--import", stdin=(gpg.home / "openpgp-revocs.d" / f"{key}.rev").read_text().replace(":-----BEGIN", "-----BEGIN"))
+
+
+def both_ways(old: str, new: str) -> list[tuple[str, ...]]:
+    return [(old, new), (new, old), (old + new,), (new + old,)]
+
+
+def test_a_revoked_copy_revokes_the_key_wherever_it_stands(work: Work, gpg: Gpg) -> None:
+    key = gpg.key("copies-revoked@example.invalid")
+    commit, old = gpg.commit(work, key, "Signed"), gpg.public(key)
+    revoke(gpg, key)
+    for blocks in both_ways(old, gpg.public(key)):
+        assert "is revoked" in refused(work, commit, pgp=blocks)
+
+
+def test_a_renewed_copy_renews_the_key_wherever_it_stands(work: Work, gpg: Gpg) -> None:
+    key = gpg.key("copies-renewed@example.invalid", "ed25519", "30d", "--faked-system-time", "20240101T000000")
+    gpg.run("--faked-system-time", "20240102T000000", "--quick-add-key", key, "ed25519", "sign", "20d")
+    old = gpg.public(key)
+    gpg.run("--quick-set-expire", key, "0")
+    primary_alone = gpg.public(key)
+    subkey = gpg.run("--with-colons", "--list-keys", key).split("\nfpr:")[-1].strip(":\n")
+    gpg.run("--quick-set-expire", key, "0", subkey)
+    by_subkey = gpg.commit(work, key, "Signed by the subkey")
+    for blocks in both_ways(old, gpg.public(key)):
+        judge(work, by_subkey, pgp=blocks)
+    for blocks in both_ways(old, primary_alone):
+        assert "expired on 2024-01-22" in refused(work, by_subkey, pgp=blocks)
+    assert pgp_works(work, gpg, by_subkey)
+
+
+def test_a_revoked_copy_of_a_signing_subkey_revokes_it_wherever_it_stands(work: Work, gpg: Gpg) -> None:
+    key = gpg.key("copies-subkeys@example.invalid")
+    gpg.run("--quick-add-key", key, "ed25519", "sign", "never")
+    commit, old = gpg.commit(work, key, "Signed"), gpg.public(key)
+    gpg.run("--command-fd", "0", "--edit-key", key, stdin="key 1\nrevkey\ny\n2\n\ny\nsave\n")
+    for blocks in both_ways(old, gpg.public(key)):
+        assert "is revoked" in refused(work, commit, pgp=blocks)
 
 
 def test_an_expired_signature_and_one_over_sha1_dont_count(work: Work, gpg: Gpg) -> None:
