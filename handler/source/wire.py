@@ -1,4 +1,4 @@
-"""Git's smart protocol over HTTP, version 2 and 0 (git: gitprotocol-v2(5), gitprotocol-pack(5)). Bytes in, values out; no I/O of its own.
+"""Git's smart protocol, over HTTP and SSH, version 2 and 0 (git: gitprotocol-v2(5), gitprotocol-pack(5)). Bytes in, values out; no I/O.
 
 dulwich frames and parses; here is what it leaves open: one ref out of a long list without keeping the list, the refusal of everything
 that wasn't asked for (pack URIs are other addresses to fetch from), and the host's own words when it refuses.
