@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -14,6 +15,8 @@ AT_ONCE = 4
 """Scrapes at once; who comes beyond that is hung up on."""
 SLOWEST = 5.0
 """Seconds that a client may be silent."""
+LONGEST = 15.0
+"""Seconds that a client may take: who sends a byte now and then would keep one of the few places for ever."""
 
 
 class Exposition:
@@ -30,6 +33,11 @@ class Exposition:
         """Answer no more."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Server(ThreadingHTTPServer):
@@ -51,10 +59,14 @@ class _Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Free the thread's place when it is done."""
+        """Free the thread's place when it is done, or has taken too long."""
+        cut = threading.Timer(LONGEST, _hang_up, (request,))
+        cut.daemon = True
+        cut.start()
         try:
             super().process_request_thread(request, client_address)
         finally:
+            cut.cancel()
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

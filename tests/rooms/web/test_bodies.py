@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,12 @@ def pour(server: Serving, path: str, framing: str, frame: Callable[[bytes], byte
                 connection.sendall(frame(part))
                 sent += len(part)
         return sent, answered(connection)
+
+
+def most_resident(pid: int) -> int:
+    """Return the most memory in bytes that a process ever had resident."""
+    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1024
 
 
 def chunk(part: bytes) -> bytes:
@@ -116,6 +123,27 @@ def test_both_framings_at_once_are_refused(serving: Serving) -> None:
             answer = answered(connection)
         assert status(answer) in (400, 0), path
         assert b'"web"' not in answer, path
+
+
+@pytest.mark.slow
+def test_signed_bodies_that_are_large_in_memory_are_read_one_at_a_time(serving: Serving) -> None:
+    """One character beyond ASCII's planes makes four bytes of each; `{"":[]}` is seven bytes and a hundred in memory."""
+    web, kept = serving.web(), []
+    serving.push()
+    before = resident(web)
+    wide = github_push(note="x" * (MAX_BODY - 1000) + "\U0001f600", ref="no ref").replace(b"\\ud83d\\ude00", "\U0001f600".encode())
+    many = b'{"a":[' + b'{"":[]},' * 160_000 + b"0]}"
+
+    def send(body: bytes) -> None:
+        kept.append(serving.request("POST", "/webhooks/github", body, github_headers(body))[0])
+
+    threads = [threading.Thread(target=send, args=(body,)) for body in (wide, many) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert kept == [400] * 16
+    assert most_resident(web) - before < 350 * MIB
 
 
 @pytest.mark.slow

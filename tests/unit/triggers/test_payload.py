@@ -27,6 +27,8 @@ from handler.triggers import payload
         (b'{"b": {"a": 1, "a": 1}}', "twice"),
         (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "deep"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "deep"),
+        (b'{"a": [' + b"[]," * 500_000 + b"1]}", "too many"),
+        (b'{"a": [' + b'{"":[]},' * 200_000 + b"1]}", "too many"),
         (b"[]", "object"),
         (b"null", "object"),
         (b'"x"', "object"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
+import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +52,27 @@ def test_who_sits_on_it_is_hung_up_on_and_frees_a_place(port: int) -> None:
     for connection in sitting:
         assert connection.recv(10) == b"", "hung up: at once, or when its time was over"
         connection.close()
+    assert any(answered(port) for _ in range(100))
+
+
+def test_who_sends_a_byte_now_and_then_is_hung_up_on_too(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposition, "LONGEST", 1.0)
+    ended = threading.Event()
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as slow:
+
+        def drip() -> None:
+            with contextlib.suppress(OSError):
+                while not ended.wait(0.1):
+                    slow.sendall(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            with contextlib.suppress(ConnectionResetError):
+                assert slow.recv(10) == b""
+        finally:
+            ended.set()
+            dripping.join()
     assert any(answered(port) for _ in range(100))
 
 
