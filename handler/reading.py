@@ -6,6 +6,7 @@ is asked, and fails no other. Whatever leaves here is masked, and its lists are 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from handler import __version__
 from handler.config.settings import Settings, Target
-from handler.model.errors import AnnealError, ClusterUnavailable, StateInvalid
+from handler.model.errors import AnnealError, ClusterUnavailable, OperatorError, StateInvalid
 from handler.model.event import Job
 from handler.model.names import target_of
 from handler.model.plain import masked, plain
@@ -29,6 +30,7 @@ from handler.state.record import Held, Run, State, Summary
 from handler.state.rules import stamp
 from handler.state.store import StateStore
 
+_LOG = logging.getLogger("anneal.read")
 DEADLINE = 5.0
 """Seconds after which a cluster that hasn't answered is a trouble."""
 MOST = 200
@@ -37,6 +39,12 @@ READABLE = 50
 """Targets whose deliveries are read for one answer."""
 Json = dict[str, Any]
 J = TypeVar("J")
+
+
+class Mistake(OperatorError):
+    """A look at a cluster failed in a way that nobody foresaw."""
+
+    code = "internal"
 
 
 class Readable(Objects, Protocol):
@@ -125,7 +133,7 @@ class Looks:
         self._lock = threading.Lock()
 
     def all(self, looks: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
-        """Return what each look finds, or its AnnealError; ClusterUnavailable for what isn't there in time."""
+        """Return what each look finds, or its AnnealError; ClusterUnavailable for what isn't there in time, a Mistake for the rest."""
         end = time.monotonic() + self._deadline
         started = {place: self._join(place, look) for place, look in looks.items()}
         return {place: self._awaited(future, end) for place, future in started.items()}
@@ -135,28 +143,37 @@ class Looks:
             return future.result(max(end - time.monotonic(), 0.0))
         except TooLate:
             return ClusterUnavailable.of("cluster", f"hasn't answered within {self._deadline:g} s")
-        except AnnealError as error:
-            return error
 
     def _join(self, place: Hashable, look: Callable[[], Any]) -> Future[Any]:
         with self._lock:
             if place in self._running:
                 return self._running[place]
             future = self._running[place] = Future[Any]()
-        threading.Thread(target=self._look, args=(place, future, look), name="read", daemon=True).start()
+        try:
+            threading.Thread(target=self._look, args=(place, future, look), name="read", daemon=True).start()
+        except RuntimeError as error:  # there is no thread for it
+            self._seen(place, future, _mistake(error))
         return future
 
     def _look(self, place: Hashable, future: Future[Any], look: Callable[[], Any]) -> None:
         try:
-            found, failed = look(), None
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            found, failed = None, error
+            found = look()
+        except AnnealError as error:
+            found = error
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this place's trouble alone
+            found = _mistake(error)
+        self._seen(place, future, found)
+
+    def _seen(self, place: Hashable, future: Future[Any], found: Any) -> None:
         with self._lock:
             del self._running[place]
-        if failed:
-            future.set_exception(failed)
-        else:
-            future.set_result(found)
+        future.set_result(found)
+
+
+def _mistake(error: BaseException) -> AnnealError:
+    """Log what nobody foresaw with its trace; the answer only names its kind."""
+    _LOG.error("a look failed", exc_info=error)
+    return Mistake.of("anneal", f"internal error: {type(error).__name__}", fix="the worker's log has its trace")
 
 
 # --- rows

@@ -109,6 +109,34 @@ def test_a_look_that_has_ended_is_made_anew() -> None:
     assert seen == [0, 1, 2]
 
 
+@pytest.mark.parametrize("error", [KeyError("labels"), SystemExit(1), TimeoutError(), MemoryError()], ids=repr)
+def test_what_nobody_foresaw_is_the_trouble_of_its_place_alone(
+    here: FakeObjects, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def wrong() -> Readable:
+        raise error
+
+    look = reader(here, wrong)
+    rows = {row["target"]: row for row in look.targets(ALL)}
+    assert rows["shop-prod"]["commit"] == sha()
+    told = {"code": "internal", "message": f"anneal: internal error: {type(error).__name__}; the worker's log has its trace"}
+    assert rows["infra"]["trouble"] == told
+    assert look.deliveries(ALL)["unread"] == [{"target": "infra", **told}]
+    assert look.target("infra")["trouble"] == told
+    assert caplog.records[0].exc_info
+
+
+def test_a_look_that_found_no_thread_is_made_when_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    looks = Looks(PATIENCE)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", full)
+        assert looks.all({"place": lambda: 1})["place"].code == "internal"
+    assert looks.all({"place": lambda: 1}) == {"place": 1}
+
+
 def test_a_summary_that_cant_be_read_is_said_to_be(here: FakeObjects) -> None:
     here._stored[("ConfigMap", "anneal-system", "anneal-shop-dev")]["metadata"]["annotations"][SUMMARY] = "{"
     (row,) = reader(here, FakeObjects).targets(["shop-dev"])
