@@ -164,7 +164,10 @@ class Handler:
         return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
 
     def _host(self, target: Target) -> GitHost:
-        return self._once(("git", target.repository), lambda: GitHost(target.repository, self.secrets.read, mask=self.secrets.mask))
+        """Return a repository's git host, shared by whoever asks it alike; what its webhooks are told by is no part of that."""
+        repository = target.repository
+        key = ("git", repository.url, repository.auth, repository.tls)
+        return self._once(key, lambda: GitHost(repository, self.secrets.read, mask=self.secrets.mask))
 
     def render(self, target: Target, tree: Tree) -> Rendered:
         """Render a target's path of a tree; asks no cluster.

@@ -6,14 +6,14 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from handler.build import Handler
-from handler.config.git import Repository
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, Tls, WebhookSecrets
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.model.event import Delivery, Job
@@ -92,6 +92,12 @@ def config_map(name: str, value: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
 
 
+def told_apart(url: str, number: int) -> Repository:
+    """Name one repository as its targets may: asked alike, with webhooks of their own."""
+    alias = (f"https://git-{number % 3}.example.invalid/mono",) if number % 3 else ()
+    return Repository(url, aliases=alias, webhook=WebhookSecrets((SecretRef(env=f"HOOK_{number % 4}"),) if number % 4 else ()))
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     with Host(tmp_path / "git") as host:
@@ -100,9 +106,10 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
             work.write(f"apps/a{number}/app.yaml", config_map(f"a{number}", "first"))
         work.commit("First")
         work.push()
-        repository = Repository(host.url_of("mono"))
+        url = host.url_of("mono")
         targets = tuple(
-            Target(f"a{number}", repository, ("default",), path=f"apps/a{number}", namespace="default") for number in range(COUNT)
+            Target(f"a{number}", told_apart(url, number), ("default",), path=f"apps/a{number}", namespace="default")
+            for number in range(COUNT)
         )
         settings = Settings(targets, interval=3600.0)
         handler = Handler(settings, Secrets(), InProcess(), {})  # type: ignore[arg-type]  # its one method that is called
@@ -155,6 +162,17 @@ def test_a_commit_that_somebody_else_has_recorded_is_not_taken_back_on_an_old_lo
     state = fleet.handler.store(fleet.settings.targets[3]).read().state
     assert state is not None
     assert state.commit == sha
+
+
+def test_who_signs_in_or_trusts_otherwise_asks_by_himself(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.touch()
+    plain = Repository("https://git.example.invalid/mono")
+    basic = RepositoryAuth(basic=BasicAuth("deployer", SecretRef(env="TOKEN")))
+    repositories = (plain, replace(plain, auth=basic), replace(plain, tls=Tls(str(authority))), replace(plain, url=f"{plain.url}.git"))
+    targets = tuple(Target(f"a{number}", each, ("default",)) for number, each in enumerate(repositories))
+    handler = Handler(Settings(targets), Secrets(), InProcess(), {})  # type: ignore[arg-type]  # its one method that is called
+    assert len({id(handler.source(target)) for target in targets}) == len(repositories)
 
 
 def test_four_threads_fetch_one_commit_once(host: Host) -> None:
