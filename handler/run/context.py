@@ -126,7 +126,7 @@ class Context:
         if self.job.commit:
             self._refuse_unknown_commit()
             self.goal = self.job.commit
-        elif pin and not self.job.unpin and (self.head == pin.commit or self.reads_at_head() == pin.away):
+        elif pin and not self.job.unpin and (self.head == pin.commit or self.reads_at_head() in ("", pin.away)):  # refused: it ends no pin
             self.goal = pin.commit
 
     def _since(self) -> tuple[float, bool]:

@@ -73,7 +73,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Hold this commit until `unpin`, or until the head's reads differ from `away`."""
+    """Hold this commit until `unpin`, or until the head's reads differ from `away`; a head that can't be read, empty here, ends no pin."""
 
     commit: Sha
     away: Sha = ""

@@ -109,6 +109,29 @@ def test_a_rollback_leads_away_from_an_unverified_head_until_a_verified_one_come
     strict.assert_converged()
 
 
+def test_a_refused_head_ends_no_pin_and_drift_is_corrected_at_the_pinned_commit(strict: Shop, key: Path) -> None:
+    good, kept = strict.head, config_map(strict.name, "a")
+    push_signed(strict, key, config_map(strict.name, "b"))
+    strict.applied()
+    strict.applied("replay", commit=good, actor="ann")
+    pin = strict.state().pin
+    assert pin
+    assert pin.away
+    unsigned = strict.push(config_map(strict.name, "evil"))
+    strict.documents = (kept,)
+    for trigger, hint in (("push", unsigned), ("tick", "")):
+        result = strict.run(trigger, hint=hint)
+        assert (result.outcome, result.commit) == (Outcome.UNCHANGED, good), told(result)
+    strict.kubectl.run("delete", "configmap", "a", "-n", strict.name)
+    strict.applied("drift")
+    strict.assert_converged(good)
+    assert strict.state().pin == pin
+    push_signed(strict, key, config_map(strict.name, "c"))
+    strict.applied()
+    strict.assert_converged()
+    assert strict.state().pin is None
+
+
 def test_a_rollback_leads_away_from_a_head_whose_tree_is_refused(shop: Shop) -> None:
     good = shop.push(config_map(shop.name, "a"))
     shop.applied()
