@@ -1,7 +1,8 @@
 """The last deliveries of this process, for people who ask why nothing ran. What matched is in the record of its target, too.
 
-Law: a token sees of a delivery only the targets it may read; one that concerns no target shows only to who may read all. Refused
-deliveries have a ring of their own, so that whoever sends rubbish pushes out nothing else.
+Law: a token sees of a delivery only the targets it may read, and as its outcome what became of those; one that concerns no target shows
+only to who may read all. Refused deliveries have a ring of their own, so that whoever sends rubbish pushes out nothing else. Memory has a
+bound whatever the number of targets: deliveries are counted, and so are their targets.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from handler.feedback.metrics import DoorMetrics
 from handler.model.errors import AnnealError
@@ -19,16 +21,29 @@ from handler.model.event import Decision, Event
 
 REMEMBERED = 500
 """Deliveries in each of the two rings."""
-_TEXT = 300
+ROWS = 20_000
+"""Decisions in each of them: of a thousand targets that follow one repository only the last twenty deliveries are remembered."""
+_TEXT, _REASON = 300, 600
+
+
+class Row(NamedTuple):
+    """What was decided for one target; a tuple, because there may be very many."""
+
+    target: str
+    matched: bool
+    reason: str
+    ref: str
+    commit: str
+    run: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One delivery. `number` grows with each; `targets`: what was decided, by target."""
+    """One delivery. `number` grows with each."""
 
     number: int
     facts: Mapping[str, Any]
-    targets: tuple[Mapping[str, Any], ...] = ()
+    rows: tuple[Row, ...] = ()
 
 
 class Deliveries:
@@ -44,10 +59,11 @@ class Deliveries:
 
     def decided(self, event: Event, decisions: Sequence[Decision], runs: Mapping[str, str]) -> None:
         """Note a verified delivery. `runs`: the id of the run by target."""
-        outcome = "matched" if runs else "ignored"
+        outcome = _outcome(decision.matched for decision in decisions)
         self._metrics.delivery(event.provider, outcome)
         facts = {"provider": event.provider, "delivery": event.delivery[:_TEXT], "kind": event.kind, "actor": event.actor[:_TEXT]}
-        rows = tuple(_row(decision, runs) for decision in decisions if decision.target)
+        texts: dict[str, str] = {}  # most targets of a delivery have the same reason: it is kept once
+        rows = (_row(decision, runs, texts) for decision in decisions if decision.target)
         reasons = [decision.reason for decision in decisions if not decision.target]
         self._add(self._decided, facts | {"outcome": outcome, "code": "", "reason": "; ".join(reasons)}, rows)
 
@@ -62,24 +78,33 @@ class Deliveries:
         with self._lock:
             known = sorted((*self._decided, *self._refused), key=lambda heard: -heard.number)
         found = (_visible(heard, readable, everything) for heard in known)
-        return [one for one in found if one is not None][:limit]
+        return list(islice((one for one in found if one is not None), limit))
 
-    def _add(self, ring: deque[Heard], facts: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
+    def _add(self, ring: deque[Heard], facts: Mapping[str, Any], rows: Iterable[Row]) -> None:
+        kept = tuple(rows)
         with self._lock:
             self._number += 1
-            ring.append(Heard(self._number, {"received": _now(), **facts}, tuple(rows)))
+            ring.append(Heard(self._number, {"received": _now(), **facts}, kept))
+            while len(ring) > 1 and sum(len(heard.rows) for heard in ring) > ROWS:
+                ring.popleft()
 
 
 def _visible(heard: Heard, readable: Callable[[str], bool], everything: bool) -> dict[str, Any] | None:
-    rows = [dict(row) for row in heard.targets if readable(str(row["target"]))]
-    if not rows and (heard.targets or not everything):
+    rows = [row for row in heard.rows if readable(row.target)]
+    if not rows and (heard.rows or not everything):
         return None
-    return {**heard.facts, "targets": rows}
+    facts = {**heard.facts, "outcome": _outcome(row.matched for row in rows)} if rows else heard.facts
+    return {**facts, "targets": [row._asdict() for row in rows]}
 
 
-def _row(decision: Decision, runs: Mapping[str, str]) -> dict[str, Any]:
-    told = {"target": decision.target, "matched": decision.matched, "reason": decision.reason}
-    return told | {"ref": decision.change.ref, "commit": decision.change.after, "run": runs.get(decision.target)}
+def _outcome(matched: Iterable[bool]) -> str:
+    return "matched" if any(matched) else "ignored"
+
+
+def _row(decision: Decision, runs: Mapping[str, str], texts: dict[str, str]) -> Row:
+    reason = decision.reason if len(decision.reason) <= _REASON else f"{decision.reason[:_REASON]} …"
+    change = decision.change
+    return Row(decision.target, decision.matched, texts.setdefault(reason, reason), change.ref, change.after, runs.get(decision.target))
 
 
 def _now() -> str:

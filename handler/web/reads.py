@@ -87,7 +87,7 @@ class Reads:
             configured(token, wanted, self._settings)
         names = [name for name in self._readable(token) if wanted in ("", name)]
         everything = "*" in token.targets and not wanted
-        here = self._deliveries.shown(lambda name: name in names, everything=everything, limit=limit)
+        here = self._deliveries.shown(frozenset(names).__contains__, everything=everything, limit=limit)
         kept = self._recorded(names)
         return jsonify(since=self._deliveries.since, process=here, recorded=kept["recorded"][:limit], unread=kept["unread"])
 
