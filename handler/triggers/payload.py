@@ -3,17 +3,13 @@
 Refused: other encodings than UTF-8, NaN, Infinity and 1e999, integers of more than 20 digits, duplicate keys, lone surrogates, deep
 nesting, more than 500,000 values, and anything but an object on top. Fields are then read one by one; a value of another type than expected
 is refused, a missing one is empty.
-
-Large bodies are read one at a time: a few MiB of JSON are up to a hundred in memory, and a processor reads no two at once anyway.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
-import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -27,10 +23,7 @@ MAX_NAME = 256
 MAX_CHANGES = 1000
 """Refs of one push that are listed; of more an Event only says that there were."""
 MAX_VALUES = 500_000
-"""At least what commas and opening brackets in a body come to; a git host's have some 30 of them a KiB."""
-LARGE = 256 * 1024
-"""Bytes of a body from which on it is read alone."""
-_ALONE = threading.Lock()
+"""Commas and opening brackets of a body; a git host's has some 30 of them a KiB. Each `{}` is 64 bytes in memory, each `{"":[]}` 300."""
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _EVENT = re.compile(r"[a-z0-9_.:-]{1,128}")
 _REF = re.compile(r"refs(?:/[^\x00-\x20\x7f~^:?*\[\\/]+)+")  # git check-ref-format, as far as one character can tell
@@ -45,11 +38,6 @@ def read(body: bytes) -> dict[str, Any]:
     """Return the object in a body, or raise BadPayload."""
     if sum(map(body.count, (b",", b"[", b"{"))) > MAX_VALUES:
         refuse("too many values")
-    with _ALONE if len(body) > LARGE else contextlib.nullcontext():
-        return _read(body)
-
-
-def _read(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body.decode(), parse_constant=_constant, parse_float=_finite, parse_int=_integer, object_pairs_hook=_unique)
         # Lone surrogates pass the reader and fail much later, when somebody writes them: find them here.
