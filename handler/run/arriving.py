@@ -17,7 +17,10 @@ WAITS = (1.0, 2.0, 4.0, 8.0)
 
 
 def is_missed(job: Job, head: Head, revision: Revision) -> bool:
-    """Whether what was pushed isn't what the host names. Of a range of versions, only a tag that would be the highest is missed."""
+    """Whether what was pushed isn't what the host names.
+
+    Of a range of versions, only a tag that would be the highest is missed, or the highest itself, moved.
+    """
     if not job.hint or job.hint in (head.commit, head.oid):
         return False
     if not revision.semver:
@@ -25,7 +28,7 @@ def is_missed(job: Job, head: Head, revision: Revision) -> bool:
     from handler.source.versions import overtakes  # noqa: PLC0415 - loads a library that only such targets need
 
     pushed = [each.ref for each in job.deliveries if each.hint == job.hint]
-    return any(overtakes(revision.semver, ref, head.ref) for ref in pushed)
+    return any(ref == head.ref or overtakes(revision.semver, ref, head.ref) for ref in pushed)
 
 
 def verdict(job: Job, head: Head, deployed: Collection[str]) -> tuple[Outcome, str, float]:

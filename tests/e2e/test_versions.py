@@ -103,6 +103,20 @@ def test_a_tag_that_the_host_shows_late_is_looked_for_again(shop: Shop) -> None:
     assert version(shop) == "v1.1.0"
 
 
+def test_the_highest_tag_moved_is_looked_for_again_where_the_host_shows_it_late(shop: Shop) -> None:
+    release(shop, "v1.0.0", annotated=True)
+    shop.configure(revision=Revision(semver="^1"))
+    shop.applied("tick")
+    shop.declare(config_map(shop.name, "a", {"version": "v1.0.0, moved"}))
+    shop.work.git("tag", "-f", "-a", "-m", "release", "v1.0.0")
+    job = delivered(shop, "v1.0.0", shop.work.git("rev-parse", "v1.0.0"))
+    assert job is not None
+    assert shop.handler.run(job).outcome is Outcome.LAGGING
+    shop.work.git("push", "-qf", "origin", "v1.0.0")
+    assert shop.handler.run(replace(job, looks=1)).outcome is Outcome.APPLIED
+    assert version(shop) == "v1.0.0, moved"
+
+
 def test_a_target_that_the_configuration_suspends_is_only_planned(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()

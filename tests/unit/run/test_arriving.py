@@ -31,6 +31,7 @@ def pushed(ref: str, hint: str = PUSHED) -> Job:
         (pushed("refs/tags/v2.0.0"), Head(HEAD, "refs/tags/v1.2.0"), RANGE, False),
         (pushed("refs/tags/nightly"), Head(HEAD, "refs/tags/v1.2.0"), RANGE, False),
         (pushed("refs/tags/v1.2.0", TAG_OBJECT), Head(HEAD, "refs/tags/v1.2.0", TAG_OBJECT), RANGE, False),
+        (pushed("refs/tags/v1.2.0"), Head(HEAD, "refs/tags/v1.2.0", TAG_OBJECT), RANGE, True),
         (Job("shop", "push", hint=PUSHED), Head(HEAD, "refs/tags/v1.2.0"), RANGE, False),
     ],
 )
