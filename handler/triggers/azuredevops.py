@@ -40,8 +40,7 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
     if "refUpdates" not in resource:
         payload.refuse("resource.refUpdates is missing: set the subscription's `Resource details to send` to All")
     changes, more = payload.changes(resource, "refUpdates", _change)
-    actor = payload.section(resource, "pushedBy")
-    who = payload.text(actor, "uniqueName") or payload.text(actor, "displayName")
+    who = payload.actor(payload.section(resource, "pushedBy"), "uniqueName", "displayName")
     if not changes:
         return Event("azuredevops", "other", delivery, actor=who, note="a push without any branch or tag")
     repository = payload.section(resource, "repository")

@@ -73,8 +73,7 @@ def _center(change: dict[str, Any]) -> RefChange:
 
 
 def _actor(document: dict[str, Any]) -> str:
-    actor = payload.section(document, "actor")
-    return next((found for key in ("nickname", "name", "display_name", "displayName") if (found := payload.text(actor, key))), "")
+    return payload.actor(payload.section(document, "actor"), "nickname", "name", "display_name", "displayName")
 
 
 def _spellings(document: dict[str, Any]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
         delivery=delivery,
         urls=payload.urls(payload.text(document, "repository", payload.MAX_URL)),
         changes=(RefChange(payload.ref(document), payload.sha(document, "after"), deleted=payload.gone(document)),),
-        actor=payload.text(document, "actor"),
+        actor=payload.actor(document, "actor"),
     )
 
 

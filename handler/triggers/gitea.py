@@ -28,7 +28,7 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
     document = payload.read(body)
     name = payload.event_name(_either(headers, "event"), "X-Gitea-Event")
     delivery = delivery_id(headers, "x-gitea-delivery") or delivery_id(headers, "x-forgejo-delivery")
-    actor = payload.text(payload.section(document, "sender"), "login") or payload.text(payload.section(document, "pusher"), "login")
+    actor = payload.actor(payload.section(document, "sender"), "login") or payload.actor(payload.section(document, "pusher"), "login")
     if name == "push":
         return _push(document, delivery, actor)
     return Event("gitea", "other", delivery, actor=actor, note=payload.unasked(name))

@@ -28,7 +28,7 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
     delivery = delivery_id(headers, "x-github-delivery")
     if name == "push":
         return _push(document, delivery)
-    actor = payload.text(payload.section(document, "sender"), "login")
+    actor = payload.actor(payload.section(document, "sender"), "login")
     if name == "ping":
         return Event("github", "ping", delivery, urls=_spellings(document), actor=actor)
     return Event("github", "other", delivery, actor=actor, note=payload.unasked(name))
@@ -54,7 +54,7 @@ def _push(document: dict[str, Any], delivery: str) -> Event:
         delivery=delivery,
         urls=payload.urls(*_spellings(document)),
         changes=(RefChange(ref, after, deleted=payload.flag(document, "deleted") or payload.gone(document)),),
-        actor=payload.text(payload.section(document, "sender"), "login") or payload.text(payload.section(document, "pusher"), "name"),
+        actor=payload.actor(payload.section(document, "sender"), "login") or payload.actor(payload.section(document, "pusher"), "name"),
     )
 
 

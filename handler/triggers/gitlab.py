@@ -71,7 +71,7 @@ def _push(document: dict[str, Any], delivery: str) -> Event:
         delivery=delivery,
         urls=payload.urls(*_spellings(document, "project"), *_spellings(document, "repository")),
         changes=(RefChange(payload.ref(document), after, deleted=payload.gone(document)),),
-        actor=payload.text(document, "user_username") or payload.text(document, "user_name"),
+        actor=payload.actor(document, "user_username", "user_name"),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -97,6 +98,12 @@ def text(document: dict[str, Any], key: str, limit: int = MAX_NAME) -> str:
     if len(value) > limit:
         refuse(f"{key} is longer than {limit} characters")
     return value
+
+
+def actor(document: dict[str, Any], *keys: str) -> str:
+    """Return who did it, from the first of these keys that says so; it is only recorded, so a long name is cut."""
+    names = (text(document, key, sys.maxsize) for key in keys)
+    return next((name[:MAX_NAME] for name in names if name), "")
 
 
 def flag(document: dict[str, Any], key: str) -> bool:

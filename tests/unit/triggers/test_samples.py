@@ -31,6 +31,15 @@ def test_who_pushed_is_recorded(provider: str) -> None:
     assert read(provider, PUSHES[provider].body, event=PUSHES[provider].event).actor == named.get(provider, "ada")
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_push_is_read_however_long_the_name_of_who_pushed(provider: str) -> None:
+    push = PUSHES[provider]
+    name = read(provider, push.body, event=push.event).actor
+    body = push.body.replace(f'"{name}"'.encode(), f'"{name * 500}"'.encode())
+    found = read(provider, body, event=push.event)
+    assert (found.kind, found.changes, found.actor) == ("push", push.changes, (name * 500)[: payload.MAX_NAME])
+
+
 def test_no_sample_is_forgotten_and_each_row_has_samples() -> None:
     on_disk = {f"{path.parent.name}/{path.stem}" for path in SAMPLES_DIRECTORY.glob("*/*.json")}
     assert on_disk == {str(sample) for sample in SAMPLES}
