@@ -28,7 +28,7 @@ def test_the_memory_of_deliveries_is_bounded_by_decisions_and_not_by_deliveries_
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        for number in range(deliveries.REMEMBERED):
+        for number in range(100):
             # each has a text of its own, as matching makes it
             known.decided(EVENT, [Decision(each.target, False, f"{each.reason} {number}", each.change) for each in many], {})
         after, _ = tracemalloc.get_traced_memory()
