@@ -34,11 +34,11 @@ def is_missed(job: Job, head: Head, revision: Revision) -> bool:
 def verdict(job: Job, head: Head, deployed: Collection[str]) -> tuple[Outcome, str, float]:
     """Decide what becomes of a job whose hint is missed: its outcome, why, and in how many seconds it comes back (0: not at all).
 
-    `deployed`: commits of earlier runs, which no later look can bring.
+    `deployed`: commits of earlier runs. A later look brings one only if the branch was forced back to it: it gets one.
     """
     seen = f"the host's head is {head.commit[:12]}, not {job.hint[:12]}"
     if job.hint in deployed:
-        return Outcome.SUPERSEDED, f"{seen}, which was deployed earlier", 0.0
-    if job.looks >= len(WAITS):
+        seen = f"{seen}, which was deployed earlier"
+    if job.looks >= (1 if job.hint in deployed else len(WAITS)):
         return Outcome.SUPERSEDED, f"{seen}, after {job.looks + 1} looks", 0.0
     return Outcome.LAGGING, f"{seen}; looked at again in {WAITS[job.looks]:g} s", WAITS[job.looks]

@@ -89,6 +89,19 @@ def test_a_late_delivery_of_an_older_commit_does_nothing(shop: Shop) -> None:
     shop.assert_converged(newer)
 
 
+def test_a_branch_forced_back_to_what_was_deployed_is_looked_for_again(shop: Shop) -> None:
+    older = shop.push(config_map(shop.name, "a", {"key": "older"}))
+    shop.applied()
+    shop.applied(hint=shop.push(config_map(shop.name, "a", {"key": "newer"})))
+    first = shop.handler.run(shop.job(hint=older))
+    assert (first.outcome, first.message[-22:]) == (Outcome.LAGGING, "; looked at again in 1 s"[-22:]), told(first)
+    shop.work.git("reset", "-q", "--hard", older)
+    shop.work.push(force=True)
+    assert shop.handler.run(shop.job(hint=older, looks=1)).outcome is Outcome.APPLIED
+    shop.documents = (config_map(shop.name, "a", {"key": "older"}),)
+    shop.assert_converged(older)
+
+
 def test_a_commit_that_the_host_never_shows_is_superseded_after_five_looks(shop: Shop, wired: Callable[[], Wired]) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()

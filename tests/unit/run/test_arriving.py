@@ -49,7 +49,7 @@ def test_a_missed_push_comes_back_four_times_and_then_never() -> None:
     assert ends[0][1] == "the host's head is aaaaaaaaaaaa, not bbbbbbbbbbbb; looked at again in 1 s"
 
 
-def test_what_was_deployed_earlier_is_not_waited_for() -> None:
-    outcome, message, seconds = verdict(Job("shop", "push", hint=PUSHED), Head(HEAD), {PUSHED})
-    assert (outcome, seconds) == (Outcome.SUPERSEDED, 0.0)
-    assert "deployed earlier" in message
+def test_what_was_deployed_earlier_is_looked_for_once_more_for_the_branch_may_be_forced_back() -> None:
+    ends = [verdict(Job("shop", "push", hint=PUSHED, looks=looks), Head(HEAD), {PUSHED}) for looks in range(2)]
+    assert [(outcome, seconds) for outcome, _, seconds in ends] == [(Outcome.LAGGING, WAITS[0]), (Outcome.SUPERSEDED, 0.0)]
+    assert all("which was deployed earlier" in message for _, message, _ in ends)
