@@ -87,10 +87,17 @@ class Job:
         return self.trigger == "drift"
 
     @property
-    def by_name(self) -> bool:
-        """Whether a person or a pipeline asked for this run, and not only for a plan."""
-        asked = self.trigger in ("replay", "oneoff") or self.commit or self.force or self.approve or self.unpin
-        return bool(asked) and not self.dry_run
+    def acts(self) -> tuple[str, ...]:
+        """What is asked by name, beside a run: it is done as it was asked, in a run of its own. A job without any is plain."""
+        asked = {
+            "commit": self.commit,
+            "force": self.force,
+            "approve": self.approve,
+            "unpin": self.unpin,
+            "dry run": self.dry_run,
+            "no prune": not self.prune,
+        }
+        return tuple(act for act, value in asked.items() if value)
 
     def since(self, slack: float) -> float:
         """Return from when on an answer of the git host serves this job; infinity: from now on.
@@ -102,22 +109,18 @@ class Job:
         return self.asked - slack if self.trigger in ("tick", "drift") and not (self.hint or self.deliveries) else self.asked
 
     def merged(self, newer: Job) -> Job:
-        """Coalesce with a newer request for the same target: nothing asked is lost, the newest hint wins.
+        """Coalesce two plain jobs of one target: nothing asked is lost, the newest hint wins.
 
-        What somebody asked by name stays theirs, whoever pushes meanwhile: an approval or a pin must name who gave it.
+        Who asked for a run by name stays its actor, whoever pushes meanwhile. A job with `acts` is never given here: merged with
+        another, a dry run would become the act itself, and an approval another's.
         """
-        named = max((self, newer), key=lambda job: (job.by_name, job.trigger != "tick", job is newer))
-        trigger = "drift" if "drift" in (self.trigger, newer.trigger) else named.trigger
+        acts = self.acts or newer.acts
+        assert not acts, "only plain jobs are merged"  # noqa: S101 - the queue's law, and a wrong pin where it is broken
+        named = max((self, newer), key=lambda job: (job.trigger in ("replay", "oneoff"), job.trigger != "tick", job is newer))
         return Job(
             target=newer.target,
-            trigger=trigger,
+            trigger="drift" if "drift" in (self.trigger, newer.trigger) else named.trigger,
             hint=newer.hint or self.hint,
-            commit=newer.commit or self.commit,
-            force=newer.force or self.force,
-            dry_run=newer.dry_run and self.dry_run,
-            prune=newer.prune and self.prune,
-            approve=newer.approve or self.approve,
-            unpin=newer.unpin or self.unpin,
             actor=named.actor or newer.actor or self.actor,
             deliveries=(*self.deliveries, *newer.deliveries)[-20:],
             looks=newer.looks if newer.hint else self.looks,

@@ -1,4 +1,4 @@
-"""Jobs wait here between the door and the run: one pending per target, the newest wins, nothing asked is lost.
+"""Jobs wait here between the door and the run: one plain one per target, the newest wins, and behind one another what was asked by name.
 
 The law of the room: a target is serial, targets are parallel, and losing everything in memory is harmless, because the
 start-up tick looks at every target again. `inline` runs jobs in this process; `outbox` and `inbox` are the two ends of the

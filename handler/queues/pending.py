@@ -1,10 +1,14 @@
-"""What waits, coalesced: at most one entry per target beside the one being worked on, so memory is bounded by the targets."""
+"""What waits: per target one plain job, into which all plain ones are coalesced, and what was asked by name, each for itself.
+
+Memory is bounded by the targets, and by what may be open of named requests (`kept`).
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from handler.model.event import Job
 from handler.model.names import run_id
@@ -12,20 +16,27 @@ from handler.model.names import run_id
 May = Callable[[Collection[str]], Callable[[str], bool]]
 
 MAX_RUNS = 100
-"""Ids remembered of requests that were merged into one run."""
+"""Ids remembered of requests that were merged into one run; named ones are all remembered, for their sender waits for the end."""
+_NAMED = ("replay", "oneoff")
+"""Triggers of what a person or a pipeline asked, and was told an id for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job and the ids of the requests it answers, the oldest first: that one is the run's id, whatever is merged into it later."""
+    """A job and the ids of the requests it answers, the oldest first: that one is the run's id, whatever is merged into it later.
+
+    `named`: those of them that a person or a pipeline asked for; the others are pushes and ticks.
+    """
 
     job: Job
     runs: tuple[str, ...]
+    named: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, job: Job) -> Work:
         """Give a job its run id."""
-        return cls(job, (run_id(job.target),))
+        run = run_id(job.target)
+        return cls(job, (run,), (run,) if job.trigger in _NAMED else ())
 
     @property
     def run(self) -> str:
@@ -33,41 +44,69 @@ class Work:
         return self.runs[0]
 
     def merged(self, newer: Work) -> Work:
-        """Coalesce with a newer request of the same target."""
-        first, *others = *self.runs, *newer.runs
-        return Work(self.job.merged(newer.job), (first, *others[1 - MAX_RUNS :]))
+        """Coalesce with a newer request of the same target; both are plain."""
+        return self._with(newer, self.job.merged(newer.job))
+
+    def shared(self, newer: Work) -> Work | None:
+        """Return both as one if somebody asks for exactly the same again, else None."""
+        asked = min(self.job.asked, newer.job.asked) and max(self.job.asked, newer.job.asked)
+        again = replace(newer.job, asked=asked)
+        return self._with(newer, again) if replace(self.job, asked=asked) == again else None
 
     def again(self) -> Work:
         """Return the same requests, to be answered after one more look at the git host."""
         return replace(self, job=replace(self.job, looks=self.job.looks + 1))
 
     def without(self, known: Collection[str]) -> Work | None:
-        """Return what is left when these requests are somebody else's: none of them was a push, and what they asked goes with them."""
+        """Return what is left when these requests are somebody else's. If none of the others was asked by name, a push is left, its own."""
         left = tuple(run for run in self.runs if run not in known)
-        if len(left) == len(self.runs):
-            return self
-        plain = replace(self.job, trigger="push", commit="", force=False, dry_run=False, approve="", unpin=False)
-        return Work(plain, left) if left else None
+        if len(left) == len(self.runs) or not left:
+            return self if left else None
+        named = tuple(run for run in self.named if run not in known)
+        if named or not self.named:
+            return Work(self.job, left, named)
+        job, last = self.job, self.job.deliveries[-1:]
+        pushed = Job(job.target, "push", job.hint, actor=last[0].actor if last else "", deliveries=job.deliveries)
+        return Work(replace(pushed, looks=job.looks, asked=job.asked), left)
+
+    def _with(self, newer: Work, job: Job) -> Work:
+        first, *others = dict.fromkeys((*self.runs, *newer.runs))
+        named = tuple(dict.fromkeys((*self.named, *newer.named)))
+        dropped = set(islice((run for run in others if run not in set(named)), max(len(others) + 1 - MAX_RUNS, 0)))
+        return Work(job, (first, *(run for run in others if run not in dropped)), named)
 
 
 class Pending:
     """A thread-safe store of what waits; a target that is being worked on isn't handed out again before `done`.
+
+    What was asked by name is handed out as it came, one after the other; the plain job keeps the place it had first.
 
     `may`: given the targets being worked on, returns what tells whether another may be, too.
     """
 
     def __init__(self, may: May = lambda _: lambda _: True) -> None:
         self._may = may
-        self._waiting: dict[str, Work] = {}  # in the order of first arrival: nobody starves
+        self._waiting: dict[str, list[Work]] = {}  # targets that were handed out go to the end: nobody starves
         self._busy: dict[str, Work] = {}
         self._closed = False
         self._changed = threading.Condition()
 
-    def put(self, work: Work) -> Work:
-        """Add a request; return what now waits: the request itself, or one that waited already and has taken it in."""
+    def put(self, work: Work, *, older: bool = False) -> Work:
+        """Add a request; return what now waits: the request itself, or one that waited already and has taken it in.
+
+        Args:
+            work: plain, or with `acts`, which only another that asks for the same takes in.
+            older: it was asked before what waits.
+
+        """
         with self._changed:
-            older = self._waiting.get(work.job.target)
-            self._waiting[work.job.target] = merged = older.merged(work) if older else work
+            queue = self._waiting.setdefault(work.job.target, [])
+            place = _place(queue, work)
+            if place is None:
+                queue.insert(0 if older else len(queue), work)
+                merged = work
+            else:
+                merged = queue[place] = _joined(work, queue[place]) if older else _joined(queue[place], work)
             self._changed.notify()
             return merged
 
@@ -78,7 +117,10 @@ class Pending:
                 may = self._may(self._busy.keys())
                 target = next((name for name in self._waiting if name not in self._busy and may(name)), None)
                 if target is not None:
-                    work = self._busy[target] = self._waiting.pop(target)
+                    work, *left = self._waiting.pop(target)
+                    if left:
+                        self._waiting[target] = left
+                    self._busy[target] = work
                     return work
                 self._changed.wait()
             return None
@@ -92,7 +134,8 @@ class Pending:
     def find(self, request: str) -> Work | None:
         """Return what waits or is worked on that a request is in."""
         with self._changed:
-            return next((work for work in (*self._waiting.values(), *self._busy.values()) if request in work.runs), None)
+            waiting = (work for queue in self._waiting.values() for work in queue)
+            return next((work for work in (*waiting, *self._busy.values()) if request in work.runs), None)
 
     def idle(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds until nothing is worked on and, unless closed, nothing waits; say whether that was reached."""
@@ -116,3 +159,14 @@ class Pending:
         """How many targets have something that waits."""
         with self._changed:
             return len(self._waiting)
+
+
+def _place(queue: list[Work], work: Work) -> int | None:
+    """Return which of those that wait takes a request in: the plain one a plain one, the last one who asks for the same again."""
+    if not work.job.acts:
+        return next((place for place, waiting in enumerate(queue) if not waiting.job.acts), None)
+    return len(queue) - 1 if queue and queue[-1].shared(work) else None
+
+
+def _joined(older: Work, newer: Work) -> Work:
+    return older.shared(newer) or older.merged(newer)

@@ -46,7 +46,7 @@ def receive(connection: socket.socket, limit: int = MAX_FRAME) -> dict[str, Any]
 
 def encode(work: Work) -> dict[str, Any]:
     """Write a job as JSON values."""
-    return {"job": dataclasses.asdict(work.job), "runs": work.runs}
+    return {"job": dataclasses.asdict(work.job), "runs": work.runs, "named": work.named}
 
 
 def decode(message: dict[str, Any]) -> Work:
@@ -54,7 +54,7 @@ def decode(message: dict[str, Any]) -> Work:
     try:
         fields = dict(message["job"])
         deliveries = tuple(Delivery(**delivery) for delivery in fields.pop("deliveries"))
-        return Work(Job(**fields, deliveries=deliveries), tuple(message["runs"]))
+        return Work(Job(**fields, deliveries=deliveries), tuple(message["runs"]), tuple(message["named"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a job: {error}") from error
 

@@ -18,29 +18,44 @@ def delivery(number: int) -> Delivery:
         (Job("shop", "push", hint="a"), Job("shop", "push", hint="b"), Job("shop", "push", hint="b")),
         (Job("shop", "drift"), Job("shop", "push", hint="b"), Job("shop", "drift", hint="b")),
         (Job("shop", "tick"), Job("shop", "drift"), Job("shop", "drift")),
+        (Job("shop", "replay", actor="ada"), Job("shop", "tick"), Job("shop", "replay", actor="ada")),
         (
-            Job("shop", "replay", commit="c", force=True, actor="ada"),
-            Job("shop", "tick"),
-            Job("shop", "replay", commit="c", force=True, actor="ada"),
-        ),
-        (Job("shop", "oneoff", approve="h", unpin=True), Job("shop", "push"), Job("shop", "oneoff", approve="h", unpin=True)),
-        (
-            Job("shop", "replay", approve="h", actor="ops"),
+            Job("shop", "replay", actor="ops"),
             Job("shop", "push", hint="b", actor="ada"),
-            Job("shop", "replay", hint="b", approve="h", actor="ops"),
+            Job("shop", "replay", hint="b", actor="ops"),
         ),
         (Job("shop", "push", hint="a", actor="ada"), Job("shop", "replay", actor="ops"), Job("shop", "replay", hint="a", actor="ops")),
         (Job("shop", "replay", actor="ops"), Job("shop", "replay", actor="ci"), Job("shop", "replay", actor="ci")),
-        (Job("shop", "drift", force=True, actor="ops"), Job("shop", "push", actor="ada"), Job("shop", "drift", force=True, actor="ops")),
-        (Job("shop", "oneoff", dry_run=True), Job("shop", "oneoff", dry_run=True), Job("shop", "oneoff", dry_run=True)),
-        (Job("shop", "oneoff", dry_run=True), Job("shop", "push"), Job("shop", "push")),
-        (Job("shop", "oneoff", prune=False), Job("shop", "push"), Job("shop", "oneoff", prune=False)),
-        (Job("shop", "oneoff", prune=False), Job("shop", "oneoff", prune=False), Job("shop", "oneoff", prune=False)),
+        (Job("shop", "replay", actor="ops"), Job("shop", "drift"), Job("shop", "drift", actor="ops")),
     ],
 )
 def test_two_requests_become_one_that_asks_for_both(older: Job, newer: Job, merged: Job) -> None:
     assert older.merged(newer) == merged
     assert merged.drift is (merged.trigger == "drift")
+
+
+ASKED = (
+    Job("shop", "replay", commit="c"),
+    Job("shop", "replay", force=True),
+    Job("shop", "replay", approve="h"),
+    Job("shop", "replay", unpin=True),
+    Job("shop", "replay", dry_run=True),
+    Job("shop", "oneoff", prune=False),
+)
+
+
+@pytest.mark.parametrize("other", [Job("shop", "push", hint="a"), Job("shop", "tick"), Job("shop", "replay"), *ASKED], ids=str)
+@pytest.mark.parametrize("asked", ASKED, ids=lambda job: job.acts[0])
+def test_what_is_asked_by_name_is_merged_with_nothing(asked: Job, other: Job) -> None:
+    for older, newer in ((asked, other), (other, asked)):
+        with pytest.raises(AssertionError, match="only plain jobs"):
+            older.merged(newer)
+
+
+def test_a_job_names_what_is_asked_by_name() -> None:
+    assert [job.acts for job in ASKED] == [("commit",), ("force",), ("approve",), ("unpin",), ("dry run",), ("no prune",)]
+    assert Job("shop", "replay", hint="a", actor="ops", deliveries=(delivery(1),)).acts == ()
+    assert Job("shop", "replay", commit="c", dry_run=True).acts == ("commit", "dry run")
 
 
 def test_the_last_twenty_deliveries_are_kept() -> None:

@@ -21,7 +21,6 @@ JOB = Job(
     "shop",
     "push",
     hint="a" * 40,
-    force=True,
     actor="ada\n",
     deliveries=(Delivery("1", "github", "refs/heads/main", "a" * 40, "ada", "now"),),
 )

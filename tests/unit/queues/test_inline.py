@@ -10,13 +10,13 @@ import pytest
 
 from handler.model.event import Job
 from handler.queues.inline import Inline
-from handler.queues.pending import MAX_RUNS, Pending, Work
+from handler.queues.pending import Work
 
 PATIENCE = 10.0
 
 
-def pushed(target: str = "shop", hint: str = "", *, force: bool = False) -> Job:
-    return Job(target, "push", hint=hint, force=force)
+def pushed(target: str = "shop", hint: str = "") -> Job:
+    return Job(target, "push", hint=hint)
 
 
 @dataclass
@@ -69,10 +69,10 @@ def queue(runs: Runs) -> Iterator[Inline]:
 def test_a_job_arriving_during_a_run_is_run_after_it_merged_with_others(queue: Inline, runs: Runs) -> None:
     first = queue.put(pushed(hint="a"))
     runs.wait(1)
-    asked = [queue.put(pushed(hint="b", force=True)), queue.put(pushed(hint="c"))]
+    asked = [queue.put(pushed(hint="b")), queue.put(pushed(hint="c"))]
     runs.release()
     runs.wait(2)
-    assert [work.job for work in runs.begun] == [pushed(hint="a"), pushed(hint="c", force=True)]
+    assert [work.job for work in runs.begun] == [pushed(hint="a"), pushed(hint="c")]
     assert runs.begun[0].runs == (first,)
     assert runs.begun[1].runs == tuple(asked)
     assert runs.begun[1].run == asked[0]
@@ -139,41 +139,3 @@ def test_stopping_names_who_still_runs_and_starts_nothing_more(runs: Runs) -> No
     runs.release("a")
     assert queue.stop(PATIENCE) == ()
     assert len(runs.begun) == 1
-
-
-def test_what_waits_keeps_its_id_whatever_is_merged_into_it() -> None:
-    pending = Pending()
-    assert pending.put(Work(pushed(hint="old", force=True), ("1",))).run == "1"
-    merged = pending.put(Work(pushed(hint="new"), ("2",)))
-    assert merged == Work(pushed(hint="new", force=True), ("1", "2"))
-    assert pending.take() == merged
-    assert merged.run == "1"
-
-
-@pytest.mark.parametrize(("known", "left"), [((), ("1", "2")), (("1",), ("2",)), (("1", "2"), None)])
-def test_what_is_left_without_what_another_has_asks_for_a_plain_push(known: tuple[str, ...], left: tuple[str, ...] | None) -> None:
-    work = Work(Job("shop", "replay", hint="h", commit="c", force=True, approve="x", unpin=True), ("1", "2"))
-    found = work.without(known)
-    assert (found.runs if found else None) == left
-    if found and known:
-        assert found.job == pushed(hint="h")
-
-
-def test_memory_is_bounded_however_much_is_asked() -> None:
-    pending = Pending()
-    for number in range(1000):
-        pending.put(Work(pushed(hint=str(number)), (str(number),)))
-    work = pending.take()
-    assert work is not None
-    assert (len(work.runs), work.job.hint) == (MAX_RUNS, "999")
-    assert (work.runs[0], work.runs[-1]) == ("0", "999")
-    assert pending.idle(0.0) is False
-    pending.done("shop")
-    assert pending.idle(0.0) is True
-
-
-def test_nothing_is_taken_from_a_closed_store() -> None:
-    pending = Pending()
-    pending.put(Work.of(pushed()))
-    pending.close()
-    assert pending.take() is None

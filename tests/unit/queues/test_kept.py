@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.fakes.parts import parts_of, remember
 
 PATIENCE = 20.0
 ASKED = Job("infra", "replay", force=True, actor="ops")
+PLAIN = Job("infra", "replay", actor="ops")
 
 
 class Life:
@@ -154,18 +156,36 @@ def test_while_the_record_cant_be_read_a_new_worker_waits(path: Path, objects: F
     outbox.close(0.0)
 
 
-def test_a_request_merged_into_a_waiting_run_ends_with_it(path: Path, objects: FakeObjects) -> None:
+def test_a_plain_request_merged_into_a_waiting_run_ends_with_it(path: Path, objects: FakeObjects) -> None:
     life, outbox = Life(path, objects), Outbox(path)
     outbox.put(Job("infra", "push"))
     assert life.begun.wait(PATIENCE)
-    runs = [outbox.put(ASKED), outbox.put(Job("infra", "replay", approve="h1"))]
+    runs = [outbox.put(Job("infra", "push", hint="h")), outbox.put(Job("infra", "replay", actor="ops"))]
     until(lambda: outbox.waiting == 0)
     first, second = map(life._worker.answers.ledger.find, runs)
     assert first
     assert first == second, "the start-up tick may have waited already: then they are in its run"
     life.let_go.set()
     until(lambda: outbox.kept == 0)
-    assert [(job.force, job.approve) for job in life.ran[1:]] == [(True, "h1")]
+    assert [(job.trigger, job.hint, job.actor) for job in life.ran[1:]] == [("replay", "h", "ops")]
+    assert outbox.close(PATIENCE)
+    life.die()
+
+
+def test_what_two_ask_by_name_while_a_run_works_is_done_in_turn_by_who_asked_it(path: Path, objects: FakeObjects) -> None:
+    life, outbox = Life(path, objects), Outbox(path)
+    outbox.put(Job("infra", "push"))
+    assert life.begun.wait(PATIENCE)
+    asked = [Job("infra", "replay", approve="h1", actor="boss"), Job("infra", "replay", commit="c", dry_run=True, actor="ci")]
+    runs = [outbox.put(job) for job in asked]
+    outbox.put(Job("infra", "push", hint="h", actor="ann"))
+    until(lambda: outbox.waiting == 0)
+    life.let_go.set()
+    until(lambda: outbox.kept == 0)
+    until(lambda: any(job.hint == "h" for job in life.ran))
+    ran = {job.run: (job.approve, job.commit, job.dry_run, job.actor) for job in life.ran}
+    assert [ran[run] for run in runs] == [("h1", "", False, "boss"), ("", "c", True, "ci")]
+    assert [(job.commit, job.actor) for job in life.ran if job.hint == "h"] == [("", "ann")]
     assert outbox.close(PATIENCE)
     life.die()
 
@@ -190,17 +210,16 @@ def test_a_worker_that_may_have_a_request_is_asked_before_it_is_sent_again(path:
 
 def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> None:
     life = Life(path, objects)
-    work = Work.of(ASKED)
+    work = Work.of(PLAIN)
     until(path.exists)
     with wire.connect(path, PATIENCE) as connection:
         first = wire.ask(connection, wire.encode(work))
         assert life.begun.wait(PATIENCE)
         assert wire.ask(connection, wire.encode(work)) == first
-        assert wire.ask(connection, wire.encode(work.merged(Work(Job("infra", "push", hint="h"), ("other",)))))["taken"]
+        assert wire.ask(connection, wire.encode(Work(replace(PLAIN, hint="h"), (*work.runs, "other"), work.named)))["taken"]
     life.let_go.set()
     until(lambda: len(life.ran) == 2)
-    assert life.ran[1].hint == "h"
-    assert not life.ran[1].force
+    assert (life.ran[1].trigger, life.ran[1].hint) == ("push", "h")
     life.die()
 
 

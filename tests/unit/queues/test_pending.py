@@ -1,0 +1,156 @@
+"""What waits: plain jobs are coalesced, what was asked by name is done for itself and in turn, and no id that was told is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.model.event import Delivery, Job
+from handler.queues.pending import MAX_RUNS, Pending, Work
+
+
+def pushed(target: str = "shop", hint: str = "") -> Job:
+    return Job(target, "push", hint=hint)
+
+
+def test_what_waits_keeps_its_id_whatever_is_merged_into_it() -> None:
+    pending = Pending()
+    assert pending.put(Work(pushed(hint="old"), ("1",))).run == "1"
+    merged = pending.put(Work(pushed(hint="new"), ("2",)))
+    assert merged == Work(pushed(hint="new"), ("1", "2"))
+    assert pending.take() == merged
+    assert merged.run == "1"
+
+
+PUSH = Work(Job("shop", "push", hint="h", actor="ann", deliveries=(Delivery("d", "github", "r", "h", "ann", ""),), asked=1.0), ("p",))
+REPLAY = Work(Job("shop", "replay", actor="ops", asked=2.0), ("r",), ("r",))
+BOTH = PUSH.merged(REPLAY)
+
+
+@pytest.mark.parametrize(
+    ("known", "left"),
+    [
+        ((), BOTH),
+        (("r",), Work(replace(PUSH.job, asked=2.0), ("p",))),
+        (("p",), Work(BOTH.job, ("r",), ("r",))),
+        (("p", "r"), None),
+    ],
+)
+def test_what_another_has_of_a_merged_run_leaves_the_rest_to_who_asked_for_it(known: tuple[str, ...], left: Work | None) -> None:
+    assert BOTH.without(known) == left
+
+
+def test_what_was_asked_by_name_stays_what_it_is_without_one_who_asked_the_same() -> None:
+    job = Job("shop", "replay", approve="h1", actor="boss")
+    assert Work(job, ("1", "2"), ("1", "2")).without(("1",)) == Work(job, ("2",), ("2",))
+
+
+def asked(run: str, **asks: Any) -> Work:
+    return Work(Job("shop", "replay", **{"actor": "boss", **asks}), (run,), (run,))
+
+
+def drained(pending: Pending) -> list[Work]:
+    found: list[Work] = []
+    while pending.waiting:
+        work = pending.take()
+        assert work
+        found.append(work)
+        pending.done(work.job.target)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (asked("1", commit="c", dry_run=True), Work(pushed(hint="h"), ("2",))),
+        (asked("1", commit="c"), asked("2", force=True)),
+        (asked("1", commit="c"), asked("2", unpin=True)),
+        (asked("1", commit="c"), asked("2", commit="d")),
+        (asked("1", approve="h1"), asked("2", actor="ci")),
+        (asked("1", approve="h1"), asked("2", approve="h2")),
+        (asked("1", approve="h1"), asked("2", approve="h1", actor="ci")),
+        (asked("1", approve="h1", dry_run=True), asked("2", approve="h1")),
+    ],
+)
+def test_what_is_asked_by_name_is_run_for_itself_and_under_its_own_name(first: Work, second: Work) -> None:
+    for order in ((first, second), (second, first)):
+        pending = Pending()
+        for work in order:
+            assert pending.put(work) is work
+        assert drained(pending) == list(order)
+
+
+def test_what_is_asked_by_name_keeps_its_order_and_plain_jobs_become_one_around_it() -> None:
+    pending = Pending()
+    push, newer = Work(pushed(hint="a"), ("1",)), Work(pushed(hint="b"), ("3",))
+    commit, approval = asked("2", commit="c"), asked("4", approve="h")
+        Work(pushed(hint="a"), ("1",)),
+        Work(pushed(hint="b"), ("3",)),
+        asked("2", commit="c"),
+        asked("4", approve="h"),
+    )
+    for work in (push, commit, newer, approval):
+        pending.put(work)
+    assert (pending.waiting, pending.find("4"), pending.find("5")) == (1, approval, None)
+    assert drained(pending) == [push.merged(newer), commit, approval]
+    assert push.merged(newer).job.hint == "b"
+
+
+def test_who_asks_for_the_same_again_shares_the_run_unless_another_came_between() -> None:
+    pending = Pending()
+    for work in (asked("1", force=True, asked=1.0), asked("2", force=True, asked=2.0), asked("3", unpin=True), asked("4", force=True)):
+        pending.put(work)
+    first, *others = drained(pending)
+    assert (first.runs, first.named, first.job) == (("1", "2"), ("1", "2"), asked("", force=True, asked=2.0).job)
+    assert [work.runs for work in others] == [("3",), ("4",)]
+
+
+def test_a_target_of_which_much_is_asked_lets_the_others_go_between() -> None:
+    pending = Pending()
+    for run in "123":
+        pending.put(asked(run, commit=run))
+    pending.put(Work(pushed("other"), ("o",)))
+    assert [work.run for work in drained(pending)] == ["1", "o", "2", "3"]
+
+
+def test_one_target_is_handed_out_once_whatever_is_asked_of_it() -> None:
+    pending = Pending()
+    pending.put(asked("1", commit="c"))
+    pending.put(asked("2", approve="h"))
+    pending.put(Work(pushed("other"), ("o",)))
+    taken = [pending.take(), pending.take()]
+    assert [work.run for work in taken if work] == ["1", "o"]
+    assert pending.find("1")
+
+
+def test_the_id_that_somebody_was_told_is_kept_however_much_is_pushed() -> None:
+    pending = Pending()
+    pending.put(Work(pushed(hint="first"), ("0",)))
+    pending.put(asked("told"))
+    for number in range(1, 2 * MAX_RUNS):
+        pending.put(Work(pushed(hint=str(number)), (str(number),)))
+    (work,) = drained(pending)
+    assert len(work.runs) == MAX_RUNS
+    assert (work.runs[:2], work.runs[-1], work.named) == (("0", "told"), str(2 * MAX_RUNS - 1), ("told",))
+
+
+def test_memory_is_bounded_however_much_is_asked() -> None:
+    pending = Pending()
+    for number in range(1000):
+        pending.put(Work(pushed(hint=str(number)), (str(number),)))
+    work = pending.take()
+    assert work is not None
+    assert (len(work.runs), work.job.hint) == (MAX_RUNS, "999")
+    assert (work.runs[0], work.runs[-1]) == ("0", "999")
+    assert pending.idle(0.0) is False
+    pending.done("shop")
+    assert pending.idle(0.0) is True
+
+
+def test_nothing_is_taken_from_a_closed_store() -> None:
+    pending = Pending()
+    pending.put(Work.of(pushed()))
+    pending.close()
+    assert pending.take() is None
