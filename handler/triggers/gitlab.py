@@ -2,6 +2,9 @@
 
 https://docs.gitlab.com/user/project/integrations/webhook_events, https://www.standardwebhooks.com. GitLab switches off a hook that fails
 four times in a row: what is merely irrelevant is an Event with a note.
+
+A push of more than three branches or tags (`push_event_hooks_limit`) sends no push event at all; a system hook's `repository_update`, which
+lists all its refs, is then the only word of it. https://docs.gitlab.com/administration/system_hooks
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ _SIGNED = {
     "webhook-timestamp": re.compile(r"[0-9]{1,12}"),
     "webhook-signature": re.compile(r"v1,[A-Za-z0-9+/]{43}=(?: v1,[A-Za-z0-9+/]{43}=){0,7}"),
 }
-_PUSHES = {"push", "tag_push"}
+_PUSHES, _UPDATE = {"push", "tag_push"}, "repository_update"
 _SPELLINGS = ("git_http_url", "git_ssh_url", "web_url", "homepage")
 
 
@@ -54,6 +57,8 @@ def read(headers: Mapping[str, str], body: bytes) -> Event:
     kind = payload.event_name(payload.text(document, "object_kind") or payload.text(document, "event_name"), "object_kind")
     if kind in _PUSHES:
         return _push(document, delivery)
+    if kind == _UPDATE:
+        return _update(document, delivery)
     return Event("gitlab", "other", delivery, note=payload.unasked(kind))
 
 
@@ -73,6 +78,25 @@ def _push(document: dict[str, Any], delivery: str) -> Event:
         changes=(RefChange(payload.ref(document), after, deleted=payload.gone(document)),),
         actor=payload.actor(document, "user_username", "user_name"),
     )
+
+
+def _update(document: dict[str, Any], delivery: str) -> Event:
+    changes, more = payload.changes(document, "changes", _change)
+    return Event(
+        provider="gitlab",
+        kind="push",
+        delivery=delivery,
+        urls=payload.urls(*_spellings(document, "project")),
+        changes=changes,
+        more=more or not changes,  # something was pushed
+        actor=payload.actor(document, "user_username", "user_name"),
+    )
+
+
+def _change(update: dict[str, Any]) -> RefChange:
+    ref, after = payload.ref(update), payload.sha(update, "after")
+    # Of an annotated tag `after` is the tag object, and nothing names its commit.
+    return RefChange(ref, "" if ref.startswith("refs/tags/") else after, deleted=payload.gone(update))
 
 
 def _spellings(document: dict[str, Any], key: str) -> tuple[str, ...]:

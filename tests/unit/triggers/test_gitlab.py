@@ -14,7 +14,7 @@ from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import Event, RefChange
 from handler.triggers import TRIGGERS, gitlab
 from tests.fakes.door import SHA, SHOP, ZEROS, gitlab_headers, gitlab_push
-from tests.fakes.hosts import KEYS, SIGNING, accepted, signed_by_token
+from tests.fakes.hosts import KEYS, SAMPLES, SIGNING, accepted, signed_by_token
 
 TOKEN = KEYS["GITLAB"]
 
@@ -50,6 +50,21 @@ def test_a_deleted_branch_has_no_commit() -> None:
 
 def test_the_name_stands_in_for_a_missing_user_name() -> None:
     assert event(changed(user_username=None, user_name="Ada")).actor == "Ada"
+
+
+UPDATE = next(sample for sample in SAMPLES if sample.name == "system-repository_update")
+
+
+@pytest.mark.parametrize("listed", [None, []])
+def test_an_update_that_lists_no_ref_may_be_of_any(listed: object) -> None:
+    found = event(json.dumps(UPDATE.document | {"changes": listed}).encode())
+    assert (found.kind, found.changes, found.more, found.actor) == ("push", (), True, "Ada")
+
+
+@pytest.mark.parametrize("odd", [{"changes": ["refs/heads/main"]}, {"changes": [{"ref": "main"}]}, {"project": {}}])
+def test_an_update_of_another_shape_is_refused(odd: dict[str, object]) -> None:
+    with pytest.raises(BadPayload):
+        event(json.dumps(UPDATE.document | odd).encode())
 
 
 def test_another_event_is_ignored_with_its_name() -> None:
