@@ -60,10 +60,13 @@ def test_data_center_names_what_to_clone() -> None:
         read("bitbucket", center(links={"clone": []}), event="repo:refs_changed")
 
 
-def test_only_branches_and_tags_are_refs() -> None:
+def test_a_ref_of_a_type_that_is_not_known_may_be_any() -> None:
     side = {"type": "named_branch", "name": "default", "target": {"hash": COMMIT}}
     main = {"new": {"type": "branch", "name": "main", "target": {"hash": COMMIT}}}
-    assert read("bitbucket", cloud({"new": side}, main), event="repo:push").changes == (MAIN,)
+    for sent, changes in (([{"new": side}, main], (MAIN,)), ([{"new": side}], ()), ([{"new": None, "old": side}], ())):
+        found = read("bitbucket", cloud(*sent), event="repo:push")
+        assert (found.kind, found.changes, found.more) == ("push", changes, True)
+    assert not read("bitbucket", cloud(main), event="repo:push").more
 
 
 def test_zeros_are_a_deletion_whatever_the_type() -> None:

@@ -168,7 +168,6 @@ def test_an_event_name_in_the_payload_is_as_strict(provider: str, key: str, name
     [
         ("bitbucket", "repo:push", {"push": {"changes": []}, "repository": {}}),
         ("bitbucket", "repo:push", {"push": None}),
-        ("bitbucket", "repo:push", {"push": {"changes": [{"new": {"type": "bookmark", "name": "x"}}]}}),
         ("bitbucket", "repo:refs_changed", {"changes": []}),
         ("azuredevops", "", {"eventType": "git.push", "resource": {"refUpdates": []}}),
     ],
