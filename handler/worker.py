@@ -99,8 +99,7 @@ class Worker:
                 wait = min(max(min(self._schedule.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
             for job in jobs:
                 self._accept(Work.of(replace(job, asked=now)))
-            for work in self._deferred.due(now):
-                self._queue.accept(replace(work, job=replace(work.job, asked=now)))
+            self._look_again(now)
         inbox.stop()
         left = self._queue.stop(GRACE)
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
@@ -116,6 +115,12 @@ class Worker:
                 self._ledger.queued(self._queue.accept(self._deferred.joined(_taken(left))))
         entry = self._ledger.find(work.run)
         return {"run": entry.run if entry else work.run, "boot": self._ledger.boot}
+
+    def _look_again(self, now: float) -> None:
+        """Put what has waited long enough back into the queue, as what was asked before anything that waits there."""
+        with self._taking:
+            for work in self._deferred.due(now):
+                self._ledger.queued(self._queue.accept(replace(work, job=replace(work.job, asked=now)), older=True))
 
     def _work(self, work: Work) -> None:
         started = time.time()
@@ -136,7 +141,8 @@ class Worker:
         """Let a request wait, without a thread, until the git host may show its commit; its run goes on under the same id."""
         _log(work, result, seconds)
         at = time.monotonic() + max(result.next_try - time.time(), 0.0)
-        self._ledger.back(self._deferred.put(work.again(), at))
+        with self._taking:
+            self._ledger.back(self._deferred.put(work.again(), at))
 
     def _result(self, job: Job) -> Result:
         """Run a job; one that fails unexpectedly ends alone: other targets, and the next run of this one, go on."""

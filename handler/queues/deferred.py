@@ -1,6 +1,6 @@
 """What comes back after a while: requests whose commit the git host doesn't show yet.
 
-At most one a target; a newer request takes it along.
+At most one a target; a newer push takes it along. What names no commit doesn't: an early look for it would be spent in vain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Deferred:
             return merged
 
     def joined(self, work: Work) -> Work:
-        """Return a newer request with what is kept of its target, which isn't kept any longer."""
+        """Return a newer push with what is kept of its target, which isn't kept any longer; any other request alone."""
+        if not work.job.hint or work.job.acts:
+            return work
         with self._lock:
             _, older = self._waiting.pop(work.job.target, (0.0, None))
             return older.merged(work) if older else work

@@ -29,9 +29,9 @@ class Inline:
         self.accept(work)
         return work.run
 
-    def accept(self, work: Work) -> Work:
-        """Take a job that already has an id, from the web process; return what now waits, this one in it."""
-        return self._pending.put(work)
+    def accept(self, work: Work, *, older: bool = False) -> Work:
+        """Take a job that already has an id; return what now waits, this one in it. `older`: it was asked before what waits."""
+        return self._pending.put(work, older=older)
 
     @property
     def waiting(self) -> int:

@@ -77,6 +77,9 @@ class Ledger:
 
     def _write(self, work: Work, status: Literal["queued", "running", "ended"], end: Mapping[str, Any]) -> None:
         job, known = work.job, self._entries.get(work.run)
+        for merged in work.runs[1:]:
+            if gone := self._entries.pop(merged, None):  # it waited under an id of its own, until it came into this run
+                self._ended -= gone.status == "ended"
         for dropped in set(known.requests if known else ()) - set(work.runs):
             self._of.pop(dropped, None)
         self._of |= dict.fromkeys(work.runs, work.run)

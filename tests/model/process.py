@@ -122,13 +122,13 @@ class Process(Machine):
     def _taken(self, work: Work) -> Work:
         return replace(work, job=replace(work.job, asked=world().now - self.slept))
 
-    def _put(self, work: Work) -> None:
-        self.pending.put(work)
+    def _put(self, work: Work, *, older: bool = False) -> None:
+        self.pending.put(work, older=older)
 
     def wake(self) -> None:
         """Put what has waited long enough back into the queue: what the git host didn't show, and retries."""
         for work in self.deferred.due(world().now):
-            self._put(self._taken(work))
+            self._put(self._taken(work), older=True)
         for target in [target for target, at in self.retries.items() if at <= world().now]:
             del self.retries[target]
             self._put(self._taken(Work.of(Job(target, "tick"))))

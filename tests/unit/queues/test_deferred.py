@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from handler.model.event import Delivery, Job
 from handler.queues.deferred import Deferred
 from handler.queues.pending import Work
@@ -31,11 +33,14 @@ def test_a_newer_request_takes_it_along_under_the_older_id() -> None:
     assert deferred.joined(new) is new
 
 
-def test_a_tick_that_comes_meanwhile_goes_on_looking_for_the_same_commit() -> None:
-    deferred = Deferred()
-    deferred.put(push("a").again(), 5.0)
-    joined = deferred.joined(Work.of(Job("shop", "tick")))
-    assert (joined.job.hint, joined.job.looks) == ("a", 1)
+@pytest.mark.parametrize(
+    "job", [Job("shop", "tick"), Job("shop", "replay"), Job("shop", "replay", force=True), Job("shop", "drift")], ids=str
+)
+def test_what_names_no_commit_goes_alone_and_spends_no_look(job: Job) -> None:
+    deferred, late, work = Deferred(), push("a").again(), Work.of(job)
+    deferred.put(late, 5.0)
+    assert deferred.joined(work) is work
+    assert deferred.due(5.0) == (late,)
 
 
 def test_targets_and_two_requests_of_one_are_kept_apart_and_together() -> None:

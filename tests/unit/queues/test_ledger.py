@@ -58,5 +58,22 @@ def test_a_run_that_takes_in_more_and_more_requests_stays_bounded() -> None:
     assert ledger.find("999")
 
 
+def test_runs_that_came_into_another_are_remembered_only_there() -> None:
+    ledger = Ledger(size=3)
+    ledger.queued(work("a"))
+    ledger.running(work("b"))
+    ledger.back(work("b"))
+    ledger.running(work("c"))
+    ledger.ended(work("c"), {})
+    ledger.queued(work("a", "b", "c"))
+    assert list(ledger._entries) == ["a"]
+    assert [entry.run for entry in map(ledger.find, "abc") if entry] == ["a"] * 3
+    ledger.ended(work("a", "b", "c"), {})
+    for run in "defg":
+        ledger.ended(work(run), {})
+    assert list(ledger._entries) == ["e", "f", "g"]
+    assert set(ledger._of) == {"e", "f", "g"}
+
+
 def test_each_life_of_the_worker_has_a_name_of_its_own() -> None:
     assert Ledger().boot != Ledger().boot

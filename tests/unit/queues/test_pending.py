@@ -42,6 +42,21 @@ def test_what_another_has_of_a_merged_run_leaves_the_rest_to_who_asked_for_it(kn
     assert BOTH.without(known) == left
 
 
+def test_what_was_asked_before_doesnt_hide_the_newer_push() -> None:
+    pending, late, newer = Pending(), Work(pushed(hint="late"), ("1",)), Work(pushed(hint="newer"), ("2",))
+    pending.put(newer)
+    assert pending.put(late, older=True) == late.merged(newer)
+    (work,) = drained(pending)
+    assert (work.job.hint, work.runs) == ("newer", ("1", "2"))
+
+
+def test_what_was_asked_before_goes_before_what_was_asked_by_name() -> None:
+    pending, late, approval = Pending(), Work(pushed(hint="late"), ("1",)), asked("2", approve="h")
+    pending.put(approval)
+    pending.put(late, older=True)
+    assert drained(pending) == [late, approval]
+
+
 def test_what_was_asked_by_name_stays_what_it_is_without_one_who_asked_the_same() -> None:
     job = Job("shop", "replay", approve="h1", actor="boss")
     assert Work(job, ("1", "2"), ("1", "2")).without(("1",)) == Work(job, ("2",), ("2",))
@@ -86,11 +101,6 @@ def test_what_is_asked_by_name_keeps_its_order_and_plain_jobs_become_one_around_
     pending = Pending()
     push, newer = Work(pushed(hint="a"), ("1",)), Work(pushed(hint="b"), ("3",))
     commit, approval = asked("2", commit="c"), asked("4", approve="h")
-        Work(pushed(hint="a"), ("1",)),
-        Work(pushed(hint="b"), ("3",)),
-        asked("2", commit="c"),
-        asked("4", approve="h"),
-    )
     for work in (push, commit, newer, approval):
         pending.put(work)
     assert (pending.waiting, pending.find("4"), pending.find("5")) == (1, approval, None)

@@ -1,0 +1,53 @@
+"""What the git host didn't show comes back as what was asked first, and the worker remembers one run of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues.pending import Work
+from handler.worker import Worker
+from tests.fakes.door import door_settings
+from tests.fakes.parts import parts_of
+
+
+def lagging(job: Job, _stop: threading.Event) -> Result:
+    return Result(job.target, Outcome.LAGGING, run=job.run)
+
+
+def push(hint: str) -> Work:
+    return Work.of(Job("infra", "push", hint=hint))
+
+
+def test_a_late_push_that_comes_due_doesnt_hide_the_newer_one_that_waits() -> None:
+    worker, late, newer = Worker(door_settings(), parts_of(lagging)), push("late"), push("newer")
+    worker._accept(newer)
+    worker._work(late)
+    worker._look_again(time.monotonic())
+    waiting = worker._queue._pending.take()
+    assert waiting
+    assert (waiting.job.hint, waiting.runs) == ("newer", (late.run, newer.run))
+    for run in waiting.runs:
+        entry = worker.answers.ledger.find(run)
+        assert entry
+        assert (entry.run, entry.status) == (late.run, "queued")
+    assert list(worker.answers.ledger._entries) == [late.run]
+
+
+def test_two_late_pushes_are_one_run() -> None:
+    worker, first, second = Worker(door_settings(), parts_of(lagging)), push("first"), push("second")
+    worker._work(first)
+    worker._work(second)
+    assert list(worker.answers.ledger._entries) == [first.run]
+    (both,) = worker._deferred.due(time.monotonic())
+    assert (both.job.hint, both.runs) == ("second", (first.run, second.run))
+
+
+def test_what_is_asked_by_name_leaves_a_late_push_where_it_is() -> None:
+    worker, late = Worker(door_settings(), parts_of(lagging)), push("late")
+    worker._work(late)
+    worker._accept(Work.of(Job("infra", "replay", approve="h1", actor="boss")))
+    worker._accept(Work.of(Job("infra", "tick")))
+    assert [work.job.looks for work in worker._deferred.due(time.monotonic())] == [1]
