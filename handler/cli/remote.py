@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import ssl
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -18,6 +19,8 @@ from handler import __version__
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, ServerRefused, ServerUnavailable
 
 TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
+LONGEST = 60.0
+"""Seconds from an answer's headers to its end: the read timeout alone counts anew with each byte."""
 LARGEST = 8 << 20
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _TOKEN = "set ANNEAL_TOKEN to the value of one of its `replay.tokens`"  # noqa: S105 - says where a token is found
@@ -56,7 +59,7 @@ class Remote:
         url = "/".join((self.url, *(quote(part, safe="") for part in path)))
         try:
             response = self._pool.request(method, url, body=body, headers=headers, redirect=False, preload_content=False)
-            text = response.read(LARGEST)
+            text = _whole(response)
             response.release_conn()
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._unreached(error) from error
@@ -107,6 +110,16 @@ def _is_here(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _whole(response: urllib3.BaseHTTPResponse) -> bytes:
+    """Return an answer's body, at most LARGEST bytes of it. Raises TimeoutError: it takes too long to end."""
+    end, found = time.monotonic() + LONGEST, bytearray()
+    while len(found) < LARGEST and (part := response.read1(LARGEST - len(found))):
+        found += part
+        if time.monotonic() > end:
+            raise TimeoutError(f"its answer hasn't ended after {LONGEST:g} s")
+    return bytes(found)
 
 
 def _json(text: bytes) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -19,6 +20,7 @@ from handler.model.result import Outcome, Result
 
 UNKNOWN_SECONDS = 30.0
 """How long a run may be unknown: a worker that has just begun is told of it again."""
+_ID = re.compile(r"[A-Za-z0-9._-]{1,300}")
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 
 
@@ -58,7 +60,7 @@ def replay(
     session.output.as_json = session.output.as_json or as_json
     remote = _remote(session, server, ca_file, insecure_http=insecure_http)
     answer = remote.post("replay", target, body=_body(**asked))
-    run = str(answer.get("run"))
+    run = _id(answer.get("run"))
     session.output.line(f"{target}: run {run}")
     found = _followed(session, remote, run, timeout, wait) if wait is not False else None
     if found is None:
@@ -121,37 +123,52 @@ def _ended(remote: Remote, run: str, timeout: float) -> dict[str, Any]:
 
 def _told(session: Session, found: dict[str, Any]) -> int:
     """Print how the run ended and return the exit code that `apply` would."""
-    result = _result(found)
+    result, changed, held = _read(found)
     output = session.output
     if output.as_json:
         output.document(found)
         return reports.EXIT[result.outcome]
-    for line in found.get("changed") or ():
+    for line in changed:
         output.line(f"  {line}")
-    held = found.get("held")
-    if isinstance(held, dict):
-        changes = tuple((str(each["action"]), str(each["object"]), str(each["uid"])) for each in held["changes"]["items"])
-        hold = Hold(str(held["id"]), tuple(map(str, held["reasons"])), changes)
-        reports.hold(output, result.target, hold, f"anneal replay {result.target} --approve {hold.id}")
+    if held:
+        reports.hold(output, result.target, held, f"anneal replay {result.target} --approve {held.id}")
     return reports.result(output, result)
 
 
-def _result(found: dict[str, Any]) -> Result:
-    """Read the end of a run. Raises ServerRefused: the server speaks another language."""
+def _id(found: Any) -> str:
+    """Return an id that a server told: what is asked for and shown to be typed is never more than that. Raises ServerRefused."""
+    if not isinstance(found, str) or not _ID.fullmatch(found):
+        raise ServerRefused(Problem("server", f"names no id where one belongs, but {str(found)[:60]!a}"))
+    return found
+
+
+def _read(found: dict[str, Any]) -> tuple[Result, tuple[str, ...], Hold | None]:
+    """Read the end of a run: how it ended, what it changed, what is held. Raises ServerRefused: the server speaks another language."""
     try:
-        problems = tuple(Problem(**{key: str(each[key]) for key in ("subject", "message", "place", "fix")}) for each in found["problems"])
-        return Result(
-            str(found["target"]),
-            Outcome(found["outcome"]),
-            str(found["commit"]),
-            str(found["trigger"]),
-            str(found["message"]),
-            {str(word): int(count) for word, count in found["counts"].items()},
-            problems,
-            str(found["who"]),
-            str(found["code"]),
-            float(found["duration"]),
-            str(found["run"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _result(found), tuple(map(str, found.get("changed") or ())), _hold(found.get("held"))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ServerRefused(Problem("server", f"tells the end of a run in a form that this version doesn't know: {error!r}")) from error
+
+
+def _hold(held: Any) -> Hold | None:
+    if not isinstance(held, dict):
+        return None
+    changes = tuple((str(each["action"]), str(each["object"]), str(each["uid"])) for each in held["changes"]["items"])
+    return Hold(_id(held["id"]), tuple(map(str, held["reasons"])), changes)
+
+
+def _result(found: dict[str, Any]) -> Result:
+    problems = tuple(Problem(**{key: str(each[key]) for key in ("subject", "message", "place", "fix")}) for each in found["problems"])
+    return Result(
+        _id(found["target"]),
+        Outcome(found["outcome"]),
+        str(found["commit"]),
+        str(found["trigger"]),
+        str(found["message"]),
+        {str(word): int(count) for word, count in found["counts"].items()},
+        problems,
+        str(found["who"]),
+        str(found["code"]),
+        float(found["duration"]),
+        str(found["run"]),
+    )
