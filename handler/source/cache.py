@@ -25,9 +25,19 @@ class TreeCache:
             return tree
 
     def put(self, sha: str, tree: FetchedTree) -> None:
-        """Keep a tree; others leave until all fit (sizes are read now: blobs may have come since)."""
+        """Keep a tree; others leave until all fit."""
         with self._lock:
             self._trees[sha] = tree
             self._trees.move_to_end(sha)
+        self.trim()
+
+    def drop(self, sha: str) -> None:
+        """Forget a commit."""
+        with self._lock:
+            self._trees.pop(sha, None)
+
+    def trim(self) -> None:
+        """Let the least recently used go until all fit, by the sizes they have now."""
+        with self._lock:
             while self._trees and sum(tree.size for tree in self._trees.values()) > self._most:
                 self._trees.popitem(last=False)

@@ -8,20 +8,19 @@ offers filters. What a host offers is remembered: later a look at a ref is one r
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
 from handler.config.git import Repository, Revision
-from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
+from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused, TransientError
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import printable
 from handler.source import wire
 from handler.source.access import upload_pack
-from handler.source.cache import TreeCache
 from handler.source.commit import Accept, accept_any, read_commit
 from handler.source.connections import Deadline
+from handler.source.fetches import Fetches
 from handler.source.limits import Limits
 from handler.source.looks import Looks
 from handler.source.pack import COMMIT, Objects, PackBroken, read_pack
@@ -53,8 +52,7 @@ class GitHost:
         self._mask = mask
         self._transport = upload_pack(repository, read, limits)
         self._offer: wire.Advertisement | None = None
-        self._trees = TreeCache(limits.cache)
-        self._fetching = threading.Lock()
+        self._commits = Fetches(self._fetched, self._transport.subject, limits.total, limits.cache)
         self._looks = Looks(self._asked)
 
     def close(self) -> None:
@@ -114,7 +112,8 @@ class GitHost:
     def fetch(self, sha: str, path: str = "", accept: Accept = accept_any) -> FetchedTree:
         """Bring exactly this commit into memory, without history, and check every tree on the way to `path` and below it.
 
-        `accept` judges the commit each time, also one that is here already, before any tree is read.
+        `accept` judges the commit each time, also one that is here already, before any tree is read; one that it or a check refuses
+        stays here all the same, so that the next look at it asks the host nothing.
         Blobs come with it when `path` is the root or the host offers no filters, else at the first `Tree.blobs`.
 
         Raises:
@@ -125,11 +124,15 @@ class GitHost:
         """
         if not is_commit_id(sha):
             raise SourceRefused.of(printable(sha) or "commit", "is not a full commit id of 40 hex digits")
-        with self._fetching:
-            tree = self._trees.get(sha) or self._fetched(sha, path)
-            tree.judge(accept)
+        tree = self._commits.get(sha, path)
+        tree.judge(accept)
+        try:
             tree.check(path)
-            self._trees.put(sha, tree)
+        except TransientError:
+            self._commits.drop(sha)  # what the host left out it may send when it is asked anew
+            raise
+        finally:
+            self._commits.trim()
         return tree
 
     def _fetched(self, sha: str, path: str) -> FetchedTree:

@@ -9,21 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from handler.config.git import Revision
-from handler.model.errors import AnnealError
 from handler.model.refs import Head
-
-
-@dataclass(slots=True)
-class _Flight:
-    """One request. `sent`: monotonic seconds just before it was."""
-
-    sent: float
-    landed: threading.Event = field(default_factory=threading.Event)
-    head: Head | None = None
-    error: AnnealError | None = None
+from handler.source.flight import Flight
 
 
 class Looks:
@@ -32,7 +21,7 @@ class Looks:
     def __init__(self, ask: Callable[[Revision], Head], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
         self._clock = clock
-        self._flights: dict[tuple[str, str], _Flight] = {}
+        self._flights: dict[tuple[str, str], Flight[Head]] = {}
         self._lock = threading.Lock()
 
     def get(self, revision: Revision, since: float) -> Head:
@@ -50,24 +39,14 @@ class Looks:
             flight = self._flights.get(key)
             mine = flight is None or flight.sent < since
             if flight is None or mine:
-                flight = self._flights[key] = _Flight(self._clock())
-        if mine:
-            return self._fly(key, flight, revision)
-        flight.landed.wait()
-        if flight.head is None:
-            raise type(flight.error)(*flight.error.problems) if flight.error else AnnealError.of(str(revision), "was not resolved")
-        return flight.head
+                flight = self._flights[key] = Flight(self._clock())
+        return self._fly(key, flight, revision) if mine else flight.wait(str(revision))
 
-    def _fly(self, key: tuple[str, str], flight: _Flight, revision: Revision) -> Head:
+    def _fly(self, key: tuple[str, str], flight: Flight[Head], revision: Revision) -> Head:
         try:
-            flight.head = self._ask(revision)
-        except AnnealError as error:
-            flight.error = error
-            raise
-        else:
-            return flight.head
+            return flight.fly(lambda: self._ask(revision))
         finally:
-            if flight.head is None:
+            if flight.answer is None:
                 with self._lock:
                     if self._flights.get(key) is flight:
                         del self._flights[key]

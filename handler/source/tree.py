@@ -34,6 +34,7 @@ class FetchedTree:
         self._inflated = sum(len(content) for _, content in objects.values())
         self._listed = 0
         self._fetching = threading.Lock()
+        self._listing = threading.Lock()
 
     @property
     def size(self) -> int:
@@ -106,14 +107,21 @@ class FetchedTree:
         return {oid: self._content(oid, BLOB, f"blob {oid}") for oid in wanted}
 
     def _fetch_missing(self, wanted: Iterable[str]) -> None:
-        with self._fetching:
-            missing = dict.fromkeys(oid for oid in wanted if oid not in self._objects)
-            fetched = self._fetch(missing) if missing else {}
-            new = {oid: found for oid, found in fetched.items() if oid in missing}  # what wasn't asked for isn't kept
-            self._inflated += sum(len(content) for _, content in new.values())
-            if self._inflated > self._limits.inflated:
-                raise SourceRefused.of(f"commit {self.commit.sha}", f"holds more than {self._limits.inflated} bytes of content")
-            self._objects.update(new)
+        if not self._fetching.acquire(timeout=self._limits.total):
+            seen = f"the host is busy with other files of it, for more than {self._limits.total:g} s"
+            raise GitUnavailable.of(f"commit {self.commit.sha}", seen)
+        try:
+            self._add(dict.fromkeys(oid for oid in wanted if oid not in self._objects))
+        finally:
+            self._fetching.release()
+
+    def _add(self, missing: Collection[str]) -> None:
+        fetched = self._fetch(missing) if missing else {}
+        new = {oid: found for oid, found in fetched.items() if oid in missing}  # what wasn't asked for isn't kept
+        self._inflated += sum(len(content) for _, content in new.values())
+        if self._inflated > self._limits.inflated:
+            raise SourceRefused.of(f"commit {self.commit.sha}", f"holds more than {self._limits.inflated} bytes of content")
+        self._objects.update(new)
 
     def _entries(self, directory: Entry) -> list[Entry]:
         """Return what is in a directory, refusing what can't be walked."""
@@ -131,12 +139,18 @@ class FetchedTree:
     def _list(self, oid: str, path: str) -> Children:
         """Return a tree's checked children; each tree object is checked when it is first met."""
         children = self._children.get(oid)
-        if children is None:
-            content = self._content(oid, TREE, printable(path) or "root tree")
-            if has_more(content, self._limits.entries):
-                raise self._too_many(path)
-            children = read_tree(content, path)
-            self._remember(oid, children)
+        if children is not None:
+            return children
+        with self._listing:  # many threads that want one large tree read it once
+            children = self._children.get(oid)
+            return self._listed_anew(oid, path) if children is None else children
+
+    def _listed_anew(self, oid: str, path: str) -> Children:
+        content = self._content(oid, TREE, printable(path) or "root tree")
+        if has_more(content, self._limits.entries):
+            raise self._too_many(path)
+        children = read_tree(content, path)
+        self._remember(oid, children)
         return children
 
     def _remember(self, oid: str, children: Children) -> None:

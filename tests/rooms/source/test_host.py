@@ -263,6 +263,18 @@ def test_a_submodule_is_refused_below_the_path_and_harmless_elsewhere(host: Host
             git.fetch(git.resolve(MAIN), "deploy")
 
 
+def test_a_refused_tree_is_fetched_once_and_checked_at_every_look(host: Host) -> None:
+    work, sha = shop(host)
+    work.git("update-index", "--add", "--cacheinfo", f"160000,{sha},deploy/dev/vendor")
+    work.git("commit", "-q", "-m", "Submodule")
+    work.push()
+    with opened(host.url_of("shop")) as git:
+        for _ in range(3):
+            with pytest.raises(SourceRefused, match="this is a submodule"):
+                git.fetch(work.head(), "deploy")
+    assert len([request for request in host.requests if b"command=fetch" in request.body]) == 1
+
+
 @pytest.mark.parametrize("name", [b".GIT", b"git~1", b"..", b"a\nb", b"\xff"])
 def test_a_tree_with_a_name_that_could_harm_is_refused_with_the_name_escaped(host: Host, name: bytes) -> None:
     work, _ = shop(host)

@@ -55,6 +55,14 @@ def test_blobs_that_the_host_leaves_out_are_named() -> None:
             tree.blobs([file.oid])
 
 
+def test_a_commit_whose_trees_the_host_left_out_is_asked_for_anew() -> None:
+    answers = iter([fetched(pack(*PARTS[:1])), fetched(pack(*PARTS))])
+    with Hostile(pack=lambda: next(answers)) as host, opened(host.url) as git:
+        with pytest.raises(GitUnavailable, match="left out object"):
+            git.fetch(SHA)
+        assert [found.path for found in git.fetch(SHA).walk("")] == ["app.yaml"]
+
+
 def test_a_host_that_filters_but_serves_no_single_blob_sends_the_whole_commit() -> None:
     answers = iter([fetched(pack(*PARTS[:2])), [pkt_line(b"ERR upload-pack: not our ref")], fetched(pack(*PARTS))])
     with Hostile(pack=lambda: next(answers)) as host, opened(host.url) as git:

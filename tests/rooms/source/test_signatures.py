@@ -164,6 +164,22 @@ def test_a_commit_cached_for_one_target_isnt_believed_for_another_that_asks_for_
             strict.fetch("1" * 40)
 
 
+def test_a_refused_head_is_fetched_once_and_judged_at_every_look(host: Host, work: Work, tmp_path: Path) -> None:
+    """Fifty targets look at an unsigned head at every tick; another target may take it, and a third one has other keys."""
+    key, stranger = ssh_key(tmp_path, "release"), ssh_key(tmp_path, "stranger")
+    head = signed_by_ssh(work, key, "Signed by somebody else")
+    work.push()
+    with opened(host.url_of("shop")) as git:
+        strict = Verified(git, Keys.of(Verify((public(stranger),)), "strict"))
+        for _ in range(3):
+            with pytest.raises(CommitUnverified, match="is not among the configured ones"):
+                strict.fetch(head)
+        assert Verified(git, Keys.of(Verify((public(key),)), "other")).fetch(head).commit.sha == head
+        with pytest.raises(CommitUnverified):
+            strict.fetch(head)
+    assert len([request for request in host.requests if b"command=fetch" in request.body]) == 1
+
+
 def test_nothing_of_an_unverified_commit_is_read_not_even_its_evil_tree(host: Host, work: Work, tmp_path: Path) -> None:
     work.commit("First")
     blob = bytes.fromhex(work.git("rev-parse", "HEAD:app.yaml"))

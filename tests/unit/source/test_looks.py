@@ -132,6 +132,21 @@ def test_an_error_is_told_to_those_who_waited_and_forgotten() -> None:
     assert host.looks.get(MAIN, 0.0).commit == "a"
 
 
+def test_a_mistake_of_ours_is_transient_to_those_who_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, raised = Asked(now=5.0, error=ZeroDivisionError()), threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: raised.set())
+    host.gate.clear()
+    first, _ = threads(host, 1, since=5.0)
+    while not host.seen:
+        pass
+    flight = host.looks._flights[MAIN.ref, ""]
+    host.gate.set()
+    joined(first)
+    assert raised.is_set()
+    with pytest.raises(GitUnavailable, match="refs/heads/main"):
+        flight.wait(str(MAIN))
+
+
 def test_a_mistake_of_ours_leaves_nobody_waiting() -> None:
     host = Asked(error=ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):

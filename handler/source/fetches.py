@@ -1,0 +1,80 @@
+"""The commits of one host: those that are here, and the fetches under way.
+
+Law: who wants the same commit waits for the same fetch; its error is told to all of them and then forgotten. One pack is in memory at a
+time. Every wait ends: a fetch has its deadline, and so has the wait for one's turn, however slowly the host drips.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from handler.model.errors import GitUnavailable
+from handler.source.cache import TreeCache
+from handler.source.flight import Flight
+from handler.source.tree import FetchedTree
+
+Fetch = Callable[[str, str], FetchedTree]
+
+
+class Fetches:
+    """Fetches commits, at most one at a time, and keeps the last ones whatever is thought of them. Safe to share between threads."""
+
+    def __init__(self, fetch: Fetch, subject: str, patience: float, most: int) -> None:
+        """Prepare.
+
+        Args:
+            fetch: brings a commit by its id, with what is needed to list a path.
+            subject: whom errors are about.
+            patience: seconds that one waits for other commits' fetches.
+            most: bytes of the commits that are kept.
+        """
+        self._fetch = fetch
+        self._subject = subject
+        self._patience = patience
+        self._kept = TreeCache(most)
+        self._flights: dict[str, Flight[FetchedTree]] = {}
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+
+    def get(self, sha: str, path: str) -> FetchedTree:
+        """Return a commit: the kept one, what a fetch under way brings, or what is fetched now.
+
+        Raises:
+            GitUnavailable: the host is busy with other commits for too long.
+            AnnealError: what the fetch was told as.
+        """
+        with self._lock:
+            kept, flight = self._kept.get(sha), self._flights.get(sha)
+            if kept is not None:
+                return kept
+            mine = flight is None
+            if flight is None:
+                flight = self._flights[sha] = Flight()
+        return self._fly(flight, sha, path) if mine else flight.wait(f"commit {sha}")
+
+    def drop(self, sha: str) -> None:
+        """Fetch a commit anew next time."""
+        self._kept.drop(sha)
+
+    def trim(self) -> None:
+        """Let commits go that no longer fit: they grow while their trees are listed."""
+        self._kept.trim()
+
+    def _fly(self, flight: Flight[FetchedTree], sha: str, path: str) -> FetchedTree:
+        try:
+            return flight.fly(lambda: self._in_turn(sha, path))
+        finally:
+            with self._lock:
+                if flight.answer is not None:
+                    self._kept.put(sha, flight.answer)
+                del self._flights[sha]
+            flight.landed.set()
+
+    def _in_turn(self, sha: str, path: str) -> FetchedTree:
+        if not self._turn.acquire(timeout=self._patience):
+            raise GitUnavailable.of(self._subject, f"the host is busy with another fetch, for more than {self._patience:g} s")
+        try:
+            return self._fetch(sha, path)
+        finally:
+            self._turn.release()

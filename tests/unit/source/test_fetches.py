@@ -1,0 +1,155 @@
+"""One fetch serves all who want its commit, with its end too; whoever waits for another commit's waits not for ever."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from handler.model.errors import AnnealError, GitUnavailable
+from handler.model.tree import CommitInfo
+from handler.source.fetches import Fetches
+from handler.source.flight import Flight
+from handler.source.limits import Limits
+from handler.source.tree import FetchedTree
+
+ONE, TWO = "1" * 40, "2" * 40
+PATIENCE = 30.0
+
+
+@dataclass
+class Fetched:
+    """A host that counts, that can be held back, and that fails as it is told."""
+
+    error: Exception | None = None
+    seen: list[str] = field(default_factory=list)
+    begun: threading.Event = field(default_factory=threading.Event)
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, sha: str, path: str) -> FetchedTree:
+        self.seen.append(sha)
+        self.begun.set()
+        assert self.gate.wait(PATIENCE)
+        if self.error:
+            raise self.error
+        return FetchedTree(CommitInfo(sha, "", "", 0), "0" * 40, {"0" * 40: (2, b"x" * 10)}, Limits())
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Count those who have come to wait for another one's fetch."""
+    count, wait = threading.Semaphore(0), Flight.wait
+
+    def counted(self: Flight[FetchedTree], subject: str) -> FetchedTree:
+        count.release()
+        return wait(self, subject)
+
+    monkeypatch.setattr(Flight, "wait", counted)
+    return count
+
+
+def ended(get: Callable[[], object], ends: list[object]) -> None:
+    try:
+        ends.append(get())
+    except (AnnealError, ZeroDivisionError) as error:
+        ends.append(error)
+
+
+def fifty(host: Fetched, fetches: Fetches, waiting: threading.Semaphore) -> list[object]:
+    """Let fifty threads ask for one commit, and the host answer when all but one wait."""
+    ends: list[object] = []
+    threads = [threading.Thread(target=ended, args=(lambda: fetches.get(ONE, ""), ends)) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for _ in range(49):
+        assert waiting.acquire(timeout=PATIENCE)
+    host.gate.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(ends) == 50
+    return ends
+
+
+def test_a_failing_fetch_fails_all_who_waited_for_it_and_is_forgotten(waiting: threading.Semaphore) -> None:
+    host = Fetched(GitUnavailable.of("repository", "took longer than 120 s"))
+    fetches = Fetches(host, "repository", PATIENCE, 1000)
+    ends = fifty(host, fetches, waiting)
+    assert all(isinstance(end, GitUnavailable) and "took longer than 120 s" in str(end) for end in ends)
+    assert len({id(end) for end in ends}) == 50, "an exception belongs to one thread"
+    assert host.seen == [ONE]
+    host.error = None
+    assert fetches.get(ONE, "").commit.sha == ONE
+
+
+@pytest.mark.parametrize("kept", [1000, 1])
+def test_a_commit_that_fits_nowhere_is_fetched_once_for_all_who_waited(waiting: threading.Semaphore, kept: int) -> None:
+    host = Fetched()
+    fetches = Fetches(host, "repository", PATIENCE, kept)
+    ends = fifty(host, fetches, waiting)
+    assert len({id(end) for end in ends}) == 1
+    assert host.seen == [ONE]
+    fetches.get(ONE, "")
+    assert len(host.seen) == (1 if kept == 1000 else 2)
+
+
+def test_a_mistake_of_ours_is_transient_to_those_who_waited(waiting: threading.Semaphore) -> None:
+    host = Fetched(ZeroDivisionError())
+    ends = fifty(host, Fetches(host, "repository", PATIENCE, 1000), waiting)
+    assert sum(isinstance(end, ZeroDivisionError) for end in ends) == 1
+    assert sum(isinstance(end, GitUnavailable) for end in ends) == 49
+
+
+def test_the_wait_for_another_commit_ends() -> None:
+    host = Fetched()
+    fetches = Fetches(host, "repository", 0.01, 1000)
+    ends: list[object] = []
+    first = threading.Thread(target=ended, args=(lambda: fetches.get(ONE, ""), ends))
+    first.start()
+    assert host.begun.wait(PATIENCE)
+    for _ in range(2):
+        with pytest.raises(GitUnavailable, match="repository: the host is busy with another fetch"):
+            fetches.get(TWO, "")
+    host.gate.set()
+    first.join(PATIENCE)
+    assert isinstance(ends[0], FetchedTree)
+    assert host.seen == [ONE]
+    assert fetches.get(TWO, "").commit.sha == TWO
+
+
+def test_a_commit_that_is_dropped_is_fetched_anew_and_what_grew_too_large_goes() -> None:
+    host = Fetched()
+    host.gate.set()
+    fetches = Fetches(host, "repository", PATIENCE, 1000)
+    tree = fetches.get(ONE, "")
+    fetches.drop(ONE)
+    fetches.drop(ONE)
+    assert fetches.get(ONE, "") is not tree
+    fetches.trim()
+    fetches.get(ONE, "")
+    assert len(host.seen) == 2
+    fetches.get(ONE, "")._inflated = 1001
+    fetches.trim()
+    fetches.get(ONE, "")
+    assert len(host.seen) == 3
+
+
+def test_the_wait_for_files_of_one_commit_ends() -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def blobs(oids: object) -> dict[str, tuple[int, bytes]]:
+        begun.set()
+        assert gate.wait(PATIENCE)
+        return {"3" * 40: (3, b"file")}
+
+    tree = FetchedTree(CommitInfo(ONE, "", "", 0), "0" * 40, {}, Limits(total=0.01), blobs)
+    ends: list[object] = []
+    first = threading.Thread(target=ended, args=(lambda: tree.blobs(["3" * 40]), ends))
+    first.start()
+    assert begun.wait(PATIENCE)
+    with pytest.raises(GitUnavailable, match="busy with other files"):
+        tree.blobs(["4" * 40])
+    gate.set()
+    first.join(PATIENCE)
+    assert ends == [{"3" * 40: b"file"}]
