@@ -15,9 +15,13 @@ from handler.queues.pending import Work
 
 _LOG = logging.getLogger("anneal.queue")
 Accept = Callable[[Work], dict[str, Any]]
-"""Takes a job; returns what is acknowledged."""
+"""Takes a job; returns what is acknowledged. Raises Closed."""
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 """Answers a frame that holds no job. It raises nothing."""
+
+
+class Closed(Exception):
+    """Nothing is taken any more: the web process is hung up on, and keeps what it has for the next worker."""
 
 
 def _no_answer(_message: dict[str, Any]) -> dict[str, Any]:
@@ -64,10 +68,17 @@ class _Conversation(socketserver.BaseRequestHandler):
                 wire.send(self.request, self._answer(message), wire.MAX_ANSWER)
         except ValueError as error:
             _LOG.warning("a frame was refused", extra={"fields": {"seen": str(error)}})
-        except OSError as error:
+        except (OSError, Closed) as error:
             _LOG.debug("the web process hung up", extra={"fields": {"seen": str(error)}})
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
-        if "job" in message:
-            return {"taken": True, **self.server.accept(wire.decode(message))}
-        return {"taken": True, **self.server.answer(message)}
+        """Answer one frame; what can't be taken is refused at once, so that the web process goes on with what stands behind it."""
+        try:
+            if "job" in message:
+                return {"taken": True, **self.server.accept(wire.decode(message))}
+            return {"taken": True, **self.server.answer(message)}
+        except Closed:
+            raise
+        except Exception as error:  # noqa: BLE001 - one frame's mistake may not hold up the others
+            _LOG.exception("a frame was refused")
+            return {"refused": f"{type(error).__name__}: {error}"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -9,9 +10,11 @@ from handler.model.event import Job
 from handler.queues.lanes import Lanes
 from handler.queues.pending import Pending, Work
 
+_LOG = logging.getLogger("anneal.queue")
+
 
 class Inline:
-    """A `Queue` that runs what it is given. `run` must not raise: it is the caller's loop, and its last resort."""
+    """A `Queue` that runs what it is given. Should `run` raise, that is logged, and its thread goes on with the next."""
 
     def __init__(self, run: Callable[[Work], None], threads: int = 4, lanes: Lanes | None = None) -> None:
         self._run = run
@@ -53,5 +56,7 @@ class Inline:
         while (work := self._pending.take()) is not None:
             try:
                 self._run(work)
+            except Exception:  # noqa: BLE001 - a thread that ends here ends the queue
+                _LOG.exception("what follows a run has failed", extra={"fields": {"target": work.job.target, "run": work.run}})
             finally:
                 self._pending.done(work.job.target)

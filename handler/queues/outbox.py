@@ -101,12 +101,23 @@ class Outbox:
     def _loop(self) -> None:
         connection: socket.socket | None = None
         while (work := self._pending.take()) is not None:
-            connection = self._deliver(work, connection)
+            try:
+                connection = self._deliver(work, connection)
+            except Exception as error:  # noqa: BLE001 - what can't be handed over may not hold up the others
+                _close(connection)
+                connection = None
+                self._refused(work, f"{type(error).__name__}: {error}")
             self._pending.done(work.job.target)
         _close(connection)
 
+    def _refused(self, work: Work, seen: str) -> None:
+        """Go on without a job that the worker can't take: the tick finds a push, `_watch` asks again for what was asked by name."""
+        again = sorted(self._kept.doubted(work.runs))
+        fields = {"target": work.job.target, "run": work.run, "trigger": work.job.trigger, "seen": seen, "asked again": again}
+        _LOG.error("the worker refused a job", extra={"fields": fields})
+
     def _deliver(self, work: Work, connection: socket.socket | None) -> socket.socket | None:
-        """Hand over until it is acknowledged; what comes meanwhile waits, coalesced. Return the connection.
+        """Hand over until it is acknowledged or refused; what comes meanwhile waits, coalesced. Return the connection.
 
         Where the worker may have taken it without our knowing, a push is sent again; `_watch` finds out about what was asked by name.
         """
@@ -118,7 +129,7 @@ class Outbox:
                 wire.send(connection, wire.encode(left))
                 sent = True  # whole: half a frame is none
                 answer = wire.answered(connection)
-            except (OSError, ValueError) as error:
+            except OSError as error:
                 _close(connection)
                 connection = None
                 _LOG.warning("the worker isn't there", extra={"fields": {"seen": str(error), "again in": pause}})
@@ -129,7 +140,10 @@ class Outbox:
                 self._closing.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
-                self._kept.taken(left.runs, str(answer.get("run") or left.run), str(answer.get("boot")))
+                if "refused" in answer:
+                    self._refused(left, str(answer["refused"]))
+                else:
+                    self._kept.taken(left.runs, str(answer.get("run") or left.run), str(answer.get("boot")))
                 return connection
         return connection
 

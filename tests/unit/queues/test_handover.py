@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import socket
 import struct
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from handler.model.event import Delivery, Job
 from handler.queues import wire
-from handler.queues.inbox import Inbox
+from handler.queues.inbox import Closed, Inbox
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 
@@ -94,8 +95,6 @@ def test_closing_gives_up_on_a_worker_that_stays_away(path: Path) -> None:
         b"\xff\xff\xff\xff",
         struct.pack(">I", 1) + b"[",
         struct.pack(">I", 2) + b"[]",
-        struct.pack(">I", 9) + b'{"job":1}',
-        struct.pack(">I", 20) + b'{"job":{},"runs":[]}',
     ],
 )
 def test_a_frame_that_is_none_ends_its_connection_and_nothing_else(path: Path, frame: bytes) -> None:
@@ -110,6 +109,58 @@ def test_a_frame_that_is_none_ends_its_connection_and_nothing_else(path: Path, f
     outbox = Outbox(path)
     outbox.put(JOB)
     assert arrived.get(timeout=PATIENCE).job == JOB
+    assert outbox.close(PATIENCE)
+    inbox.stop()
+
+
+@pytest.mark.parametrize("frame", [{"job": 1}, {"job": {}, "runs": []}, {**wire.encode(Work(JOB, ("shop.1",))), "runs": 1}], ids=str)
+def test_a_job_that_cant_be_read_is_refused_and_the_conversation_goes_on(path: Path, frame: dict[str, Any]) -> None:
+    arrived: queue.Queue[Work] = queue.Queue()
+    inbox = listening(path, arrived)
+    with wire.connect(path, PATIENCE) as connection:
+        assert set(wire.ask(connection, frame)) == {"refused"}
+        assert wire.ask(connection, wire.encode(Work(JOB, ("shop.2",))))["run"] == "shop.2"
+    inbox.stop()
+
+
+def test_a_job_that_the_worker_cant_take_holds_up_no_other(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    arrived: queue.Queue[Work] = queue.Queue()
+
+    def accept(work: Work) -> dict[str, Any]:
+        if work.job.target == "bad":
+            raise KeyError("inside")
+        arrived.put(work)
+        return {"run": work.run, "boot": "one"}
+
+    inbox, outbox = Inbox(path, accept), Outbox(path)
+    outbox.put(Job("bad", "push"))
+    asked = outbox.put(Job("bad", "replay", approve="h1", actor="boss"))
+    run = outbox.put(JOB)
+    inbox.start()
+    assert arrived.get(timeout=PATIENCE).run == run
+    assert outbox.waits(asked), "what was asked by name is asked for again"
+    assert outbox.close(PATIENCE)
+    refused = [record.__dict__["fields"] for record in caplog.records if record.message == "the worker refused a job"]
+    assert [(line["target"], line["trigger"], line["asked again"]) for line in refused] == [("bad", "push", []), ("bad", "replay", [asked])]
+    assert "inside" in refused[0]["seen"]
+    inbox.stop()
+
+
+def test_a_worker_that_closes_hangs_up_and_the_next_one_is_handed_what_it_didnt_take(path: Path) -> None:
+    hung_up = threading.Event()
+
+    def accept(work: Work) -> dict[str, Any]:
+        hung_up.set()
+        raise Closed
+
+    inbox, outbox = Inbox(path, accept), Outbox(path)
+    inbox.start()
+    run = outbox.put(JOB)
+    assert hung_up.wait(PATIENCE)
+    inbox.stop()
+    arrived: queue.Queue[Work] = queue.Queue()
+    inbox = listening(path, arrived)
+    assert arrived.get(timeout=PATIENCE).run == run
     assert outbox.close(PATIENCE)
     inbox.stop()
 

@@ -113,6 +113,27 @@ def test_a_target_is_serial_whatever_is_asked() -> None:
     assert runs.most == 1
 
 
+def test_a_run_that_raises_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    ran: list[str] = []
+    last = threading.Event()
+
+    def run(work: Work) -> None:
+        ran.append(work.job.hint)
+        if work.job.hint == "last":
+            last.set()
+        raise RuntimeError("metrics")
+
+    queue = Inline(run, threads=2)
+    queue.start()
+    for number in range(8):
+        queue.put(pushed(f"t{number}"))
+    queue.put(pushed("t8", "last"))
+    assert last.wait(PATIENCE)
+    assert queue.stop(PATIENCE) == ()
+    assert len(ran) == 9
+    assert caplog.messages == ["what follows a run has failed"] * 9
+
+
 def test_a_run_that_raises_frees_its_target() -> None:
     seen: list[str] = []
     done = threading.Event()
