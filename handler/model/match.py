@@ -5,8 +5,10 @@ URLs are only ever compared. What is fetched, and from where, stands in the oper
 
 from __future__ import annotations
 
+import bisect
 import difflib
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from handler.model.event import Decision, Event, RefChange
@@ -14,6 +16,10 @@ from handler.model.event import Decision, Event, RefChange
 TAGS = "refs/tags/"
 NAMED = 5
 """Refs that a reason names; of more it tells the number."""
+NEAR = 10
+"""Repositories on either side, in either order, that an unknown one is compared with: comparing is slow."""
+REMEMBERED, SENDERS = 1000, 1000
+"""Unknown repositories whose nearest one is kept; sets of targets that a secret may speak for, of which each has an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +52,47 @@ def repository_key(url: str) -> str:
     return f"{host}/{path}" if host and path else ""
 
 
-def concerns(event: Event, target: Watched) -> bool:
-    """Say whether the event names the target's repository."""
-    return bool(_keys(event.urls) & _keys(target.urls))
+class Index:
+    """Targets by the repositories they name: what a delivery costs doesn't grow with their number. Safe to share between threads."""
+
+    def __init__(self, targets: Iterable[Watched]) -> None:
+        self.targets = tuple(targets)
+        self._places: dict[str, list[int]] = {}
+        for place, target in enumerate(self.targets):
+            for key in _keys(target.urls):
+                self._places.setdefault(key, []).append(place)
+        self._by_start = sorted(self._places)
+        self._by_end = sorted(key[::-1] for key in self._places)
+        self.only = functools.lru_cache(maxsize=SENDERS)(self._only)
+
+    def concerned(self, event: Event) -> tuple[Watched, ...]:
+        """Return the targets whose repository the event names, in their own order."""
+        places = {place for key in _keys(event.urls) for place in self._places.get(key, ())}
+        return tuple(self.targets[place] for place in sorted(places))
+
+    def _only(self, names: frozenset[str]) -> Index:
+        """Return the index of the targets with these names alone."""
+        return Index(target for target in self.targets if target.name in names)
+
+    def near(self, key: str) -> list[str]:
+        """Return the repositories of which one may be meant: those that begin or end most like this one."""
+        ends = (found[::-1] for found in _around(self._by_end, key[::-1]))
+        return sorted({*_around(self._by_start, key), *ends})
 
 
-def decide(event: Event, targets: Sequence[Watched]) -> tuple[Decision, ...]:
+def _around(ordered: Sequence[str], key: str) -> Sequence[str]:
+    at = bisect.bisect(ordered, key)
+    return ordered[max(at - NEAR, 0) : at + NEAR]
+
+
+def decide(event: Event, targets: Index) -> tuple[Decision, ...]:
     """Decide for every target of the event's repository; for an unknown repository, one decision without a target says so.
 
     `targets`: those that the sender may know of; the nearest repository is looked for among them alone.
     """
     if event.kind == "other":
         return (Decision("", matched=False, reason=event.note),)
-    concerned = [target for target in targets if concerns(event, target)]
+    concerned = targets.concerned(event)
     if not concerned:
         return (Decision("", matched=False, reason=_unknown(event, targets)),)
     return tuple(_decision(event, target) for target in concerned)
@@ -111,14 +145,18 @@ def _names(refs: Sequence[str], verb: str) -> str:
     return f"{named} {'was' if len(refs) == 1 else 'were'} {verb}"
 
 
-def _unknown(event: Event, targets: Sequence[Watched]) -> str:
+def _unknown(event: Event, targets: Index) -> str:
     if not event.urls:
         return f"a {event.kind} that names no repository"
-    named = sorted(key[:300] for key in _keys(event.urls)) or ["it names"]
-    known = sorted({key for target in targets for key in _keys(target.urls)})
-    near = difflib.get_close_matches(named[0], known, n=1, cutoff=0.5)
-    hint = f"; the nearest one is {near[0]}" if near else ""
-    return f"no target follows the repository {named[0]}{hint}"
+    named = min((key[:300] for key in _keys(event.urls)), default="it names")
+    return f"no target follows the repository {named}{_hint(targets, named)}"
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def _hint(targets: Index, named: str) -> str:
+    """Name the nearest repository. A hook of a whole organization tells of the same unknown ones again and again."""
+    near = difflib.get_close_matches(named, targets.near(named), n=1, cutoff=0.5)
+    return f"; the nearest one is {near[0]}" if near else ""
 
 
 def _keys(urls: Sequence[str]) -> set[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from handler.config.secrets import Accepted
 from handler.config.settings import Target
 from handler.model.event import Decision, Event
-from handler.model.match import Watched, concerns, decide
+from handler.model.match import Index, Watched, decide
 from handler.triggers import TRIGGERS, unproven
 
 
@@ -24,9 +24,9 @@ class Verdict:
     foreign: tuple[str, ...] = ()
 
 
-def watch(targets: Iterable[Target]) -> tuple[Watched, ...]:
-    """Return the targets as matching sees them."""
-    return tuple(
+def watch(targets: Iterable[Target]) -> Index:
+    """Return the targets as matching sees them; made once, not for each delivery."""
+    return Index(
         Watched(
             target.name,
             (target.repository.url, *target.repository.aliases),
@@ -38,22 +38,22 @@ def watch(targets: Iterable[Target]) -> tuple[Watched, ...]:
     )
 
 
-def judge(provider: str, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: Sequence[Watched]) -> Verdict:
+def judge(provider: str, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: Index) -> Verdict:
     """Verify a delivery, read it and decide. Raises BadSignature, BadPayload."""
     event, allowed = TRIGGERS[provider].verified(headers, body, accepted)
     return bounded(event, watched, allowed)
 
 
-def bounded(event: Event, watched: Sequence[Watched], allowed: frozenset[str]) -> Verdict:
+def bounded(event: Event, watched: Index, allowed: frozenset[str]) -> Verdict:
     """Decide for the targets that the sender's secret may speak for.
 
     A secret that speaks for none of the targets it names is as good as none: BadSignature. Otherwise whoever holds the secret of
     one repository could trigger, and learn of, those of another.
     """
-    concerned = [target.name for target in watched if concerns(event, target)]
+    concerned = [target.name for target in watched.concerned(event)]
     foreign = tuple(name for name in concerned if name not in allowed)
     if foreign and len(foreign) == len(concerned):
         refusal = unproven()
         refusal.add_note(f"signed with a secret that may not speak for {', '.join(foreign)}")  # for the log, never for the answer
         raise refusal
-    return Verdict(event, decide(event, [target for target in watched if target.name in allowed]), foreign)
+    return Verdict(event, decide(event, watched.only(allowed)), foreign)

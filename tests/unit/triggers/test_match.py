@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable, Sequence
+
 import pytest
 
+from handler.model import match
 from handler.model.event import Decision, Event, RefChange
-from handler.model.match import Watched, concerns, decide, repository_key
+from handler.model.match import Index, Watched, repository_key
 
 SHOP = Watched("shop", ("https://git.example.com/acme/shop.git", "https://mirror.example.com/shop"), "refs/heads/main")
 DEV = Watched("dev", ("git@git.example.com:acme/shop.git",), "refs/heads/dev")
@@ -14,6 +18,14 @@ FIXED = Watched("fixed", SHOP.urls)
 VERSIONS = Watched("versions", SHOP.urls, semver=">=1.2 <2")
 INFRA = Watched("infra", ("https://git.example.com/acme/infra",), "refs/heads/main")
 ALL = (SHOP, DEV, RELEASE, FIXED, INFRA)
+
+
+def decide(event: Event, targets: Iterable[Watched]) -> tuple[Decision, ...]:
+    return match.decide(event, Index(targets))
+
+
+def concerns(event: Event, target: Watched) -> bool:
+    return Index([target]).concerned(event) == (target,)
 
 
 def push(url: str = SHOP.urls[0], ref: str = "refs/heads/main", *, deleted: bool = False) -> Event:
@@ -211,3 +223,49 @@ def test_another_event_says_what_it_is() -> None:
 )
 def test_an_unknown_repository_is_explained_with_the_nearest_one_and_without_credentials(url: str, reason: str) -> None:
     assert decide(push(url), ALL) == (Decision("", False, reason),)
+
+
+FLEET = Index(Watched(f"t{number:04}", (f"https://git.example.com/acme/repo-{number:04}",), "refs/heads/main") for number in range(3000))
+
+
+def test_what_a_delivery_costs_does_not_grow_with_the_number_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    compared: list[str] = []
+    fleet = Index(FLEET.targets)  # what it is told to be near is remembered
+
+    def key_of(url: str) -> str:
+        parsed.append(url)
+        return repository_key(url)
+
+    def near(_named: str, known: Sequence[str], **_bounds: object) -> list[str]:
+        compared.extend(known)
+        return list(known[:1])
+
+    monkeypatch.setattr(match, "repository_key", key_of)
+    monkeypatch.setattr(difflib, "get_close_matches", near)
+    assert [each.target for each in match.decide(push("https://git.example.com/acme/repo-1234"), fleet)] == ["t1234"]
+    assert len(parsed) <= 2
+    for _ in range(5):
+        (unknown,) = match.decide(push("https://git.example.com/acme/repo-12345"), fleet)
+        assert "the nearest one is" in unknown.reason
+    assert 1 <= len(compared) <= 4 * match.NEAR
+
+
+@pytest.mark.parametrize(
+    ("url", "nearest"),
+    [
+        ("https://git.example.com/acme/repo-1234-old", "git.example.com/acme/repo-1234"),
+        ("https://git.example.com/acme/repo_0007", "git.example.com/acme/repo-0007"),
+        ("https://mirror.internal/acme/repo-2222", "git.example.com/acme/repo-2222"),
+    ],
+)
+def test_among_many_repositories_the_nearest_one_is_still_found(url: str, nearest: str) -> None:
+    assert match.decide(push(url), FLEET)[0].reason.endswith(f"the nearest one is {nearest}")
+
+
+def test_the_index_of_some_targets_knows_no_other() -> None:
+    some = Index(ALL).only(frozenset({"dev", "infra"}))
+    assert [target.name for target in some.targets] == ["dev", "infra"]
+    assert [target.name for target in some.concerned(push())] == ["dev"]
+    assert "infra" in match.decide(push("https://git.example.com/acme/infr"), some)[0].reason
+    assert "mirror" not in match.decide(push("https://mirror.example.com/shop"), some)[0].reason.partition(";")[2]
