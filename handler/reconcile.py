@@ -25,7 +25,7 @@ from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, Stopping, 
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import recording, records
+from handler.run import arriving, recording, records
 from handler.run.applying import Applier
 from handler.run.context import Context, Rooms
 from handler.run.planning import Planned
@@ -71,7 +71,15 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Re
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
     standing = recording.standing(run.stored.state, result, rooms.clock())
-    return replace(result, duration=round(time.monotonic() - since, 3), standing=standing)
+    return replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
+
+
+def _looking_on(run: Context, job: Job, result: Result) -> Result:
+    """Leave what was pushed, and the host didn't show, to a later run."""
+    if run.stored.state is None:
+        return result
+    again = arriving.later(job, result, run.named, run.rooms.target.revision, recording.deployed(run.state))
+    return replace(result, again=again, again_at=run.rooms.clock() + arriving.WAITS[job.looks]) if again else result
 
 
 def _ended_by(run: Context, error: AnnealError) -> Result:

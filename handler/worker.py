@@ -128,7 +128,8 @@ class Worker:
         result = self._result(replace(work.job, run=work.run))
         seconds = time.time() - started
         if result.outcome is Outcome.LAGGING:
-            self._defer(work, result, seconds)
+            _log(work, result, seconds)
+            self._defer(work.again(), result.next_try)
             return
         self._ledger.ended(work, ended(result, work.job, started))
         self._metrics.run(work.job, result, seconds)
@@ -136,13 +137,14 @@ class Worker:
         at = time.monotonic() + max(result.next_try - time.time(), 0.0) if result.next_try else None
         with self._lock:
             self._schedule.retry(work.job.target, at)
+        if result.again:
+            self._defer(Work.of(result.again), result.again_at)
 
-    def _defer(self, work: Work, result: Result, seconds: float) -> None:
-        """Let a request wait, without a thread, until the git host may show its commit; its run goes on under the same id."""
-        _log(work, result, seconds)
-        at = time.monotonic() + max(result.next_try - time.time(), 0.0)
+    def _defer(self, work: Work, at: float) -> None:
+        """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""
+        at = time.monotonic() + max(at - time.time(), 0.0)
         with self._taking:
-            self._ledger.back(self._deferred.put(work.again(), at))
+            self._ledger.back(self._deferred.put(work, at))
 
     def _result(self, job: Job) -> Result:
         """Run a job; one that fails unexpectedly ends alone: other targets, and the next run of this one, go on."""
@@ -183,6 +185,7 @@ def _log(work: Work, result: Result, seconds: float) -> None:
         "who": result.who,
         "code": result.code,
         "next_try": result.next_try,
+        "looks_for": result.again.hint if result.again else "",
     }
     level = logging.WARNING if result.outcome is Outcome.FAILED else logging.INFO
     _LOG.log(level, "run", extra={"fields": {key: value for key, value in fields.items() if value not in ("", (), [], {}, 0.0)}})

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from handler.model.errors import Problem
+from handler.model.event import Job
 from handler.model.plan import Plan
 
 
@@ -46,7 +47,8 @@ class Standing:
 class Result:
     """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | nobody).
 
-    `standing`: as the run left the target; None where no state could be read.
+    `standing`: as the run left the target; None where no state could be read. `again`: what this run, ended as it is, leaves to another
+    one from `again_at` on, in seconds since the epoch: a look for what was pushed and the git host doesn't show yet.
     """
 
     target: str
@@ -63,3 +65,5 @@ class Result:
     plan: Plan | None = None
     next_try: float = 0.0
     standing: Standing | None = None
+    again: Job | None = None
+    again_at: float = 0.0

@@ -143,8 +143,8 @@ class Context:
         return max(since, known[1]), True
 
     def _refuse_unknown_commit(self) -> None:
-        known = {run.commit for run in self.state.history} | {self.state.commit, self.head}
-        if self.job.commit not in known and not self.job.force:
+        known = recording.deployed(self.state)
+        if self.job.commit not in {*known, self.head} and not self.job.force:
             seen = f"commit {self.job.commit[:12]} is neither the head nor in this target's history"
             raise PlanRefused.of(f"target {self.job.target}", seen, fix="pass --force to deploy it all the same; it pins the target")
 
@@ -219,11 +219,10 @@ class Context:
         return bool(self.rooms.target.revision.semver) and self.goal == self.head
 
     def _unarrived(self) -> Result | None:
-        """Return the end of a run whose hint isn't the head: the host may show it a moment later, or never."""
-        revision, deployed = self.rooms.target.revision, {run.commit for run in self.state.history}
-        if self.state.pin or self.lease or not arriving.is_missed(self.job, self.named, revision):
+        """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
+        if self.lease or not arriving.is_missed(self.job, self.named, self.rooms.target.revision):
             return None
-        outcome, message, seconds = arriving.verdict(self.job, self.named, deployed)
+        outcome, message, seconds = arriving.verdict(self.job, self.named, recording.deployed(self.state))
         return replace(self.result(outcome, message), next_try=self.rooms.clock() + seconds if seconds else 0.0)
 
     def same_reads(self) -> bool:

@@ -119,6 +119,11 @@ def ended(state: State, result: Result, commit: CommitInfo | None, actor: str, s
     return replace(state, status=history.ended(state.status, result, now), history=history.append(state.history, run))
 
 
+def deployed(state: State) -> frozenset[str]:
+    """Return the commits that a target is or was on, or that it refused, as far as its record goes back."""
+    return frozenset({state.commit, *(run.commit for run in state.history)})
+
+
 def approve(state: State, by: str, now: float) -> State:
     """Return the state with a person's yes to exactly what is held."""
     if state.held is None:

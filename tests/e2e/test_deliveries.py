@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -94,7 +95,8 @@ def test_a_branch_forced_back_to_what_was_deployed_is_looked_for_again(shop: Sho
     shop.applied()
     shop.applied(hint=shop.push(config_map(shop.name, "a", {"key": "newer"})))
     first = shop.handler.run(shop.job(hint=older))
-    assert (first.outcome, first.message[-22:]) == (Outcome.LAGGING, "; looked at again in 1 s"[-22:]), told(first)
+    assert first.outcome is Outcome.LAGGING, told(first)
+    assert first.message.endswith("; looked at again in 1 s")
     shop.work.git("reset", "-q", "--hard", older)
     shop.work.push(force=True)
     assert shop.handler.run(shop.job(hint=older, looks=1)).outcome is Outcome.APPLIED
@@ -128,6 +130,69 @@ def test_a_push_that_the_host_shows_late_is_looked_for_again(shop: Shop) -> None
     shop.work.push()
     assert shop.handler.run(shop.job(hint=sha, looks=1)).outcome is Outcome.APPLIED
     shop.assert_converged(sha)
+
+
+def late(shop: Shop, before: Callable[[], object], trigger: str = "push") -> Result:
+    """Deliver a push that the host doesn't show yet; `before` is what it shows. Return how the first run ended; a later one applies it."""
+    before()
+    sha = shop.declare(config_map(shop.name, "a", {"key": "late"}))
+    first = shop.handler.run(shop.job(trigger, hint=sha, actor="ann"))
+    assert first.again == shop.job("push", hint=sha, actor="ann", looks=1), told(first)
+    assert first.again_at >= time.time() + WAITS[0] - 1
+    second = shop.handler.run(first.again)
+    assert second.outcome is (Outcome.FAILED if first.outcome is Outcome.FAILED else Outcome.LAGGING), "the host takes its time"
+    shop.work.push()
+    last = shop.handler.run(replace(first.again, looks=2))
+    assert (last.outcome, last.commit, last.again) == (Outcome.APPLIED, sha, None), told(last)
+    shop.assert_converged(sha)
+    return first
+
+
+def test_a_push_behind_one_that_is_applied_meanwhile_is_looked_for_by_a_run_of_its_own(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    first = late(shop, lambda: shop.push(config_map(shop.name, "a", {"key": "2"})))
+    assert (first.outcome, first.counts) == (Outcome.APPLIED, {"configured": 1}), told(first)
+
+
+@pytest.mark.parametrize("path", ["readme", "deploy/note.yaml"])
+def test_a_push_behind_one_that_changes_no_object_is_looked_for_again(shop: Shop, path: str) -> None:
+    """One is recorded without a plan, the other with an empty one."""
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+
+    def note() -> None:
+        shop.work.write(path, "# no object\n")
+        shop.work.commit("A note")
+        shop.work.push()
+
+    first = late(shop, note)
+    assert (first.outcome, first.commit) == (Outcome.UNCHANGED, shop.state().history[1].commit), told(first)
+
+
+def test_a_push_behind_one_that_cant_be_rendered_may_be_its_cure(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    first = late(shop, lambda: shop.push(config_map("elsewhere", "a")))
+    assert (first.outcome, first.who) == (Outcome.FAILED, "author"), told(first)
+
+
+def test_a_drift_run_that_takes_a_push_along_and_a_pinned_target_look_for_it_again(shop: Shop) -> None:
+    good = shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    assert late(shop, lambda: None, "drift").outcome is Outcome.UNCHANGED
+    shop.applied("replay", commit=good, actor="ann")
+    sha = shop.declare(config_map(shop.name, "a", {"key": "3"}))
+    assert shop.handler.run(shop.job(hint=sha)).outcome is Outcome.LAGGING
+    shop.work.push()
+    assert shop.handler.run(shop.job(hint=sha, looks=1)).commit == sha
+    shop.assert_converged(sha)
+
+
+def test_a_run_that_only_shows_looks_for_nothing_again(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    result = shop.handler.run(shop.job(hint="f" * 40, dry_run=True))
+    assert (result.outcome, result.again) == (Outcome.PLANNED, None)
 
 
 def test_a_push_during_a_run_is_deployed_by_that_run_or_the_next(shop: Shop, wired: Callable[[], Wired]) -> None:

@@ -150,6 +150,8 @@ class Process(Machine):
         else:
             self.ended.append(Ended(self.work, result))
             self._retry(job.target, result)
+        if result.again:
+            self.deferred.put(Work.of(result.again), world().now + max(result.again_at - TurnTime.time(), 0.0))
         self.main = self.work = None
 
     def _retry(self, target: str, result: Result) -> None:

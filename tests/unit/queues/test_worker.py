@@ -173,6 +173,33 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
         thread.join(PATIENCE)
 
 
+def test_what_a_run_left_to_look_for_is_looked_for_under_an_id_of_its_own(tmp_path: Path) -> None:
+    seen = Seen()
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        seen.add(job)
+        if job.hint == "late" and not job.looks:
+            return Result(job.target, Outcome.APPLIED, run=job.run, again=replace(job, looks=1), again_at=time.time() + 0.1)
+        return Result(job.target, Outcome.APPLIED, run=job.run)
+
+    worker = Worker(door_settings(), parts_of(run))
+    thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
+    thread.start()
+    try:
+        asked = worker._accept(Work.of(Job("infra", "push", hint="late")))["run"]
+        seen.wait("infra", "push", 2)
+        first, second = (job for job in seen.jobs if job.hint)
+        assert (first.run, second.looks, second.asked > first.asked) == (asked, 1, True)
+        assert second.run != asked
+        until(lambda: worker.answers.ledger.find(second.run).status == "ended")  # type: ignore[union-attr]  # it is known
+        ended = worker.answers.ledger.find(asked)
+        assert ended
+        assert (ended.status, ended.run, ended.requests) == ("ended", asked, (asked,)), "its request is answered"
+    finally:
+        worker.stop()
+        thread.join(PATIENCE)
+
+
 def test_nobody_looks_at_a_target_that_the_configuration_suspends(tmp_path: Path) -> None:
     settings = door_settings()
     shop = settings.targets[0]
