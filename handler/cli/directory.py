@@ -41,6 +41,9 @@ class Directory:
             raise RefNotFound.of(f"commit {sha}", "isn't what the directory holds now")
         return self._tree
 
+    def recheck(self, sha: str, path: str = "") -> None:
+        """Do nothing: a directory carries no signature that could end."""
+
 
 def _unrecorded(base: CommitInfo, tree: Tree) -> CommitInfo:
     root = tree.lookup("")

@@ -33,6 +33,9 @@ class Source(Protocol):
     def fetch(self, sha: str, path: str = "") -> Tree:
         """Return that commit's tree."""
 
+    def recheck(self, sha: str, path: str = "") -> None:
+        """Raise CommitUnverified if a commit whose tree was returned no longer counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -84,11 +87,14 @@ class Preparer:
     def prepare(self, sha: str) -> Prepared:
         """Fetch, render, admit and order a commit; what was rendered from the same reads is not rendered again.
 
+        Whose signature counts is asked each time, also of the commit that was prepared last: a key may have ended since.
+
         Raises:
             AuthorError: every mistake in git, all at once.
 
         """
         if self.last and self.last.commit.sha == sha:
+            self.source.recheck(sha, self.target.path)
             return self.last
         tree = self.tree(sha)
         if self.last and self.last.reads.on(tree) == self.last.reads:

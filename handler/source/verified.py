@@ -92,12 +92,17 @@ def _read(texts: Sequence[str], read: Callable[[str], K], field: str, problems: 
     return found
 
 
+_COMMITS = 4
+_LARGEST = 1 << 16  # bytes of a commit object that is kept; its tree is none of it
+
+
 class Verified:
-    """A git host as one target sees it that requires signatures. It holds no commit of its own."""
+    """A git host as one target sees it that requires signatures. It keeps the last few commit objects, to judge them again."""
 
     def __init__(self, source: Source, keys: Keys) -> None:
         self._source = source
         self._keys = keys
+        self._accepted: dict[str, tuple[bytes, str]] = {}
 
     def head(self, revision: Revision, since: float = math.inf) -> Head:
         """Return what the host says a revision names; nothing is known of that commit yet."""
@@ -109,4 +114,22 @@ class Verified:
         Raises:
             CommitUnverified: its signature doesn't count. Otherwise as the host's own `fetch`.
         """
-        return self._source.fetch(sha, path, self._keys.check)
+        return self._source.fetch(sha, path, self._check)
+
+    def recheck(self, sha: str, path: str = "") -> None:
+        """Judge a commit that was accepted once more, by what counts now; one that isn't kept any more comes from the host.
+
+        Raises:
+            CommitUnverified: its signature doesn't count any more. Otherwise as `fetch`, if it must.
+        """
+        kept = self._accepted.get(sha)
+        if kept:
+            self._keys.check(sha, *kept)
+        else:
+            self.fetch(sha, path)
+
+    def _check(self, sha: str, commit: bytes, tree: str) -> None:
+        self._keys.check(sha, commit, tree)
+        if len(commit) <= _LARGEST:
+            others = [each for each in self._accepted.items() if each[0] != sha]
+            self._accepted = dict([*others[1 - _COMMITS :], (sha, (commit, tree))])  # replaced, never altered: threads share it

@@ -79,6 +79,9 @@ class HostSource:
             raise RefNotFound.of(sha, "the host no longer has it")
         return self.host.tree(sha)
 
+    def recheck(self, sha: str, path: str = "") -> None:
+        """Nothing here is signed."""
+
     def _asked(self, revision: Revision) -> Head:
         self._meet(f"head {revision.ref}")
         self._up()
