@@ -15,6 +15,7 @@ from typing import NoReturn, Protocol
 from handler.config import strength
 from handler.config.git import SecretRef, git_references
 from handler.config.masking import Mask
+from handler.config.regular import read_regular
 from handler.config.settings import ReplayToken, Settings, Webhooks
 from handler.model.errors import Problem, SecretUnavailable
 
@@ -143,8 +144,7 @@ def _from_file(path: Path) -> tuple[str, str]:
     try:
         if not path.is_file():
             return "", "is not a file" if path.exists() else "doesn't exist"
-        with path.open("rb") as stream:
-            raw = stream.read(LARGEST + 1)
+        raw = read_regular(path, LARGEST + 1)
     except OSError as error:
         return "", f"can't be read: {error.strerror}"
     if len(raw) > LARGEST:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 
+from handler.config.regular import read_regular
 from handler.model.errors import ConfigInvalid
 
 LARGEST = 4 << 20
@@ -83,8 +83,7 @@ def pinned(file: str, host: str, port: int) -> Pinned:
 def _lines(file: str) -> Iterator[tuple[str, str]]:
     """Yield `file:line` and the text of each line that says something."""
     try:
-        with Path(file).open("rb") as stream:
-            raw = stream.read(LARGEST + 1)
+        raw = read_regular(file, LARGEST + 1)
     except OSError as error:
         raise ConfigInvalid.of(file, f"can't be read: {error.strerror}", fix=_FIX) from None
     if len(raw) > LARGEST:
