@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -17,6 +17,8 @@ from handler.queues.pending import Work
 
 ENDED = 1000
 """Runs that are remembered after their end."""
+WHOLE, SHORT = 50, 20
+"""Of so many ends all is remembered; of those before, so many items of each list: a failed run has hundreds of problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Ledger:
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._of: dict[str, str] = {}
         self._ended = 0
+        self._whole: deque[str] = deque()
         self._lock = threading.Lock()
 
     def queued(self, work: Work) -> None:
@@ -67,6 +70,9 @@ class Ledger:
             self._write(work, "ended", end)
             self._entries.move_to_end(work.run)
             self._ended += 1
+            self._whole.append(work.run)
+            if len(self._whole) > WHOLE:
+                self._shorten(self._whole.popleft())
             while self._ended > self._size:
                 self._forget(next(entry for entry in self._entries.values() if entry.status == "ended"))
 
@@ -86,8 +92,19 @@ class Ledger:
         entry = Entry(work.run, job.target, job.trigger, job.actor, work.runs, status, time.time(), end)
         self._entries[work.run] = replace(entry, since=known.since) if known and known.status == status else entry
 
+    def _shorten(self, run: str) -> None:
+        if entry := self._entries.get(run):
+            self._entries[run] = replace(entry, end=_short(entry.end))
+
     def _forget(self, entry: Entry) -> None:
         del self._entries[entry.run]
         self._ended -= 1
         for request in entry.requests:
             self._of.pop(request, None)
+
+
+def _short(value: Any) -> Any:
+    """Return plain data with its lists cut."""
+    if isinstance(value, Mapping):
+        return {key: _short(each) for key, each in value.items()}
+    return [_short(each) for each in value[:SHORT]] if isinstance(value, list | tuple) else value

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from handler.model.event import Job
-from handler.queues.ledger import Ledger
+from handler.queues.ledger import SHORT, WHOLE, Ledger
 from handler.queues.pending import MAX_RUNS, Work
 
 
@@ -73,6 +75,28 @@ def test_runs_that_came_into_another_are_remembered_only_there() -> None:
         ledger.ended(work(run), {})
     assert list(ledger._entries) == ["e", "f", "g"]
     assert set(ledger._of) == {"e", "f", "g"}
+
+
+def test_of_older_ends_only_the_first_problems_are_remembered() -> None:
+    ledger = Ledger()
+    end: dict[str, Any] = {"outcome": "failed", "problems": [{"message": str(number)} for number in range(200)]}
+    end["held"] = {"changes": {"count": 500, "items": list(range(200))}}
+    for number in range(WHOLE + 5):
+        ledger.ended(work(f"r{number}"), end)
+    ends = [entry.end for number in range(WHOLE + 5) if (entry := ledger.find(f"r{number}"))]
+    assert [len(each["problems"]) for each in ends] == [SHORT] * 5 + [200] * WHOLE
+    assert ends[0]["problems"] == end["problems"][:SHORT]
+    assert ends[0]["held"] == {"changes": {"count": 500, "items": list(range(SHORT))}}
+    assert (ends[0]["outcome"], ends[5]) == ("failed", end)
+
+
+def test_an_end_that_came_into_another_run_is_left_alone() -> None:
+    ledger = Ledger()
+    ledger.ended(work("a"), {"problems": list(range(200))})
+    ledger.queued(work("b", "a"))
+    for number in range(WHOLE):
+        ledger.ended(work(f"r{number}"), {})
+    assert ledger.find("a") == ledger.find("b")
 
 
 def test_each_life_of_the_worker_has_a_name_of_its_own() -> None:
