@@ -13,7 +13,7 @@ from handler.model.errors import TooManyRequests
 from handler.queues.pending import Work
 
 MOST = 100
-"""Requests of one target that may be open at once."""
+"""Requests of one target that one token may have open at once: a pipeline's leave room for an operator's."""
 _UNKNOWN = "?"
 """The life of a worker that was sent a request and didn't acknowledge it."""
 
@@ -37,10 +37,11 @@ class Kept:
 
     def add(self, work: Work) -> None:
         """Keep a request. Raises TooManyRequests."""
-        target = work.job.target
+        job = work.job
         with self._changed:
-            if sum(each.work.job.target == target for each in self._open.values()) >= MOST:
-                raise TooManyRequests.of(f"target {target}", f"{MOST} requests wait for their end already")
+            open_jobs = (each.work.job for each in self._open.values())
+            if sum((each.target, each.actor) == (job.target, job.actor) for each in open_jobs) >= MOST:
+                raise TooManyRequests.of(f"target {job.target}", f"{MOST} requests of {job.actor} wait for their end already")
             self._open[work.run] = Open(work)
 
     def taken(self, runs: tuple[str, ...], run: str, boot: str) -> None:

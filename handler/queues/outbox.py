@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ SCRAPES = 4
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 LOOK_EVERY = 0.5
 """Seconds between looks at whether what is kept has ended."""
+LONGEST_LATER = 10.0
+"""Seconds until a target whose record couldn't be read is asked about again, at most."""
+PAGE = 1000
+"""Ids in one question: far less than a frame holds."""
 
 
 class Outbox:
@@ -40,6 +45,7 @@ class Outbox:
         self._path = path
         self._pending = Pending()
         self._kept = Kept()
+        self._later = _Later()
         self._closing = threading.Event()
         self._questions, self._scrapes = threading.BoundedSemaphore(AT_ONCE), threading.BoundedSemaphore(SCRAPES)
         for name, body in (("outbox", self._loop), ("kept", self._watch)):
@@ -160,8 +166,7 @@ class Outbox:
     def _look(self, connection: socket.socket) -> None:
         """Ask what became of all that is kept; what this life of the worker never took is handed over again."""
         handed = self._kept.handed()
-        answer = wire.ask(connection, {"ask": "ends", "requests": [each.run or request for request, each in handed.items()]})
-        boot, known = str(answer["boot"]), dict(answer["known"])
+        boot, known = _ends(connection, [each.run or request for request, each in handed.items()])
         for request, each in handed.items():
             asked = each.run or request
             run, ended = known.get(asked, (each.run, each.boot == boot))
@@ -169,16 +174,47 @@ class Outbox:
                 self._kept.ended(request)
             elif asked in known:
                 self._kept.taken((request,), str(run), boot)
-            else:
+            elif self._later.may(each.work.job.target):
                 self._again(connection, request, each)
 
     def _again(self, connection: socket.socket, request: str, each: Open) -> None:
+        """Ask a new worker for what the last one had. A target in trouble is left alone for a while, so that the others don't wait."""
+        target = each.work.job.target
         answer = wire.ask(connection, {"ask": "again", "work": wire.encode(each.work), "was": each.run or request})
         if answer.get("ended") is True:
             self._kept.ended(request)
         elif answer.get("run"):
-            _LOG.info("asked again of a new worker", extra={"fields": {"run": request, "target": each.work.job.target}})
+            _LOG.info("asked again of a new worker", extra={"fields": {"run": request, "target": target}})
             self._kept.taken((request,), str(answer["run"]), str(answer["boot"]))
+        self._later.note(target, trouble=not (answer.get("ended") or answer.get("run")))
+
+
+class _Later:
+    """Targets whose requests couldn't be asked for again, and until when they are left alone."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[float, float]] = {}
+
+    def may(self, target: str) -> bool:
+        """Whether it may be tried now."""
+        return time.monotonic() >= self._of.get(target, (0.0, 0.0))[1]
+
+    def note(self, target: str, *, trouble: bool) -> None:
+        """Remember how it went: after trouble it rests twice as long as before."""
+        pause, _ = self._of.pop(target, (LOOK_EVERY / 2, 0.0))
+        if trouble:
+            pause = min(2 * pause, LONGEST_LATER)
+            self._of[target] = pause, time.monotonic() + pause
+
+
+def _ends(connection: socket.socket, requests: list[str]) -> tuple[str, dict[str, Any]]:
+    """Return the worker's life, and what it knows of these requests."""
+    boot, known = "", {}
+    for start in range(0, len(requests), PAGE):
+        answer = wire.ask(connection, {"ask": "ends", "requests": requests[start : start + PAGE]})
+        boot = str(answer["boot"])
+        known |= dict(answer["known"])
+    return boot, known
 
 
 def _close(connection: socket.socket | None) -> None:

@@ -228,7 +228,8 @@ def test_so_much_may_be_asked_of_one_target_and_no_more(path: Path, monkeypatch:
     outbox = Outbox(path)
     for _ in range(2):
         outbox.put(ASKED)
-    with pytest.raises(TooManyRequests):
+    with pytest.raises(TooManyRequests, match="2 requests of ops"):
         outbox.put(ASKED)
-    outbox.put(Job("shop-prod", "replay"))
+    outbox.put(Job("shop-prod", "replay", actor="ops"))
+    outbox.put(Job("infra", "replay", approve="h1", actor="boss"))
     outbox.close(0.0)
