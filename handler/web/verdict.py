@@ -1,18 +1,29 @@
 """What a delivery comes to: verified, read, decided. The door and `anneal explain-delivery` go the same way; neither decides itself.
 
-Law: a sender learns of no target, and of no repository, that the secret it signed with may not speak for.
+Law: a sender learns of no target, and of no repository, that the secret it signed with may not speak for. Who has no secret at all costs
+little: every secret hashes the whole body, so where many are configured large bodies are verified one at a time, up to a bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from handler.config.secrets import Accepted
 from handler.config.settings import Target
+from handler.model.errors import TooLarge, TooManyRequests
 from handler.model.event import Decision, Event
 from handler.model.match import Index, Watched, decide
 from handler.triggers import TRIGGERS, unproven
+
+MIB = 1024 * 1024
+LARGE, MOST = 32 * MIB, 1024 * MIB
+"""Bytes to hash, of a body by all secrets: from which on it waits for its turn (some 60 ms), and beyond which it is refused (some 2 s)."""
+PATIENCE = 2.0
+"""Seconds that a delivery waits for its turn."""
+_turn = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +50,25 @@ def watch(targets: Iterable[Target]) -> Index:
 
 
 def judge(provider: str, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: Index) -> Verdict:
-    """Verify a delivery, read it and decide. Raises BadSignature, BadPayload."""
-    event, allowed = TRIGGERS[provider].verified(headers, body, accepted)
+    """Verify a delivery, read it and decide. Raises BadSignature, BadPayload, TooLarge, TooManyRequests."""
+    with _in_turn(len(body) * len(accepted)):
+        event, allowed = TRIGGERS[provider].verified(headers, body, accepted)
     return bounded(event, watched, allowed)
+
+
+@contextmanager
+def _in_turn(cost: int) -> Iterator[None]:
+    if cost > MOST:
+        raise TooLarge.of("body", "is too large to be verified by so many secrets", fix="let repositories share a secret")
+    if cost <= LARGE:
+        yield
+        return
+    if not _turn.acquire(timeout=PATIENCE):
+        raise TooManyRequests.of("body", "other large ones are being verified", fix="deliver it again")
+    try:
+        yield
+    finally:
+        _turn.release()
 
 
 def bounded(event: Event, watched: Index, allowed: frozenset[str]) -> Verdict:
