@@ -6,24 +6,59 @@ import base64
 import json
 import re
 import threading
-from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 4
 """Spellings shorter than this are left alone: masking every `x` would only make logs unreadable."""
 
-LEARNED = 400
-"""Values made while the process runs that are still masked."""
+LEARNED = 4000
+"""Values made while the process runs that are masked at once, at most: far above what lives at a time, so only memory is guarded by it."""
+
+_HEAD = 32
+"""Characters that tell most spellings apart; tokens of one kind begin alike."""
+
+
+class _Spellings:
+    """Spellings by their first characters, never changed. Looking for them costs about the same however many begin alike.
+
+    No pattern: compiling one over many spellings takes seconds, and `re` keeps hundreds of them for ever. It holds secrets: no repr.
+    """
+
+    __slots__ = ("_starts", "count")
+
+    def __init__(self, found: Iterable[str] = ()) -> None:
+        starts: dict[str, dict[int, dict[str, list[str]]]] = {}
+        distinct = {text for text in found if len(text) >= SHORTEST}
+        for text in sorted(distinct, key=len, reverse=True):
+            head = text[:_HEAD]
+            starts.setdefault(text[:SHORTEST], {}).setdefault(len(head), {}).setdefault(head, []).append(text)
+        self._starts = [(start, list(widths.items())) for start, widths in starts.items()]
+        self.count = len(distinct)
+
+    def __repr__(self) -> str:
+        return "_Spellings(***)"
+
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield (start, end) of what is found, also where spellings overlap; of those with one head only the longest."""
+        for start, widths in self._starts:
+            at = text.find(start)
+            while at >= 0:
+                for width, heads in widths:
+                    longest = next((each for each in heads.get(text[at : at + width], ()) if text.startswith(each, at)), "")
+                    if longest:
+                        yield at, at + len(longest)
+                at = text.find(start, at + 1)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Mask:
-    """A function from text to masked text. Its pattern holds the secrets, so it has no repr."""
+    """A function from text to masked text. It holds the secrets, so it has no repr."""
 
-    _pattern: re.Pattern[str] | None = None
+    _spellings: _Spellings = field(default_factory=_Spellings)
 
     def __repr__(self) -> str:
         return "Mask(***)"
@@ -32,38 +67,51 @@ class Mask:
     def of(cls, values: Iterable[str], credentials: Iterable[tuple[str, str]] = ()) -> Self:
         """Mask these values, and these (user, password) pairs as HTTP Basic sends them (RFC 7617)."""
         pairs = (f"{user}:{password}" for user, password in credentials)
-        found = {spelling for text in (*values, *pairs) for spelling in spellings(text) if len(spelling) >= SHORTEST}
-        ordered = sorted(found, key=lambda text: (-len(text), text))
-        return cls(re.compile("|".join(map(re.escape, ordered))) if ordered else None)
+        return cls(_Spellings(spelling for text in (*values, *pairs) for spelling in spellings(text)))
 
     def __call__(self, text: str) -> str:
-        """Replace every spelling of every secret, the longest first, and of what was learned since."""
-        masked = self._pattern.sub("***", text) if self._pattern else text
-        return _LEARNED.pattern.sub("***", masked) if _LEARNED.pattern else masked
+        """Replace every spelling of every secret, and of what was learned since; secrets that overlap are replaced as one."""
+        places = sorted({*self._spellings.places(text), *_LEARNED.spellings.places(text)})
+        parts: list[str] = []
+        end = 0
+        for start, stop in places:
+            if start >= end:
+                parts += (text[end:start], "***")
+            end = max(end, stop)
+        return "".join((*parts, text[end:]))
 
 
 class _Learned:
-    """Secrets that no configuration names, because they are made while the process runs: a GitHub App's tokens."""
+    """Secrets that no configuration names, because they are made while the process runs: a GitHub App's tokens.
 
-    def __init__(self) -> None:
-        self.pattern: re.Pattern[str] | None = None
-        self._values: deque[str] = deque(maxlen=LEARNED)
+    `spellings` is replaced, never changed, so masks read it without a lock.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.spellings = _Spellings()
+        self._clock = clock
+        self._values: dict[str, tuple[float, tuple[str, ...]]] = {}  # when each may be forgotten, and its spellings
         self._lock = threading.Lock()
 
-    def learn(self, values: Iterable[str]) -> None:
-        """Add values; the oldest leave, long after they have expired."""
+    def learn(self, values: Iterable[str], seconds: float) -> None:
+        """Add values; whatever has ended leaves, and beyond LEARNED what ends first."""
         with self._lock:
-            self._values.extend(values)
-            found = {spelling for text in self._values for spelling in spellings(text) if len(spelling) >= SHORTEST}
-            self.pattern = re.compile("|".join(map(re.escape, sorted(found, key=lambda text: (-len(text), text)))))
+            now = self._clock()
+            for value in values:
+                known = self._values.get(value)
+                ends = max(now + seconds, known[0] if known else now)
+                self._values[value] = (ends, known[1] if known else tuple(set(spellings(value))))
+            lasting = sorted((item for item in self._values.items() if item[1][0] > now), key=lambda item: item[1][0])
+            self._values = dict(lasting[-LEARNED:])
+            self.spellings = _Spellings(spelling for _, written in self._values.values() for spelling in written)
 
 
 _LEARNED = _Learned()
 
 
-def learn(*values: str) -> None:
-    """Let every mask of this process hide these values, too, from now on."""
-    _LEARNED.learn(values)
+def learn(*values: str, seconds: float) -> None:
+    """Let every mask of this process hide these values, too, from now on and for at least so many seconds: while they open anything."""
+    _LEARNED.learn(values, seconds)
 
 
 def spellings(value: str) -> Iterator[str]:

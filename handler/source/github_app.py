@@ -40,6 +40,7 @@ USER = "x-access-token"
 _BACKDATED = 60  # seconds: GitHub refuses a token from the future, and clocks differ
 _LIFETIME = 540  # GitHub takes at most ten minutes
 _SPARE = 300.0  # before its end a token is replaced: a fetch may take a while
+_AFTERWARDS = 600.0  # what has ended stays masked a little longer: clocks differ, and what tells of it may be slow
 _YOUNG = 10.0  # a token refused so soon isn't an expired one
 _SKEW = 30.0
 _LARGEST = 65_536
@@ -111,8 +112,8 @@ class GitHubApp:
         if status != 201:
             raise self._refusal(status, answered, _said(body), _is_limit(status, body))
         token, ends = self._checked(body)
-        learn(token, f"{USER}:{token}")
         left = ends - (answered or time.time())
+        learn(token, f"{USER}:{token}", seconds=max(left, 0) + _AFTERWARDS)
         if left <= 0:
             raise GitUnavailable.of(self.subject, "the API gave a token that has ended already")
         return _Token(token, since, since + max(left - _SPARE, left / 2))
@@ -123,7 +124,7 @@ class GitHubApp:
         now = int(time.time())
         claims = {"iat": now - _BACKDATED, "exp": now - _BACKDATED + _LIFETIME, "iss": self._auth.app_id}
         bearer = jwt.encode(claims, app_key(text, str(self._auth.private_key)), algorithm="RS256")
-        learn(bearer)
+        learn(bearer, seconds=_LIFETIME + _AFTERWARDS)
         return bearer
 
     def _post(self, bearer: str) -> tuple[int, float, bytes]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+import tracemalloc
 from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.config.masking import SHORTEST, Mask
+from handler.config import masking
+from handler.config.masking import SHORTEST, Mask, learn
 
+JWT, HOUR = 600.0, 3600.0
 VALUE = 'p@ss/wörd+with "quotes" & \\slashes?'
 
 
@@ -61,3 +65,121 @@ def test_no_secret_survives_whatever_surrounds_it(secret: str, before: str, afte
     masked = Mask.of([secret])(before + secret + after)
     assert masked.count("***") >= 1
     assert secret not in masked
+
+
+def test_secrets_that_overlap_are_masked_as_one() -> None:
+    assert Mask.of(["abcdef", "efghij"])("x abcdefghij y") == "x *** y"
+    assert Mask.of(["inner-part"])("x inner-part-of-more y") == "x ***-of-more y"
+    assert Mask.of(["abab"])("x ababab y") == "x *** y"
+
+
+@given(st.lists(st.text("ab", min_size=SHORTEST, max_size=SHORTEST + 2), max_size=6), st.text("abc", min_size=8, max_size=40))
+def test_every_character_of_every_secret_is_masked_and_no_other(values: list[str], text: str) -> None:
+    covered = {
+        at for each in values for start in range(len(text)) if text.startswith(each, start) for at in range(start, start + len(each))
+    }
+    shown = "".join(letter for at, letter in enumerate(text) if at not in covered)
+    assert Mask.of(values)(text).replace("*", "") == shown.replace("*", "")
+
+
+# --- what is learned while the process runs
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of what is learned; nothing of other tests is known."""
+    now = [0.0]
+    monkeypatch.setattr(masking, "_LEARNED", masking._Learned(lambda: now[0]))
+    return now
+
+
+def mint(number: int) -> tuple[str, str]:
+    """Learn a JWT and a token as a GitHub App makes them."""
+    bearer = f"eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.eyJpYXQiOjE3{number:08}.{'s' * 340}{number:08}"
+    token = f"ghs_{number:036}"
+    learn(bearer, seconds=JWT)
+    learn(token, f"x-access-token:{token}", seconds=HOUR)
+    return bearer, token
+
+
+def written(token: str) -> tuple[str, ...]:
+    basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return token, base64.b64encode(token.encode()).decode(), f"Basic {basic}", f"https://x-access-token:{token}@github.com"
+
+
+def test_what_was_learned_is_masked_while_it_lives_and_forgotten_afterwards(clock: list[float]) -> None:
+    mask, made, sizes = Mask.of(["another-secret"]), [], []
+    for number in range(500):
+        made.append(mint(number))
+        sizes.append(masking._LEARNED.spellings.count)
+        for _, token in made[-60:]:
+            assert all(token not in mask(text) and mask(text).count("***") == 1 for text in written(token))
+        for bearer, _ in made[-10:]:
+            assert mask(f"Authorization: Bearer {bearer} {base64.b64encode(bearer.encode()).decode()}") == "Authorization: Bearer *** ***"
+        clock[0] += 60
+    assert max(sizes) == sizes[60] == sizes[-1]
+    assert mask(made[0][1]) == made[0][1]
+    assert mask("another-secret and a plain word") == "*** and a plain word"
+
+
+def test_all_tokens_of_one_hour_are_masked(clock: list[float]) -> None:
+    made = [mint(number) for number in range(500)]
+    text = "\n".join(text for _, token in made for text in written(token))
+    masked = Mask()(text)
+    assert not any(part in masked for _, token in made for part in (token, *written(token)))
+    assert len(masked.splitlines()) == 2000
+
+
+def test_minting_does_not_grow_the_process(clock: list[float]) -> None:
+    """A pattern for each token, kept by `re`, was more than a MiB each."""
+    mask = Mask()
+
+    def work(numbers: range) -> int:
+        for number in numbers:
+            mint(number)
+            mask("a line of a log")
+            clock[0] += 60
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before, after = work(range(100)), work(range(100, 160))
+    finally:
+        tracemalloc.stop()
+    assert after - before < 1_000_000
+
+
+def test_a_flood_of_tokens_drops_what_ends_first(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masking, "LEARNED", 3)
+    learn("lives-long", seconds=9)
+    learn("lives-briefly", seconds=1)
+    learn("third", seconds=5)
+    learn("fourth", seconds=5)
+    assert Mask()("lives-long lives-briefly third fourth") == "*** lives-briefly *** ***"
+
+
+def test_what_is_learned_twice_lives_as_long_as_the_longer(clock: list[float]) -> None:
+    learn("the-token", seconds=100)
+    learn("the-token", seconds=1)
+    clock[0] = 99
+    learn("other", seconds=1)
+    assert Mask()("the-token") == "***"
+
+
+def test_a_configured_secret_inside_of_a_learned_one_leaves_no_rest(clock: list[float]) -> None:
+    learn("ghs_part-and-rest", "left-ghs_pa", seconds=HOUR)
+    assert Mask.of(["ghs_part"])("x left-ghs_part-and-rest ghs_part y") == "x *** *** y"
+
+
+def test_threads_mask_what_they_have_learned_at_once(clock: list[float]) -> None:
+    shown: list[str] = []
+
+    def work(first: int) -> None:
+        for number in range(first, first + 20):
+            _, token = mint(number)
+            shown.extend(text for text in written(token) if token in Mask()(text))
+
+    threads = [threading.Thread(target=work, args=(100 * number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shown == []
