@@ -79,6 +79,38 @@ def test_what_may_be_pruned_counts(prune: s.Prune) -> None:
     assert settings_digest(replace(TARGET, prune=prune)) != settings_digest(TARGET)
 
 
+KEYS = ("ssh-ed25519 AAAA release", "ssh-rsa BBBB")
+BLOCKS = ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\none\n-----END PGP PUBLIC KEY BLOCK-----", "-----BEGIN other")
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        g.Verify(KEYS[::-1], BLOCKS),
+        g.Verify(KEYS, BLOCKS[::-1]),
+        g.Verify(("ssh-ed25519 AAAA somebody else of the team", "ssh-rsa BBBB with a comment"), BLOCKS),
+        g.Verify((*KEYS, "ssh-ed25519 AAAA twice"), (*BLOCKS, BLOCKS[0])),
+        g.Verify(KEYS, (f"\n{BLOCKS[0]}\r\n \n", BLOCKS[1])),
+    ],
+)
+def test_order_and_comments_of_keys_do_not_count(same: g.Verify) -> None:
+    assert settings_digest(replace(TARGET, verify=same)) == settings_digest(replace(TARGET, verify=g.Verify(KEYS, BLOCKS)))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        g.Verify(KEYS[:1], BLOCKS),
+        g.Verify(KEYS, BLOCKS[:1]),
+        g.Verify(("ssh-ed25519 AAAB release", "ssh-rsa BBBB"), BLOCKS),
+        g.Verify(("ssh-rsa AAAA release", "ssh-rsa BBBB"), BLOCKS),
+        g.Verify(KEYS, ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\ntwo\n-----END PGP PUBLIC KEY BLOCK-----", BLOCKS[1])),
+    ],
+)
+def test_whose_signature_counts_counts(other: g.Verify) -> None:
+    assert settings_digest(replace(TARGET, verify=other)) != settings_digest(replace(TARGET, verify=g.Verify(KEYS, BLOCKS)))
+
+
 def test_a_commit_and_a_branch_of_that_name_differ() -> None:
     sha = "0" * 40
     found = {
