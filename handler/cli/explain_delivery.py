@@ -112,7 +112,7 @@ def _unverified(captured: Captured, settings: Settings) -> Verdict:
 
 def _verified(session: Session, captured: Captured, headers: Mapping[str, str]) -> Verdict:
     """Verify with the configured secrets, and decide. Raises BadSignature, BadPayload, WrongMediaType, SecretUnavailable."""
-    require_json(headers.get("content-type", "application/json"), headers.get("content-encoding", ""))
+    require_json(headers.get("content-type", ""), headers.get("content-encoding", ""))
     secrets = resolve_all(_signing(session.settings, captured.provider), session.environ)
     session.output.mask = secrets.mask
     accepted = secrets.webhook(captured.provider)

@@ -165,10 +165,14 @@ def test_what_the_door_would_refuse_exits_with_1(config: str, body: bytes, argum
     assert seen in result.stderr
 
 
-@pytest.mark.parametrize("headers", [{"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Encoding": "gzip"}])
-def test_a_form_and_a_compressed_body_are_refused(config: str, tmp_path: Path, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize("headers", [{"Content-Type": "application/x-www-form-urlencoded"}, {"Content-Encoding": "gzip"}, {}], ids=str)
+def test_a_form_a_compressed_body_and_one_of_no_type_are_refused(config: str, tmp_path: Path, headers: dict[str, str]) -> None:
     sample = PUSHES["github"]
     sent = hosts.headers("github", sample.body, sample.event) | headers
+    if not headers:
+        del sent["Content-Type"]
+    door = create_app(hosts.settings(), hosts.secrets(), Kept(), lambda: True).test_client()
+    assert door.post("/webhooks/github", data=sample.body, headers=sent).status_code == 415
     result = explain(config, sample_file(sample), "--headers", written(tmp_path, sent), "-o", "json")
     assert (result.exit_code, json.loads(result.stdout)["code"]) == (1, "wrong-media-type")
 
