@@ -17,23 +17,35 @@ from handler.model.result import Outcome, Result
 WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds after which the head is looked at again when the host doesn't show a pushed commit yet."""
 
-_OVER = frozenset({Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.DRIFTED})
+_OVER = frozenset({Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.DRIFTED, Outcome.SUPERSEDED})
 """Ends after which a push may still be missing."""
 
 
-def is_missed(job: Job, head: Head, revision: Revision) -> bool:
-    """Whether what was pushed isn't what the host names.
+def missed(job: Job, head: Head, revision: Revision) -> tuple[str, ...]:
+    """Return what was pushed and isn't what the host names, the newest last. All of a job's deliveries count: they come in any order.
 
     Of a range of versions, only a tag that would be the highest is missed, or the highest itself, moved.
     """
-    if not job.hint or job.hint in (head.commit, head.oid):
-        return False
+    pushed = [(each.hint, each.ref) for each in job.deliveries]
+    if job.hint not in dict(pushed):
+        pushed.append((job.hint, ""))
+    there = ("", head.commit, head.oid)
+    found = [hint for hint, ref in reversed(pushed) if hint not in there and _may_come(ref, head, revision)]
+    return tuple(reversed(dict.fromkeys(found)))
+
+
+def _may_come(ref: str, head: Head, revision: Revision) -> bool:
+    """Whether a push of a ref may become the head."""
     if not revision.semver:
         return True
     from handler.source.versions import overtakes  # noqa: PLC0415 - loads a library that only such targets need
 
-    pushed = [each.ref for each in job.deliveries if each.hint == job.hint]
-    return any(ref == head.ref or overtakes(revision.semver, ref, head.ref) for ref in pushed)
+    return ref == head.ref or overtakes(revision.semver, ref, head.ref)
+
+
+def is_missed(job: Job, head: Head, revision: Revision) -> bool:
+    """Whether the newest push that a job knows of isn't what the host names."""
+    return job.hint in missed(job, head, revision)
 
 
 def verdict(job: Job, head: Head, deployed: Collection[str]) -> tuple[Outcome, str, float]:
@@ -44,19 +56,29 @@ def verdict(job: Job, head: Head, deployed: Collection[str]) -> tuple[Outcome, s
     seen = f"the host's head is {head.commit[:12]}, not {job.hint[:12]}"
     if job.hint in deployed:
         seen = f"{seen}, which was deployed earlier"
-    if job.looks >= (1 if job.hint in deployed else len(WAITS)):
+    if job.looks >= _looks(job, job.hint, deployed):
         return Outcome.SUPERSEDED, f"{seen}, after {job.looks + 1} looks", 0.0
     return Outcome.LAGGING, f"{seen}; looked at again in {WAITS[job.looks]:g} s", WAITS[job.looks]
 
 
 def later(job: Job, result: Result, head: Head, revision: Revision, deployed: Collection[str]) -> Job | None:
-    """Return what looks for a push once more that a run didn't find, however that ended, `WAITS[job.looks]` seconds later; None: nothing.
+    """Return what looks, `WAITS[job.looks]` seconds later, for the pushes that a run didn't find, however that ended; None: nothing.
 
-    A push may be the cure of what its author must cure; any other failure is tried again at its own pace.
+    The newest push may be the cure of what its author must cure; any other failure is tried again at its own pace.
     """
-    over = result.outcome in _OVER or (result.outcome is Outcome.FAILED and result.who == "author")
-    if not over or job.dry_run or not head.commit or not is_missed(job, head, revision):
+    failed = result.outcome is Outcome.FAILED
+    if not (result.outcome in _OVER or (failed and result.who == "author")) or job.dry_run or not head.commit:
         return None
-    if verdict(job, head, deployed)[0] is not Outcome.LAGGING:
+    left = [hint for hint in missed(job, head, revision) if job.looks < _looks(job, hint, deployed)]
+    if not left or (failed and job.hint not in left):
         return None
-    return Job(job.target, "push", hint=job.hint, actor=job.actor, deliveries=job.deliveries, looks=job.looks + 1)
+    heard = tuple(each for each in job.deliveries if each.hint in left)
+    actor = heard[-1].actor if heard else job.actor
+    return Job(job.target, "push", hint=left[-1], actor=actor, deliveries=heard, looks=job.looks + 1)
+
+
+def _looks(job: Job, hint: str, deployed: Collection[str]) -> int:
+    """Return how often a missed push is looked for again: one that was deployed earlier once, and not at all behind a newer one."""
+    if hint not in deployed:
+        return len(WAITS)
+    return 1 if hint == job.hint else 0

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from handler.build import Handler
+from handler.model.event import Delivery
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.run.arriving import WAITS
@@ -153,6 +154,24 @@ def test_a_push_behind_one_that_is_applied_meanwhile_is_looked_for_by_a_run_of_i
     shop.applied()
     first = late(shop, lambda: shop.push(config_map(shop.name, "a", {"key": "2"})))
     assert (first.outcome, first.counts) == (Outcome.APPLIED, {"configured": 1}), told(first)
+
+
+def test_of_two_pushes_delivered_in_the_wrong_order_the_later_one_is_not_forgotten(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    second = shop.push(config_map(shop.name, "a", {"key": "2"}))
+    third = shop.declare(config_map(shop.name, "a", {"key": "3"}))
+    heard = [shop.job(hint=sha, deliveries=(Delivery(sha, "github", "refs/heads/main", sha, "ann", ""),)) for sha in (third, second)]
+    both = heard[0].merged(heard[1])
+    first = shop.handler.run(both)
+    assert (first.outcome, first.commit) == (Outcome.APPLIED, second), told(first)
+    assert first.again
+    assert (first.again.hint, [each.id for each in first.again.deliveries]) == (third, [third])
+    unchanged = shop.handler.run(both)
+    assert (unchanged.outcome, unchanged.again) == (Outcome.UNCHANGED, first.again), "the request whose push is there has ended"
+    shop.work.push()
+    assert shop.handler.run(first.again).outcome is Outcome.APPLIED
+    shop.assert_converged(third)
 
 
 @pytest.mark.parametrize("path", ["readme", "deploy/note.yaml"])

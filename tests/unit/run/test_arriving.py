@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handler.config.git import Revision
 from handler.model.event import Delivery, Job
 from handler.model.refs import Head
-from handler.model.result import Outcome
-from handler.run.arriving import WAITS, is_missed, verdict
+from handler.model.result import Outcome, Result
+from handler.run.arriving import WAITS, is_missed, later, missed, verdict
 
 HEAD, PUSHED, TAG_OBJECT = "a" * 40, "b" * 40, "c" * 40
 BRANCH, TAG, RANGE = Revision(branch="main"), Revision(tag="stable"), Revision(semver="^1")
@@ -53,3 +55,59 @@ def test_what_was_deployed_earlier_is_looked_for_once_more_for_the_branch_may_be
     ends = [verdict(Job("shop", "push", hint=PUSHED, looks=looks), Head(HEAD), {PUSHED}) for looks in range(2)]
     assert [(outcome, seconds) for outcome, _, seconds in ends] == [(Outcome.LAGGING, WAITS[0]), (Outcome.SUPERSEDED, 0.0)]
     assert all("which was deployed earlier" in message for _, message, _ in ends)
+
+
+OLD, OTHER = "d" * 40, "e" * 40
+
+
+def heard(*hints: str, looks: int = 0, trigger: str = "push", ref: str = "refs/heads/main") -> Job:
+    """A job of several deliveries, in the order in which they came."""
+    deliveries = tuple(Delivery(str(number), "github", ref, hint, f"by {number}", "") for number, hint in enumerate(hints))
+    return Job("shop", trigger, hint=hints[-1], actor="ann", deliveries=deliveries, looks=looks)
+
+
+def test_every_push_that_was_heard_of_counts_the_newest_last() -> None:
+    assert missed(heard(PUSHED, HEAD, OTHER, PUSHED), Head(HEAD), BRANCH) == (OTHER, PUSHED)
+    assert missed(heard(PUSHED, HEAD), Head(HEAD), BRANCH) == (PUSHED,)
+    assert not is_missed(heard(PUSHED, HEAD), Head(HEAD), BRANCH), "the newest one is there"
+    assert missed(Job("shop", "push", hint=PUSHED), Head(HEAD), BRANCH) == (PUSHED,)
+    assert missed(replace(heard(PUSHED), deliveries=(*heard("").deliveries, *heard(PUSHED).deliveries)), Head(HEAD), BRANCH) == (PUSHED,)
+    tags = tuple(pushed(f"refs/tags/{tag}", hint).deliveries[0] for tag, hint in (("v1.3.0", OTHER), ("v1.1.0", PUSHED)))
+    assert missed(replace(heard(PUSHED), deliveries=tags), Head(HEAD, "refs/tags/v1.2.0"), RANGE) == (OTHER,)
+
+
+ENDS: tuple[tuple[Job, Outcome, str, tuple[str, ...]], ...] = (
+    (heard(PUSHED), Outcome.APPLIED, "", (PUSHED,)),
+    (heard(PUSHED, HEAD), Outcome.APPLIED, "", (PUSHED,)),
+    (heard(PUSHED, OTHER, HEAD), Outcome.UNCHANGED, "", (PUSHED, OTHER)),
+    (heard(PUSHED, trigger="drift"), Outcome.DRIFTED, "", (PUSHED,)),
+    (heard(PUSHED, looks=3), Outcome.HELD, "", (PUSHED,)),
+    (heard(PUSHED, looks=4), Outcome.APPLIED, "", ()),
+    (heard(OLD), Outcome.APPLIED, "", (OLD,)),
+    (heard(OLD, looks=1), Outcome.APPLIED, "", ()),
+    (heard(OLD, HEAD), Outcome.APPLIED, "", ()),
+    (heard(PUSHED, OLD, looks=1), Outcome.SUPERSEDED, "", (PUSHED,)),
+    (heard(PUSHED, looks=4), Outcome.SUPERSEDED, "", ()),
+    (heard(PUSHED), Outcome.LAGGING, "", ()),
+    (heard(PUSHED), Outcome.FAILED, "author", (PUSHED,)),
+    (heard(PUSHED, HEAD), Outcome.FAILED, "author", ()),
+    (heard(PUSHED), Outcome.FAILED, "nobody", ()),
+    (heard(PUSHED), Outcome.BUSY, "nobody", ()),
+    (heard(PUSHED), Outcome.SUSPENDED, "", ()),
+    (replace(heard(PUSHED), dry_run=True), Outcome.PLANNED, "", ()),
+    (heard(HEAD), Outcome.APPLIED, "", ()),
+)
+
+
+@pytest.mark.parametrize(("job", "outcome", "who", "left"), ENDS)
+def test_what_a_run_leaves_to_look_for(job: Job, outcome: Outcome, who: str, left: tuple[str, ...]) -> None:
+    again = later(job, Result("shop", outcome, who=who), Head(HEAD), BRANCH, {OLD, HEAD})
+    if not left:
+        assert again is None
+        return
+    kept = tuple(each for each in job.deliveries if each.hint in left)
+    assert again == Job("shop", "push", hint=left[-1], actor=kept[-1].actor, deliveries=kept, looks=job.looks + 1)
+
+
+def test_nothing_is_left_to_look_for_where_the_host_was_not_asked() -> None:
+    assert later(heard(PUSHED), Result("shop", Outcome.FAILED, who="author"), Head(""), BRANCH, ()) is None
