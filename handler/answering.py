@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from handler.model.errors import AnnealError
 from handler.model.plain import masked
 from handler.queues import wire
+from handler.queues.inbox import Closed
 from handler.queues.ledger import Entry, Ledger
 from handler.queues.pending import Work
 from handler.reading import Json, Reader
@@ -22,7 +23,7 @@ _LOG = logging.getLogger("anneal.read")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers frames. `accept`: puts a job into the queue; `exposed`: the worker's metrics as text."""
+    """Answers frames. `accept`: puts a job into the queue, or raises Closed; `exposed`: the worker's metrics as text."""
 
     ledger: Ledger
     reader: Reader
@@ -37,6 +38,8 @@ class Answers:
             return {}
         try:
             return QUESTIONS[question](self, message)
+        except Closed:
+            raise
         except AnnealError as error:
             return {"trouble": {"code": error.code, "message": self.mask(str(error))}}
         except Exception:  # noqa: BLE001 - one question's mistake may not end the conversation

@@ -6,6 +6,7 @@ It holds nothing that can't be lost: whatever was asked and forgotten is found a
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 import time
@@ -21,7 +22,7 @@ from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.deferred import Deferred
-from handler.queues.inbox import Inbox
+from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
 from handler.queues.lanes import Lanes
 from handler.queues.ledger import Ledger
@@ -72,7 +73,7 @@ class Worker:
         self._metrics = RunMetrics(lambda: self._queue.waiting, lambda: self._queue.running, parts.requests)
         self._ledger = Ledger()
         self._taking = threading.Lock()
-        self.answers = Answers(self._ledger, parts.reader, self._accept, self._metrics.text, parts.mask)
+        self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         looked_at = [target for target in settings.targets if not target.suspend]
@@ -87,7 +88,7 @@ class Worker:
 
     def serve(self, path: Path) -> None:
         """Take jobs at this socket and from the schedule until `stop`, then wait for the runs. Raises OSError if it can't listen."""
-        inbox = Inbox(path, self._accept, self.answers.answer)
+        inbox = Inbox(path, self._offered, self.answers.answer)
         self._queue.start()
         inbox.start()
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
@@ -100,9 +101,18 @@ class Worker:
             for job in jobs:
                 self._accept(Work.of(replace(job, asked=now)))
             self._look_again(now)
+        self._queue.close()
         inbox.stop()
         left = self._queue.stop(GRACE)
+        for work in (*self._queue.close(), *self._deferred.due(math.inf)):
+            _warn_of(work)
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
+
+    def _offered(self, work: Work) -> Json:
+        """Take a job from the web process; while this worker stops, it is the next one's. Raises Closed."""
+        if self._stop.is_set():
+            raise Closed
+        return self._accept(work)
 
     def _accept(self, work: Work) -> Json:
         """Put a job into the queue, once however often it is sent; tell in which run it is, and in which life of the worker."""
@@ -123,6 +133,9 @@ class Worker:
                 self._ledger.queued(self._queue.accept(replace(work, job=replace(work.job, asked=now)), older=True))
 
     def _work(self, work: Work) -> None:
+        if self._stop.is_set():  # handed out between the word to stop and the queue's end
+            _warn_of(work)
+            return
         started = time.time()
         self._ledger.running(work)
         result = self._result(replace(work.job, run=work.run))
@@ -131,14 +144,18 @@ class Worker:
             _log(work, result, seconds)
             self._defer(work.again(), result.next_try)
             return
-        self._ledger.ended(work, ended(result, work.job, started))
-        self._metrics.run(work.job, result, seconds)
+        if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
+            self._ledger.back(work)
+            _warn_of(work)
+        else:
+            self._ledger.ended(work, ended(result, work.job, started))
         _log(work, result, seconds)
         at = time.monotonic() + max(result.next_try - time.time(), 0.0) if result.next_try else None
         with self._lock:
             self._schedule.retry(work.job.target, at)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)
+        self._metrics.run(work.job, result, seconds)
 
     def _defer(self, work: Work, at: float) -> None:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""
@@ -161,6 +178,12 @@ def _taken(work: Work) -> Work:
     """Note when a job was taken, if the door hasn't: an answer of the git host that was asked for later knows what the job is about."""
     now = time.monotonic()
     return work if 0.0 < work.job.asked <= now else replace(work, job=replace(work.job, asked=now))
+
+
+def _warn_of(work: Work) -> None:
+    """Log what was asked by name and won't be run by this worker; a push is found by the next start's tick."""
+    if work.named:
+        _LOG.warning("a request ends with the worker", extra={"fields": work.told()})
 
 
 def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:

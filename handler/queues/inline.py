@@ -46,6 +46,10 @@ class Inline:
         """How many targets are worked on."""
         return len(self._pending.busy)
 
+    def close(self) -> tuple[Work, ...]:
+        """Start no more runs; return what waited for one."""
+        return self._pending.close()
+
     def stop(self, timeout: float) -> tuple[str, ...]:
         """Start no more runs, wait at most `timeout` seconds for those that run; return the targets that still do."""
         self._pending.close()

@@ -68,6 +68,11 @@ class Kept:
         with self._changed:
             return {request: each for request, each in self._open.items() if each.boot}
 
+    def unhanded(self) -> tuple[Work, ...]:
+        """Return the requests that no worker has, as far as is known."""
+        with self._changed:
+            return tuple(each.work for each in self._open.values() if each.boot in ("", _UNKNOWN))
+
     def find(self, request: str) -> Work | None:
         """Return a request that is kept."""
         with self._changed:

@@ -1,7 +1,10 @@
-"""Bulkheads: a cluster or a git host that doesn't answer holds up its own targets, never all of them.
+"""Bulkheads: a cluster or a git host that doesn't answer holds up its own targets, and not the others.
 
 Each cluster and each git host has a lane, which only so many runs may be in at once. There are enough threads that a lane which is
 full of waiting leaves room for the others; with one cluster and one host all threads are theirs.
+
+The bound: of up to eight clusters (or hosts) all but one may hang, of more any seven. Where more hang at once, their runs fill all threads,
+and the rest waits until one of them gives up by its own time-outs.
 """
 
 from __future__ import annotations

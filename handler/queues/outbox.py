@@ -62,7 +62,7 @@ class Outbox:
     @property
     def waiting(self) -> int:
         """How many targets have something that the worker hasn't acknowledged."""
-        return self._pending.waiting + len(self._pending.busy)
+        return self._pending.open
 
     @property
     def kept(self) -> int:
@@ -96,11 +96,13 @@ class Outbox:
             slots.release()
 
     def close(self, timeout: float = 2.0) -> bool:
-        """Hand over what waits, for at most `timeout` seconds; say whether everything was."""
+        """Hand over what waits, for at most `timeout` seconds; say whether everything was. What is lost with us is logged by name."""
         empty = self._pending.idle(timeout)
         self._closing.set()
         self._pending.close()
         self._kept.close()
+        for work in self._kept.unhanded():
+            _LOG.warning("a request ends with the web process: no worker has it", extra={"fields": work.told()})
         return empty
 
     # --- handing over
@@ -209,7 +211,7 @@ class _Later:
 
 def _ends(connection: socket.socket, requests: list[str]) -> tuple[str, dict[str, Any]]:
     """Return the worker's life, and what it knows of these requests."""
-    boot, known = "", {}
+    boot, known = "", dict[str, Any]()
     for start in range(0, len(requests), PAGE):
         answer = wire.ask(connection, {"ask": "ends", "requests": requests[start : start + PAGE]})
         boot = str(answer["boot"])

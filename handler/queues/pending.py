@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from handler.model.event import Job
 from handler.model.names import run_id
@@ -68,6 +69,11 @@ class Work:
         job, last = self.job, self.job.deliveries[-1:]
         pushed = Job(job.target, "push", job.hint, actor=last[0].actor if last else "", deliveries=job.deliveries)
         return Work(replace(pushed, looks=job.looks, asked=job.asked), left)
+
+    def told(self) -> dict[str, Any]:
+        """Return what a log line says of a request that isn't run: who asked for what, under which id."""
+        asked = self.named or self.runs
+        return {"target": self.job.target, "run": asked[0], "requests": asked[1:], "actor": self.job.actor, "acts": self.job.acts}
 
     def _with(self, newer: Work, job: Job) -> Work:
         first, *others = dict.fromkeys((*self.runs, *newer.runs))
@@ -142,17 +148,24 @@ class Pending:
         with self._changed:
             return self._changed.wait_for(lambda: not self._busy and (self._closed or not self._waiting), timeout)
 
-    def close(self) -> None:
-        """Hand out nothing more; what still waits is dropped."""
+    def close(self) -> tuple[Work, ...]:
+        """Hand out nothing more; return what still waits, and is dropped."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+            return tuple(work for queue in self._waiting.values() for work in queue)
 
     @property
     def busy(self) -> tuple[str, ...]:
         """The targets being worked on, sorted."""
         with self._changed:
             return tuple(sorted(self._busy))
+
+    @property
+    def open(self) -> int:
+        """How many targets have something that waits or is worked on."""
+        with self._changed:
+            return len(self._waiting.keys() | self._busy.keys())
 
     @property
     def waiting(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.web.server import SETTINGS
 from handler.wsgi import application
+
+_LOG = logging.getLogger("anneal.queue")
 
 
 class Door(BaseApplication):
@@ -40,8 +43,9 @@ class Door(BaseApplication):
         return app
 
     def _exit(self, _arbiter: Any, _worker: Any) -> None:
-        if self._outbox is not None:
-            self._outbox.close()
+        if self._outbox is not None and not self._outbox.close():
+            fields = {"targets": self._outbox.waiting}
+            _LOG.warning("not all that arrived was handed to a worker; its first look finds what was pushed", extra={"fields": fields})
 
 
 def main() -> int:

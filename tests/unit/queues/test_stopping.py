@@ -1,0 +1,102 @@
+"""What a stop does to requests: none begins any more, none is told as ended that isn't, and none that was asked by name goes silently."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues import wire
+from handler.queues.inbox import Closed
+from handler.queues.outbox import Outbox
+from handler.queues.pending import Work
+from handler.web.__main__ import Door
+from handler.worker import Worker
+from tests.fakes.door import door_settings
+from tests.fakes.parts import parts_of
+
+PATIENCE = 10.0
+APPROVAL = Job("infra", "replay", approve="h1", actor="boss")
+
+
+def told(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:
+    return [record.__dict__["fields"] for record in caplog.records if record.message == message]
+
+
+def line(run: str, job: Job) -> dict[str, Any]:
+    return {"target": job.target, "run": run, "requests": (), "actor": job.actor, "acts": job.acts}
+
+
+def test_after_the_word_to_stop_no_run_begins_and_what_was_asked_by_name_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[Job] = []
+    begun = threading.Event()
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        if job.trigger == "push":
+            ran.append(job)
+            begun.set()
+            assert stop.wait(PATIENCE)
+        elif job.trigger == "replay":
+            ran.append(job)
+        return Result(job.target, Outcome.UNCHANGED, run=job.run)
+
+    worker = Worker(door_settings(), parts_of(run))
+    thread = threading.Thread(target=worker.serve, args=(tmp_path / "s",))
+    thread.start()
+    worker._accept(Work.of(Job("infra", "push", hint="a")))
+    assert begun.wait(PATIENCE)
+    asked = [APPROVAL, Job("infra", "replay", commit="c", actor="ci")]
+    runs = [worker._accept(Work.of(job))["run"] for job in asked]
+    worker._accept(Work.of(Job("infra", "push", hint="b")))
+    worker.stop()
+    thread.join(PATIENCE)
+    assert [job.hint for job in ran] == ["a"]
+    lines = told(caplog, "a request ends with the worker")
+    assert sorted(lines, key=str) == sorted(map(line, runs, asked), key=str)
+
+
+def test_a_named_run_that_the_stop_cut_short_isnt_told_as_ended(caplog: pytest.LogCaptureFixture) -> None:
+    def run(job: Job, _stop: threading.Event) -> Result:
+        worker.stop()
+        return Result(job.target, Outcome.BUSY, run=job.run)
+
+    named, push = Work.of(APPROVAL), Work.of(Job("infra", "push"))
+    for work, status in ((named, "queued"), (push, "ended")):
+        worker = Worker(door_settings(), parts_of(run))
+        worker._work(work)
+        entry = worker.answers.ledger.find(work.run)
+        assert entry
+        assert entry.status == status
+    assert told(caplog, "a request ends with the worker") == [line(named.run, APPROVAL)]
+
+
+def test_a_worker_that_stops_takes_nothing_and_doesnt_say_that_it_did() -> None:
+    worker = Worker(door_settings(), parts_of(lambda job, _stop: Result(job.target, Outcome.UNCHANGED)))
+    worker.stop()
+    again = {"ask": "again", "work": wire.encode(Work.of(APPROVAL)), "was": "infra.0"}
+    with pytest.raises(Closed):
+        worker._offered(Work.of(APPROVAL))
+    with pytest.raises(Closed):
+        worker.answers.answer(again)
+    assert worker._queue.waiting == 0
+
+
+def test_what_no_worker_has_is_logged_when_the_web_process_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    outbox = Outbox(tmp_path / "s")
+    asked = [APPROVAL, Job("infra", "replay", unpin=True, actor="ci")]
+    runs = [outbox.put(job) for job in asked]
+    outbox.put(Job("shop-prod", "push"))
+    door = Door({"ANNEAL_LISTEN": "0"})
+    door._outbox = outbox
+    door._exit(None, None)
+    assert told(caplog, "a request ends with the web process: no worker has it") == list(map(line, runs, asked))
+    (fields,) = told(caplog, "not all that arrived was handed to a worker; its first look finds what was pushed")
+    assert fields == {"targets": 2}
