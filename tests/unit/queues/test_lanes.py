@@ -70,3 +70,15 @@ def test_many_clusters_have_a_bounded_number_of_threads_and_two_runs_each() -> N
     assert lanes.threads == MOST_THREADS
     assert lanes.beside(["0-a"])("0-b")
     assert not lanes.beside(["0-a", "0-b"])("0-c")
+
+
+@pytest.mark.parametrize(("clusters", "hung"), [(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 7), (9, 7), (30, 7)])
+@pytest.mark.parametrize("lane", ["cluster", "host"])
+def test_how_many_may_hang_before_the_others_wait(clusters: int, hung: int, lane: str) -> None:
+    lanes = Lanes(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(clusters) for run in range(20))))
+    busy: list[str] = []
+    for name in (f"{number}-{run}" for number in range(hung) for run in range(20)):
+        if lanes.beside(busy)(name):
+            busy.append(name)
+    assert len(busy) < lanes.threads
+    assert lanes.beside(busy)(f"{clusters - 1}-0")
