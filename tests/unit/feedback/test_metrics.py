@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -14,7 +15,9 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.result import Outcome, Result, Standing
+from tests.fakes.door import SECRETS
 
+ROOT = Path(__file__).resolve().parents[3]
 TICK = Job("shop", "tick")
 GOOD = Standing(succeeded=1000.0)
 
@@ -110,8 +113,40 @@ def test_both_parts_make_one_text_and_a_silent_worker_is_a_zero() -> None:
     assert not any(name.startswith("anneal_runs") for name, _ in alone)
 
 
-def test_the_library_is_loaded_by_who_counts_and_nothing_heavy_by_the_door() -> None:
-    code = "import sys, handler.wsgi; print(*sys.modules)"
-    loaded: Any = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"prometheus_client", "kubernetes", "dulwich", "paramiko", "urllib3", "handler.worker", "handler.reading", "handler.build"}
-    assert not heavy & set(loaded)
+HEAVY = {"kubernetes", "dulwich", "paramiko", "urllib3", "pysequoia", "jwt", "handler.worker", "handler.reading", "handler.build"}
+ROOMS = ("handler.cluster", "handler.source", "handler.render", "handler.plan", "handler.run")
+CONFIG = """\
+apiVersion: anneal.dev/v1alpha1
+kind: Config
+webhooks: {github: {secrets: [{env: GITHUB}]}}
+replay: {tokens: [{name: all, secret: {env: ALL}, may: [read, replay, metrics]}]}
+targets: [{name: shop, repository: {url: "https://git.example.com/acme/shop.git"}, namespaces: [shop]}]
+"""
+SERVED = """
+import os, sys
+from handler.wsgi import application
+print(*sys.modules)
+from tests.fakes.door import SECRETS, github_headers, github_push
+app, outbox = application(os.environ)
+client, body, bearer = app.test_client(), github_push(), {"Authorization": f"Bearer {SECRETS['ALL']}"}
+answers = [client.post("/webhooks/github", data=body, headers=github_headers(body)), client.post("/replay/shop", headers=bearer)]
+paths = ("/healthz", "/readyz", "/api/targets", "/api/targets/shop", "/api/deliveries", "/api/openapi.json", "/metrics")
+answers += [client.get(path, headers=bearer) for path in paths]
+print(*(answer.status_code for answer in answers))
+print(*sys.modules)
+outbox.close(0)
+"""
+
+
+def test_the_library_is_loaded_by_who_counts_and_nothing_heavy_by_the_door(tmp_path: Path) -> None:
+    """Neither on import nor when the application is made and serves: a lazy import would come only then."""
+    (tmp_path / "anneal.yaml").write_text(CONFIG)
+    place = {"ANNEAL_CONFIG": str(tmp_path / "anneal.yaml"), "ANNEAL_SOCKET": str(tmp_path / "worker.sock")}
+    environ = {**os.environ, **place, **{name: SECRETS[name] for name in ("GITHUB", "ALL")}}
+    ended = subprocess.run([sys.executable, "-c", SERVED], capture_output=True, text=True, check=True, cwd=ROOT, env=environ)
+    imported, statuses, served = (line.split() for line in ended.stdout.splitlines())
+    assert statuses == ["202", "202", "200", "503", "503", "503", "200", "200", "200"]
+    assert "prometheus_client" not in imported
+    assert "prometheus_client" in served
+    assert not HEAVY & set(served)
+    assert not [name for name in served if name.startswith(ROOMS)]
