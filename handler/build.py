@@ -159,7 +159,7 @@ class Handler:
         if given is not None:
             seen = "requires signed commits, and a directory carries no signature"
             raise ConfigInvalid.of(f"target {target.name}", seen, fix="push, and apply the commit from git")
-        from handler.source.verified import Keys, Verified  # noqa: PLC0415 - loads two libraries that only such targets need
+        from handler.source.signed.verified import Keys, Verified  # noqa: PLC0415 - loads two libraries that only such targets need
 
         return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
 

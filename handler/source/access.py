@@ -16,7 +16,7 @@ def upload_pack(repository: Repository, read: ReadSecret, limits: Limits) -> Upl
         ConfigInvalid: its settings can't be used.
     """
     if repository.url.startswith("ssh:"):
-        from handler.source.ssh import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
+        from handler.source.ssh.upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
 
         return SshUploadPack(repository, read, limits)
     return Transport(repository.url, sign_in(repository, read, limits), repository.tls.ca_file, limits)

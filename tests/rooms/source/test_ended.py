@@ -17,8 +17,8 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import CommitUnverified
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.source import openpgp
-from handler.source.verified import Keys, Verified
+from handler.source.signed import openpgp
+from handler.source.signed.verified import Keys, Verified
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.rooms.source.opening import opened

@@ -10,9 +10,9 @@ import pytest
 
 from handler.config.git import Verify
 from handler.model.errors import ConfigInvalid
-from handler.source import openpgp
-from handler.source.signature import Unproven, split
-from handler.source.verified import Keys
+from handler.source.signed import openpgp
+from handler.source.signed.signature import Unproven, split
+from handler.source.signed.verified import Keys
 from infra.githost import Host, Work
 from tests.rooms.source.judging import git_believes, judge, refused, rewritten
 from tests.signing import Gpg, public, raw, signed_by_ssh, ssh_key

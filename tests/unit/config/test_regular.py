@@ -9,7 +9,7 @@ import pytest
 
 from handler.config.regular import read_regular
 from handler.model.errors import ConfigInvalid
-from handler.source.known_hosts import pinned
+from handler.source.ssh.known_hosts import pinned
 
 
 def test_a_file_is_read_as_far_as_wanted_through_links(tmp_path: Path) -> None:

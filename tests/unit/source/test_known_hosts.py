@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handler.model.errors import ConfigInvalid
-from handler.source.known_hosts import HostKey, host_name, pinned
+from handler.source.ssh.known_hosts import HostKey, host_name, pinned
 
 
 def key(name: bytes, kind: str = "ssh-ed25519") -> HostKey:

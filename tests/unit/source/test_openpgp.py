@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pysequoia import CipherSuite, Profile, Sig, SignatureMode, Tsk, sign
 
-from handler.source.openpgp import Certificate, read_certificates, verify
-from handler.source.signature import Unproven
+from handler.source.signed.openpgp import Certificate, read_certificates, verify
+from handler.source.signed.signature import Unproven
 
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"
 

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, r
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from handler.model.errors import ConfigInvalid
-from handler.source.private_key import load_key
+from handler.source.ssh.private_key import load_key
 
 Made = rsa.RSAPrivateKey | dsa.DSAPrivateKey | ed448.Ed448PrivateKey | ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey
 

@@ -14,11 +14,11 @@ from typing import Protocol, TypeVar
 from handler.config.git import Revision, Verify
 from handler.model.errors import CommitUnverified, ConfigInvalid, Problem
 from handler.model.refs import Head
-from handler.source import openpgp, sshsig
 from handler.source.commit import Accept, accept_any
-from handler.source.openpgp import Certificate
-from handler.source.signature import SSH, Signed, Unproven, split
-from handler.source.sshsig import SshKey
+from handler.source.signed import openpgp, sshsig
+from handler.source.signed.openpgp import Certificate
+from handler.source.signed.signature import SSH, Signed, Unproven, split
+from handler.source.signed.sshsig import SshKey
 from handler.source.tree import FetchedTree
 
 K = TypeVar("K")

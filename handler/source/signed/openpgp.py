@@ -15,7 +15,7 @@ from pysequoia import Cert, Sig
 from pysequoia import verify as sequoia_verify
 from pysequoia.packet import HashAlgorithm, Packet, PacketPile, SignatureType, Tag
 
-from handler.source.signature import Unproven
+from handler.source.signed.signature import Unproven
 
 _STRONG = (HashAlgorithm.SHA256, HashAlgorithm.SHA384, HashAlgorithm.SHA512, HashAlgorithm.SHA3_256, HashAlgorithm.SHA3_512)
 _KEYS = (Tag.PublicKey, Tag.PublicSubkey)

@@ -18,8 +18,8 @@ from paramiko.ssh_exception import AuthenticationException, IncompatiblePeer, SS
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.connections import Deadline
-from handler.source.known_hosts import Pinned, fingerprint, host_name
 from handler.source.limits import MIB, Limits
+from handler.source.ssh.known_hosts import Pinned, fingerprint, host_name
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)  # what it has to say is in our errors, without a host's own words
 

@@ -1,0 +1,4 @@
+"""Whose commits count: what `verify` of a target asks for. A commit that no configured key signed leaves this room with an error alone.
+
+signature (what was signed, cut from the raw commit) -> sshsig, openpgp (who signed it) -> verified (the target's source, which judges).
+"""
