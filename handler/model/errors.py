@@ -265,7 +265,7 @@ class WrongMediaType(SenderError):
 
 
 class TooManyRequests(SenderError):
-    """So many requests of one target wait for their end already that another adds nothing."""
+    """So many requests of one target, or large bodies, wait already that another adds nothing."""
 
     code = "too-many-requests"
     status = 429
