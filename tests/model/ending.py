@@ -88,7 +88,7 @@ def quiet(model: Model) -> None:
 
 
 def answered(model: Model) -> None:
-    """Every accepted delivery ended once, in a way that people see (I9); no Result shows a secret (I8)."""
+    """Every delivery, accepted or left to a later run, ended once, in a way that people see (I9); no Result shows a secret (I8)."""
     for process in model.workers:
         accepted = [delivery.id for job in process.accepted for delivery in job.deliveries]
         told = [delivery.id for ended in process.ended for delivery in ended.work.job.deliveries]

@@ -151,6 +151,7 @@ class Process(Machine):
             self.ended.append(Ended(self.work, result))
             self._retry(job.target, result)
         if result.again:
+            self.accepted.append(result.again)  # it ends for itself
             self.deferred.put(Work.of(result.again), world().now + max(result.again_at - TurnTime.time(), 0.0))
         self.main = self.work = None
 
