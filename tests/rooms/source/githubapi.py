@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,11 +19,13 @@ from typing import Any, Self
 
 import jwt
 
+from tests.rooms.source.listening import Listening
+
 APP, INSTALLATION = "Iv23liExample", 4711
 
 
 @dataclass
-class GitHubApi:
+class GitHubApi(Listening):
     """The API. `gave`: every token, in order. `issued`: called with each. `answer`: (status, body), instead of the real one. `echo`: repeat
     the JWT in a refusal."""
 
@@ -43,18 +44,12 @@ class GitHubApi:
         self.key = self.new_key("app")
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.api = self
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
+        self._listen(self._server)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/api/v3"
+        return f"http://127.0.0.1:{self.port}/api/v3"
 
     def new_key(self, name: str) -> Path:
         """Make an app's key as GitHub hands it out: RSA, PKCS#1, PEM."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import threading
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,6 +14,8 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, Tree
 from dulwich.pack import pack_object_header
 from dulwich.protocol import pkt_line
+
+from tests.rooms.source.listening import Listening
 
 FLUSH = b"0000"
 OFFER = pkt_line(b"# service=git-upload-pack\n") + FLUSH
@@ -57,7 +58,7 @@ def small_commit(message: bytes = b"First\n", names: int = 1) -> tuple[str, list
 
 
 @dataclass
-class Hostile:
+class Hostile(Listening):
     """The host. `offer`, `refs`, `pack`: bodies of the three answers. `raw`: written instead of any answer. `trust`: speak TLS."""
 
     offer: Chunks = (OFFER,)
@@ -74,18 +75,12 @@ class Hostile:
         self._server.hostile = self
         if self.trust:
             self._server.socket = self.trust.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
+        self._listen(self._server)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     @property
     def address(self) -> str:
-        return f"{'https' if self.trust else 'http'}://127.0.0.1:{self._server.server_address[1]}"
+        return f"{'https' if self.trust else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:

@@ -6,18 +6,19 @@ import base64
 import http.client
 import select
 import socket
-import threading
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 from urllib.parse import urlsplit
 
+from tests.rooms.source.listening import Listening
+
 _OWN = ("proxy-authorization", "proxy-connection", "connection", "transfer-encoding")
 
 
 @dataclass
-class Proxy:
+class Proxy(Listening):
     """The proxy. `password`: of the user `anneal`; empty: anybody. `seen`: method, target, headers. `drip`: CONNECT never ends."""
 
     password: str = ""
@@ -27,18 +28,12 @@ class Proxy:
     def __enter__(self) -> Self:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.proxy = self
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
+        self._listen(self._server)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def url(self, credentials: str = "") -> str:
         """Return its URL, with credentials as they stand in an environment variable."""
-        return f"http://{credentials}{'@' if credentials else ''}127.0.0.1:{self._server.server_address[1]}"
+        return f"http://{credentials}{'@' if credentials else ''}127.0.0.1:{self.port}"
 
 
 class _Server(ThreadingHTTPServer):
