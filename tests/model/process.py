@@ -7,7 +7,7 @@ gone, what it had on the wire lands or doesn't, and another process is started i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -21,11 +21,11 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.deferred import Deferred
 from handler.queues.pending import Pending, Work
-from handler.render.functions import FUNCTIONS
 from handler.run.context import Rooms
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.githost import GitHost, HostSource
+from tests.fakes.sandbox import InProcess
 from tests.model.turns import START, Killed, Machine, Task, TurnEvent, TurnTime, here, sleep, world
 
 T = TypeVar("T")
@@ -62,15 +62,6 @@ class Order:
 
 OK = Order()
 KILL_BEFORE, KILL_AFTER = Order("kill"), Order("kill", after=True)
-
-
-class InProcess:
-    """A Sandbox without a child: what it reads here is our own."""
-
-    def run(
-        self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str = ""
-    ) -> list[T]:
-        return [decode(frame) for frame in FUNCTIONS[function](options, parts)]
 
 
 @dataclass

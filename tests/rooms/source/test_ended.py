@@ -21,8 +21,8 @@ from handler.source.signed import openpgp
 from handler.source.signed.verified import Keys, Verified
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
+from tests.fakes.sandbox import InProcess
 from tests.rooms.source.opening import opened
-from tests.rooms.source.test_sharing import InProcess
 from tests.signing import Gpg, public, signed_by_ssh, ssh_key
 
 

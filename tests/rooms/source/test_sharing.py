@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -19,25 +19,16 @@ from handler.config.settings import Settings, Target
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work as Asked
-from handler.render.functions import FUNCTIONS
 from handler.worker import Worker
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.parts import parts_of
+from tests.fakes.sandbox import InProcess
 from tests.rooms.source.opening import opened
 
 COUNT = 50
 PATIENCE = 60.0
 T = TypeVar("T")
-
-
-class InProcess:
-    """A Sandbox without a child: what it reads here is our own."""
-
-    def run(
-        self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str = ""
-    ) -> list[T]:
-        return [decode(frame) for frame in FUNCTIONS[function](options, parts)]
 
 
 @dataclass
