@@ -1,4 +1,4 @@
-"""GitHost: a repository on a git host. `resolve` a ref, `fetch` a commit.
+"""GitHost: a repository on a git host. Tell the `head` of what is followed, `fetch` a commit.
 
 What is fetched follows from measurements (5,000 files, `git http-backend` on loopback): the whole repository is fastest as one pack at
 depth 1; one directory of many is fastest as trees first (`blob:none`) and then, at the first need, exactly its blobs, where the host
@@ -74,15 +74,6 @@ class GitHost:
 
     def _asked(self, revision: Revision) -> Head:
         return self._highest(revision.semver) if revision.semver else self._named(revision.ref)
-
-    def resolve(self, ref: str) -> str:
-        """Ask the host what a full ref name points to now; annotated tags are peeled.
-
-        Returns: the commit's hex id.
-
-        Raises: as `head` does.
-        """
-        return self._named(ref).commit
 
     def _highest(self, semver: str) -> Head:
         from handler.source.versions import Highest  # noqa: PLC0415 - loads a library that only such targets need

@@ -13,7 +13,7 @@ from pathlib import Path
 from handler.model.errors import AnnealError
 from handler.source import Limits
 from tests.rooms.source.lies import MAIN
-from tests.rooms.source.opening import Secret, opened
+from tests.rooms.source.opening import Secret, following, opened
 
 
 def peak() -> int:
@@ -27,7 +27,7 @@ def told(url: str, sha: str, limits: Limits) -> str:
     with opened(url, limits=limits, secret=Secret()) as git:
         try:
             git.fetch(sha)
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         except AnnealError as error:
             return error.code
     return "believed"

@@ -5,12 +5,18 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, Tls
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
 from handler.config.masking import Mask
 from handler.source import GitHost, Limits
 
 CANARY = "canary-5f2c9b-password"
 QUICK = Limits(connect=2, read=5, total=10)
+
+
+def following(ref: str) -> Revision:
+    """Return what follows a branch or tag, by its full name."""
+    _, kind, name = ref.split("/", 2)
+    return Revision(tag=name) if kind == "tags" else Revision(branch=name)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,15 @@ from handler.config.masking import Mask
 from handler.model.errors import AccessDenied, AnnealError
 from handler.source.github_app import repository_name
 from tests.rooms.source.hub import Clock, Hub
+from tests.rooms.source.opening import following
 
 MAIN = "refs/heads/main"
 
 
 def test_one_token_for_one_repository_and_reading_alone_opens_it(hub: Hub) -> None:
     with hub.opened() as git:
-        assert git.fetch(git.resolve(MAIN)).commit.sha == hub.sha
-        assert git.resolve(MAIN) == hub.sha
+        assert git.fetch(git.head(following(MAIN)).commit).commit.sha == hub.sha
+        assert git.head(following(MAIN)).commit == hub.sha
     assert hub.api.asked == [{"permissions": {"contents": "read"}, "repositories": ["shop"]}]
 
 
@@ -93,16 +94,16 @@ def test_a_token_that_the_host_refuses_is_replaced_once_unless_it_is_new(hub: Hu
 def test_a_revoked_token_is_replaced_in_the_middle_of_an_operation(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("handler.source.github_app._YOUNG", 0.0)
     with hub.opened() as git:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
         hub.git.accounts["x-access-token"] = "revoked"
-        assert git.resolve(MAIN) == hub.sha
+        assert git.head(following(MAIN)).commit == hub.sha
     assert len(hub.api.gave) == 2
 
 
 def test_a_host_that_refuses_every_token_ends_it(hub: Hub) -> None:
     hub.api.issued = lambda _: None
     with hub.opened() as git, pytest.raises(AccessDenied, match="401 to our credentials"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     assert len(hub.api.gave) == 1
 
 
@@ -110,11 +111,11 @@ def test_token_and_key_are_in_no_error_log_or_representation(hub: Hub, caplog: p
     caplog.set_level(logging.DEBUG)
     seen = []
     with hub.opened() as git:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
         for fail in (401, 403, 404, 429, 500):
             hub.git.fail = fail
             with pytest.raises(AnnealError) as caught:
-                git.resolve(MAIN)
+                git.head(following(MAIN))
             assert caught.value.__cause__ is None
             seen.append(f"{caught.value} {caught.value!r} {git!r} {vars(git)!r} {vars(git._transport)!r} {vars(git._transport._sign_in)!r}")  # type: ignore[attr-defined]  # HTTP's
     lines = [line for line in hub.api.key.read_text().splitlines() if not line.startswith("-----")]

@@ -13,7 +13,7 @@ from handler.config.git import SecretRef
 from handler.model.errors import AccessDenied, ConfigInvalid, GitUnavailable
 from tests.rooms.source.githubapi import INSTALLATION, GitHubApi
 from tests.rooms.source.hub import Hub
-from tests.rooms.source.opening import QUICK
+from tests.rooms.source.opening import QUICK, following
 
 MAIN = "refs/heads/main"
 
@@ -60,7 +60,7 @@ def suspended(hub: Hub) -> dict[str, object]:
 )
 def test_a_refusal_says_what_to_check(hub: Hub, change: Callable[[Hub], dict[str, object]], words: str) -> None:
     with hub.opened(change(hub)) as git, pytest.raises(AccessDenied, match=words) as caught:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     assert str(caught.value).startswith("GitHub App ")
     assert hub.git.requests == [], "without a token the git host isn't asked"
 
@@ -71,7 +71,7 @@ def test_a_refusal_says_what_to_check(hub: Hub, change: Callable[[Hub], dict[str
 def test_clocks_that_differ_are_told(hub: Hub, ahead: float, words: str) -> None:
     hub.api.clock_ahead = ahead
     with hub.opened() as git, pytest.raises(ConfigInvalid, match=words):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 @pytest.mark.parametrize("text", ["canary", "-----BEGIN RSA PRIVATE KEY-----\ncanary\n-----END RSA PRIVATE KEY-----"])
@@ -82,7 +82,7 @@ def test_what_isnt_an_apps_key_is_told_without_a_word_of_it(hub: Hub, text: str,
         hub.opened({"private_key": SecretRef(file=str(file))}) as git,
         pytest.raises(ConfigInvalid, match=r"no-key: is not an unencr") as caught,
     ):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     assert "canary" not in str(caught.value)
 
 
@@ -115,32 +115,32 @@ FUTURE = '"expires_at": "2999-01-01T00:00:00Z"'
 def test_odd_answers_are_transient_and_told_plainly(hub: Hub, status: int, body: bytes, words: str) -> None:
     hub.api.answer = status, body
     with hub.opened() as git, pytest.raises(GitUnavailable, match=words) as caught:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     assert str(caught.value).isprintable()
     hub.api.answer = None
     with hub.opened() as git:
-        assert git.resolve(MAIN) == hub.sha
+        assert git.head(following(MAIN)).commit == hub.sha
 
 
 def test_a_redirect_is_refused_and_its_target_never_asked(hub: Hub, tmp_path: Path) -> None:
     with GitHubApi(tmp_path) as other:
         hub.api.answer, hub.api.headers = (302, b""), {"Location": f"{other.url}/app/installations/{INSTALLATION}/access_tokens"}
         with hub.opened() as git, pytest.raises(ConfigInvalid, match="redirects are refused"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         assert other.asked == []
 
 
 def test_an_api_that_repeats_what_was_sent_is_told_without_it(hub: Hub) -> None:
     hub.api.echo = True
     with hub.opened() as git, pytest.raises(AccessDenied, match=r"answered 401 \(you sent Bearer \*\*\*\)"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_an_api_that_doesnt_answer_is_transient(hub: Hub) -> None:
     hub.api.issued = lambda _: time.sleep(3)
     with hub.opened(limits=replace(QUICK, read=0.3)) as git, pytest.raises(GitUnavailable, match=r"GitHub App .*in time"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     with hub.opened(limits=replace(QUICK, total=0.5)) as git, pytest.raises(GitUnavailable, match=r"longer than 0\.5 s"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     with hub.opened({"api_url": "http://127.0.0.1:1"}) as git, pytest.raises(GitUnavailable, match=r"GitHub App .*refuses connections"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))

@@ -12,7 +12,7 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.tree import Tree, resolve_links
 from infra.githost import Host, Work
-from tests.rooms.source.opening import CANARY, QUICK, Secret, opened
+from tests.rooms.source.opening import CANARY, QUICK, Secret, following, opened
 
 MAIN = "refs/heads/main"
 
@@ -36,7 +36,7 @@ def test_a_branch_is_resolved_and_its_commit_fetched(host: Host, v2: bool) -> No
     host.protocol_v2 = v2
     _, sha = shop(host)
     with opened(host.url_of("shop")) as git:
-        assert git.resolve(MAIN) == sha
+        assert git.head(following(MAIN)).commit == sha
         tree = git.fetch(sha)
         assert texts(tree) == {"deploy/dev/app.yaml": b"kind: Pod\n", "deploy/prod/app.yaml": b"kind: Deployment\n", "readme": b"hello\n"}
         assert (tree.commit.sha, tree.commit.subject, tree.commit.author) == (sha, "First version", "anneal <anneal@example.invalid>")
@@ -51,7 +51,7 @@ def test_an_annotated_tag_is_peeled_and_a_light_one_is_itself(host: Host, v2: bo
     work.git("tag", "v2")
     work.git("push", "-q", "origin", "v1", "v2")
     with opened(host.url_of("shop")) as git:
-        assert [git.resolve("refs/tags/v1"), git.resolve("refs/tags/v2")] == [sha, sha]
+        assert [git.head(following("refs/tags/v1")).commit, git.head(following("refs/tags/v2")).commit] == [sha, sha]
         with pytest.raises(SourceRefused, match="is not a commit"):
             git.fetch(work.git("rev-parse", "v1"))
 
@@ -66,19 +66,19 @@ def test_a_ref_that_isnt_there_is_an_error_although_others_begin_alike(host: Hos
     with opened(host.url_of("shop")) as git:
         for ref in (MAIN, "refs/heads/release", "refs/tags/v1"):
             with pytest.raises(RefNotFound, match=ref):
-                git.resolve(ref)
+                git.head(following(ref))
 
 
 def test_an_empty_repository_has_no_ref(host: Host) -> None:
     host.create("empty")
     with opened(host.url_of("empty")) as git, pytest.raises(RefNotFound):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_a_ref_that_breaks_gits_rules_never_reaches_the_host(host: Host) -> None:
     shop(host)
     with opened(host.url_of("shop")) as git, pytest.raises(SourceRefused, match="starts with '-'"):
-        git.resolve("refs/heads/--upload-pack=touch")
+        git.head(following("refs/heads/--upload-pack=touch"))
     assert host.requests == []
 
 
@@ -86,7 +86,7 @@ def test_one_directory_of_many_is_fetched_as_trees_and_then_just_its_blobs(host:
     work, sha = shop(host)
     wanted, other = work.git("rev-parse", "HEAD:deploy/prod/app.yaml"), work.git("rev-parse", "HEAD:deploy/dev/app.yaml")
     with opened(host.url_of("shop")) as git:
-        tree = git.fetch(git.resolve(MAIN), "deploy/prod")
+        tree = git.fetch(git.head(following(MAIN)).commit, "deploy/prod")
         assert len(host.requests) == 3
         assert texts(tree, "deploy/prod") == {"deploy/prod/app.yaml": b"kind: Deployment\n"}
         assert texts(tree, "deploy/prod")
@@ -101,7 +101,7 @@ def test_without_filters_everything_comes_in_one_pack(host: Host) -> None:
     host.filters = False
     shop(host)
     with opened(host.url_of("shop")) as git:
-        tree = git.fetch(git.resolve(MAIN), "deploy/prod")
+        tree = git.fetch(git.head(following(MAIN)).commit, "deploy/prod")
         assert len(texts(tree)) == 3
     assert len(host.requests) == 3
 
@@ -113,7 +113,7 @@ def test_a_commit_is_fetched_once_and_a_later_look_at_the_ref_is_one_request(hos
         before = len(host.requests)
         assert git.fetch(sha, "deploy/prod") is first
         assert len(host.requests) == before
-        git.resolve(MAIN)
+        git.head(following(MAIN))
         assert len(host.requests) == before + 1
 
 
@@ -143,11 +143,11 @@ def test_an_older_commit_is_fetched_by_its_id_also_after_a_force_push_or_a_delet
         assert texts(git.fetch(first))["readme"] == b"hello\n"
         work.git("reset", "-q", "--hard", first)
         work.push(force=True)
-        assert git.resolve(MAIN) == first
+        assert git.head(following(MAIN)).commit == first
         assert texts(git.fetch(second))["readme"] == b"second\n"
         work.push(ref=":refs/heads/main")
         with pytest.raises(RefNotFound, match=MAIN):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
 
 
 @pytest.mark.parametrize("v2", [True, False])
@@ -163,7 +163,7 @@ def test_credentials_open_a_private_repository(host: Host) -> None:
     host.accounts = {"deployer": CANARY}
     _, sha = shop(host)
     with opened(host.url_of("shop"), secret=Secret()) as git:
-        assert git.fetch(git.resolve(MAIN)).commit.sha == sha
+        assert git.fetch(git.head(following(MAIN)).commit).commit.sha == sha
 
 
 @pytest.mark.parametrize("secret", [None, Secret("wrong")])
@@ -171,12 +171,12 @@ def test_wrong_or_no_credentials_are_denied(host: Host, secret: Secret | None) -
     host.accounts = {"deployer": CANARY}
     shop(host)
     with opened(host.url_of("shop"), secret=secret) as git, pytest.raises(AccessDenied, match="401"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_a_repository_that_isnt_there_may_also_be_one_without_access(host: Host) -> None:
     with opened(host.url_of("nowhere")) as git, pytest.raises(AccessDenied, match="not found, or no access"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_a_failing_host_is_transient_and_found_again(host: Host) -> None:
@@ -184,9 +184,9 @@ def test_a_failing_host_is_transient_and_found_again(host: Host) -> None:
     host.fail = 503
     with opened(host.url_of("shop")) as git:
         with pytest.raises(GitUnavailable, match="503"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         host.fail = 0
-        assert git.resolve(MAIN) == sha
+        assert git.head(following(MAIN)).commit == sha
 
 
 def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(host: Host) -> None:
@@ -194,24 +194,24 @@ def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(host: Host) -> Non
     host.delay = 5
     for limits in (replace(QUICK, read=0.2), replace(QUICK, total=0.2)):
         with opened(host.url_of("shop"), limits=limits) as git, pytest.raises(GitUnavailable, match=r"in time|longer than"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
 
 
 def test_a_connection_that_was_closed_while_idle_is_replaced(host: Host) -> None:
     _, sha = shop(host)
     with opened(host.url_of("shop")) as git:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
         root, port = host.root, host.port
         host.stop()
         with Host(root, port):
-            assert git.resolve(MAIN) == sha
+            assert git.head(following(MAIN)).commit == sha
 
 
 def test_everything_goes_over_one_connection(host: Host) -> None:
     shop(host)
     with opened(host.url_of("shop")) as git:
         for _ in range(3):
-            tree = git.fetch(git.resolve(MAIN), "deploy/prod")
+            tree = git.fetch(git.head(following(MAIN)).commit, "deploy/prod")
         texts(tree, "deploy/prod")
     assert host.connections == 1
     assert len(host.requests) == 6
@@ -225,9 +225,9 @@ def test_tls_is_trusted_by_the_configured_authority_only(tmp_path: Path) -> None
     with Host(tmp_path / "git", certificate=pem) as host:
         _, sha = shop(host)
         with opened(host.url_of("shop"), ca_file=str(pem)) as git:
-            assert git.resolve(MAIN) == sha
+            assert git.head(following(MAIN)).commit == sha
         with opened(host.url_of("shop")) as git, pytest.raises(ConfigInvalid, match=r"not trusted \(self-signed certificate\).*caFile"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
     with pytest.raises(ConfigInvalid, match="no such file"), opened(host.url_of("shop"), ca_file=str(tmp_path / "none")):
         pass
 
@@ -237,7 +237,7 @@ def test_nobody_listening_is_transient(host: Host) -> None:
     gone = Host(host.root / "gone")
     gone.start().stop()
     with opened(url.replace(str(host.port), str(gone.port))) as git, pytest.raises(GitUnavailable, match="refuses connections"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_links_are_followed_inside_a_fetched_tree(host: Host) -> None:
@@ -246,7 +246,7 @@ def test_links_are_followed_inside_a_fetched_tree(host: Host) -> None:
     work.commit("Link")
     work.push()
     with opened(host.url_of("shop")) as git:
-        tree = git.fetch(git.resolve(MAIN), "current")
+        tree = git.fetch(git.head(following(MAIN)).commit, "current")
         found = resolve_links(tree, "current/app.yaml")
     assert found.entry == tree.lookup("deploy/prod/app.yaml")
     assert [path for path, _ in found.looked] == ["current", "deploy/prod/app.yaml"]
@@ -258,9 +258,9 @@ def test_a_submodule_is_refused_below_the_path_and_harmless_elsewhere(host: Host
     work.git("commit", "-q", "-m", "Submodule")
     work.push()
     with opened(host.url_of("shop")) as git:
-        assert texts(git.fetch(git.resolve(MAIN), "deploy/prod"), "deploy/prod")
+        assert texts(git.fetch(git.head(following(MAIN)).commit, "deploy/prod"), "deploy/prod")
         with pytest.raises(SourceRefused, match="deploy/dev/vendor: this is a submodule"):
-            git.fetch(git.resolve(MAIN), "deploy")
+            git.fetch(git.head(following(MAIN)).commit, "deploy")
 
 
 def test_a_refused_tree_is_fetched_once_and_checked_at_every_look(host: Host) -> None:
@@ -283,7 +283,7 @@ def test_a_tree_with_a_name_that_could_harm_is_refused_with_the_name_escaped(hos
     commit = work.git("commit-tree", tree, "-m", "Evil")
     work.push(force=True, ref=f"{commit}:refs/heads/main")
     with opened(host.url_of("shop")) as git, pytest.raises(SourceRefused) as refused:
-        git.fetch(git.resolve(MAIN))
+        git.fetch(git.head(following(MAIN)).commit)
     assert str(refused.value).isprintable()
 
 
@@ -294,6 +294,6 @@ def test_a_password_is_in_no_error_and_no_representation(host: Host) -> None:
         host.fail = fail
         with opened(host.url_of("shop"), secret=secret) as git:
             with pytest.raises(AnnealError) as caught:
-                git.resolve(MAIN)
+                git.head(following(MAIN))
             assert CANARY not in f"{caught.value} {caught.value!r} {git!r} {vars(git)!r}".replace(repr(secret), "")
             assert caught.value.__cause__ is None

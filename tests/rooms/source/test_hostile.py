@@ -16,7 +16,7 @@ from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source import GitHost, Limits
 from tests.rooms.source.hostile import FLUSH, Hostile, entry, fetched, pack
 from tests.rooms.source.lies import LIES, MAIN, PARTS, SHA, SMALL
-from tests.rooms.source.opening import CANARY, Secret, opened
+from tests.rooms.source.opening import CANARY, Secret, following, opened
 
 
 def fetch_from(host: Hostile, limits: Limits = SMALL) -> None:
@@ -89,22 +89,22 @@ def test_one_ref_is_found_among_hundreds_of_thousands_and_a_million_are_too_many
         return Hostile(refs=answer) if version else Hostile(offer=version_0(answer))
 
     with hosted(lines(500_000)) as host, opened(host.url) as git:
-        assert git.resolve(MAIN) == SHA
+        assert git.head(following(MAIN)).commit == SHA
     with hosted(lines(1_000_000)) as host, opened(host.url) as git, pytest.raises(SourceRefused, match="67108864 bytes in one answer"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 @pytest.mark.parametrize("oid", [b"2" * 64, b"-x", b"ZZ" * 20])
 def test_a_ref_that_points_to_no_id_is_refused(oid: bytes) -> None:
     with Hostile(refs=[pkt_line(oid + b" refs/heads/main\n"), FLUSH]) as host, opened(host.url) as git, pytest.raises(GitUnavailable):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_refused_and_credentials_never_arrive_there(status: int) -> None:
     with Hostile() as trap, Hostile(status=status, headers={"Location": trap.url + "/info/refs?token=x"}) as host:
         with opened(host.url, secret=Secret()) as git, pytest.raises(ConfigInvalid, match="redirects to") as caught:
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         assert trap.seen == []
     assert "token=x" not in str(caught.value)
 
@@ -113,7 +113,7 @@ def test_a_redirect_is_refused_and_credentials_never_arrive_there(status: int) -
 def test_a_redirect_shows_where_to_and_no_credentials(place: str) -> None:
     with Hostile(status=302, headers={"Location": place}) as host, opened(host.url, secret=Secret()) as git:
         with pytest.raises(ConfigInvalid, match="redirects to") as caught:
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         assert len(host.seen) == 1
     assert "hidden" not in str(caught.value)
     assert str(caught.value).isprintable()
@@ -131,7 +131,7 @@ def test_a_redirect_from_https_to_http_is_refused_and_credentials_never_arrive_t
         host = stack.enter_context(Hostile(status=302, headers={"Location": trap.url}, trust=trust))
         git = stack.enter_context(opened(host.url, secret=Secret(), ca_file=str(pem)))
         with pytest.raises(ConfigInvalid, match="redirects to http://"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         assert len(host.seen) == 1
         assert trap.seen == []
 
@@ -142,12 +142,12 @@ def test_a_proxy_from_the_environment_is_used_unless_the_host_is_exempt(monkeypa
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("http_proxy", proxy.address.replace("//", f"//user:{CANARY}@"))
         with opened("http://git.invalid/shop.git") as git:
-            assert git.resolve(MAIN) == SHA
+            assert git.head(following(MAIN)).commit == SHA
         assert proxy.seen[0][0].startswith("http://git.invalid/shop.git/")
         assert "proxy-authorization" in {name.lower() for name in proxy.seen[0][1]}
         monkeypatch.setenv("no_proxy", "git.invalid")
         with opened("http://git.invalid/shop.git") as git, pytest.raises(GitUnavailable, match="resolve") as caught:
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         assert CANARY not in repr(caught.value)
 
 

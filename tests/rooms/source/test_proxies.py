@@ -12,7 +12,7 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from infra.githost import Host, Work
 from tests.rooms.source.certificates import Authority
-from tests.rooms.source.opening import CANARY, QUICK, Secret, opened
+from tests.rooms.source.opening import CANARY, QUICK, Secret, following, opened
 from tests.rooms.source.proxy import Proxy
 
 MAIN = "refs/heads/main"
@@ -49,7 +49,7 @@ def test_a_proxy_with_credentials_leads_to_the_host(private: tuple[Host, str, st
         name = f"{scheme}_proxy"
         monkeypatch.setenv(name.upper() if upper else name, proxy.url(QUOTED))
         with opened(host.url_of("shop"), secret=Secret(), ca_file=ca_file) as git:
-            assert git.fetch(git.resolve(MAIN)).commit.sha == sha
+            assert git.fetch(git.head(following(MAIN)).commit).commit.sha == sha
         methods = {method for method, _, _ in proxy.seen}
         assert methods == ({"CONNECT"} if ca_file else {"GET", "POST"})
     shown = [headers.get("authorization", "") for _, _, headers in proxy.seen]
@@ -63,7 +63,7 @@ def test_a_host_named_in_no_proxy_is_asked_straight(private: tuple[Host, str, st
         monkeypatch.setenv("HTTPS_PROXY", proxy.url())
         monkeypatch.setenv("NO_PROXY", "example.com,127.0.0.1")
         with opened(host.url_of("shop"), secret=Secret(), ca_file=ca_file) as git:
-            assert git.resolve(MAIN) == sha
+            assert git.head(following(MAIN)).commit == sha
     assert proxy.seen == []
 
 
@@ -75,7 +75,7 @@ def test_a_proxy_that_wants_other_credentials_is_told_as_such(
     with Proxy(PROXY_PASSWORD) as proxy:
         monkeypatch.setenv("HTTPS_PROXY" if ca_file else "HTTP_PROXY", proxy.url(credentials))
         with opened(host.url_of("shop"), ca_file=ca_file) as git, pytest.raises(AccessDenied, match=r"proxy answered 407.*HTTPS_PROXY"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
     assert host.requests == []
 
 
@@ -85,7 +85,7 @@ def test_a_proxy_that_isnt_there_is_transient(private: tuple[Host, str, str], mo
         gone = proxy.url(QUOTED)
     monkeypatch.setenv("HTTPS_PROXY" if ca_file else "HTTP_PROXY", gone)
     with opened(host.url_of("shop"), ca_file=ca_file) as git, pytest.raises(GitUnavailable, match=r"proxy doesn't let us|refuses conn"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_a_proxy_that_drips_its_answer_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_a_proxy_that_drips_its_answer_ends_at_the_deadline(monkeypatch: pytest.
         monkeypatch.setenv("HTTPS_PROXY", proxy.url())
         with opened("https://git.invalid/shop.git", limits=replace(QUICK, total=0.5)) as git:
             with pytest.raises(GitUnavailable, match=r"longer than 0\.5 s"):
-                git.resolve(MAIN)
+                git.head(following(MAIN))
             proxy.drip = False
 
 
@@ -105,7 +105,7 @@ def test_a_proxys_password_is_in_no_error_and_no_log(monkeypatch: pytest.MonkeyP
             monkeypatch.setenv(name, proxy.url(QUOTED))
             with opened(url) as git:
                 with pytest.raises(AnnealError) as caught:
-                    git.resolve(MAIN)
+                    git.head(following(MAIN))
                 seen.append(f"{caught.value} {caught.value!r} {caught.value.__cause__} {git!r} {vars(git)!r}")
     assert len(proxy.seen) == 2
     assert [text for text in [*seen, caplog.text] if "canary" in text] == []

@@ -10,7 +10,7 @@ from handler.config.git import Verify
 from handler.model.errors import CommitUnverified
 from handler.source.signed.verified import Keys, Verified
 from infra.githost import Host, Work
-from tests.rooms.source.opening import opened
+from tests.rooms.source.opening import following, opened
 from tests.signing import SSH, public, signed_by_ssh, ssh_key
 
 
@@ -23,7 +23,7 @@ def test_a_signed_tag_of_an_unsigned_commit_isnt_enough_and_an_unsigned_one_of_a
     work.git("push", "-q", "origin", "v1", "v2")
     with opened(host.url_of("shop")) as git:
         strict = Verified(git, Keys.of(Verify((public(key),)), "strict"))
-        assert (git.resolve("refs/tags/v1"), git.resolve("refs/tags/v2")) == (unsigned, signed)
+        assert (git.head(following("refs/tags/v1")).commit, git.head(following("refs/tags/v2")).commit) == (unsigned, signed)
         with pytest.raises(CommitUnverified, match="is not signed"):
             strict.fetch(unsigned)
         assert strict.fetch(signed).commit.subject == "Signed"

@@ -10,7 +10,7 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, RefNotFound, SourceRefused
 from handler.source import Limits
 from infra.sshhost import SshHost
-from tests.rooms.source.opening import QUICK
+from tests.rooms.source.opening import QUICK, following
 from tests.rooms.source.sshshop import Shop
 
 MAIN = "refs/heads/main"
@@ -23,20 +23,20 @@ def test_a_branch_is_resolved_and_its_commit_fetched(shop: Shop, v2: bool) -> No
     shop.work.git("tag", "-a", "v1", "-m", "one")
     shop.work.git("push", "-q", "origin", "v1")
     with shop.opened() as git:
-        assert [git.resolve(MAIN), git.resolve("refs/tags/v1")] == [shop.sha, shop.sha]
+        assert [git.head(following(MAIN)).commit, git.head(following("refs/tags/v1")).commit] == [shop.sha, shop.sha]
         tree = git.fetch(shop.sha, "deploy")
         entries = list(tree.walk("deploy"))
         assert tree.blobs(entry.oid for entry in entries) == {entries[0].oid: b"kind: Deployment\n"}
         with pytest.raises(RefNotFound):
-            git.resolve("refs/heads/none")
+            git.head(following("refs/heads/none"))
         with pytest.raises(RefNotFound, match=r"commit 1{40}"):
             git.fetch("1" * 40)
-        assert git.resolve(MAIN) == shop.sha
+        assert git.head(following(MAIN)).commit == shop.sha
 
 
 def test_an_operation_has_one_connection_and_the_first_one_no_more(shop: Shop) -> None:
     with shop.opened() as git:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
         assert shop.host.connections == 1
         git.fetch(shop.sha)
         assert shop.host.connections == 2
@@ -44,14 +44,14 @@ def test_an_operation_has_one_connection_and_the_first_one_no_more(shop: Shop) -
 
 def test_threads_have_connections_of_their_own(shop: Shop) -> None:
     with shop.opened(limits=Limits()) as git, ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(git.resolve, [MAIN] * 12)) == [shop.sha] * 12
+        assert [head.commit for head in pool.map(git.head, [following(MAIN)] * 12)] == [shop.sha] * 12
     assert shop.host.connections == 12
 
 
 def test_a_repository_that_isnt_there_may_also_be_one_without_access(shop: Shop) -> None:
     url = shop.host.url_of("nowhere")
     with shop.opened(url=url) as git, pytest.raises(AccessDenied, match=r"not found, or no access \(the host said: fatal: "):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_only_upload_pack_is_asked_for_and_its_path_comes_whole(shop: Shop) -> None:
@@ -60,7 +60,7 @@ def test_only_upload_pack_is_asked_for_and_its_path_comes_whole(shop: Shop) -> N
     for path, asked in paths.items():
         url = f"ssh://git@127.0.0.1:{shop.host.port}{path}"
         with pytest.raises(AnnealError) as caught, shop.opened(url=url) as git:
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         assert f"asked: git-upload-pack '{asked}'" in str(caught.value)
 
 
@@ -99,7 +99,7 @@ def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(shop: Shop, serve:
 def test_a_host_that_never_ends_is_stopped_at_the_limit(shop: Shop, serve: str) -> None:
     shop.host.serve = serve
     with shop.opened(limits=replace(QUICK, refs=200_000)) as git, pytest.raises((SourceRefused, GitUnavailable)):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_what_is_said_beside_the_protocol_counts_too(shop: Shop) -> None:
@@ -107,19 +107,19 @@ def test_what_is_said_beside_the_protocol_counts_too(shop: Shop) -> None:
     shop.host.serve = f"while :; do echo '{ref}'; head -c 100000 /dev/zero >&2; done"
     limits = replace(QUICK, refs=1_000_000, pack=1_000_000)
     with shop.opened(limits=limits) as git, pytest.raises(SourceRefused, match="sends more than 2000000 bytes"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_a_login_message_isnt_taken_for_git(shop: Shop) -> None:
     shop.host.serve = "echo Welcome to our host"
     with shop.opened() as git, pytest.raises(GitUnavailable):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_nobody_listening_and_no_such_host_are_transient(shop: Shop) -> None:
     with SshHost() as gone:
         port = gone.port
     with shop.opened(url=f"ssh://git@127.0.0.1:{port}/shop.git") as git, pytest.raises(GitUnavailable, match="refuses connections"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     with shop.opened(url="ssh://git@host.invalid/shop.git") as git, pytest.raises(GitUnavailable, match="doesn't resolve"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))

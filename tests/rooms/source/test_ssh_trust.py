@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, SecretUnavailable
+from tests.rooms.source.opening import following
 from tests.rooms.source.sshshop import Shop
 
 MAIN = "refs/heads/main"
@@ -31,12 +32,12 @@ def test_every_usual_form_of_a_key_signs_in(shop: Shop, kind: str, pem: str, pas
     key = shop.host.new_key("another", kind, passphrase, pem)
     shop.host.accept(key)
     with shop.opened(key=key, passphrase=passphrase) as git:
-        assert git.resolve(MAIN) == shop.sha
+        assert git.head(following(MAIN)).commit == shop.sha
 
 
 def test_a_passphrase_for_a_key_that_needs_none_does_no_harm(shop: Shop) -> None:
     with shop.opened(passphrase=PASSPHRASE) as git:
-        assert git.resolve(MAIN) == shop.sha
+        assert git.head(following(MAIN)).commit == shop.sha
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_a_passphrase_for_a_key_that_needs_none_does_no_harm(shop: Shop) -> None
 def test_a_missing_or_wrong_passphrase_is_told(shop: Shop, pem: str, passphrase: str, words: str) -> None:
     key = shop.host.new_key("locked", "rsa", PASSPHRASE, pem)
     with shop.opened(key=key, passphrase=passphrase) as git, pytest.raises(ConfigInvalid, match=words):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     assert shop.host.connections == 0
 
 
@@ -55,7 +56,7 @@ def test_what_isnt_a_private_key_is_told_without_a_word_of_it(shop: Shop, text: 
     file = shop.host.root / "no-key"
     file.write_text(text)
     with shop.opened(key=file) as git, pytest.raises(ConfigInvalid, match="is not a private key") as caught:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     assert "canary" not in str(caught.value)
 
 
@@ -63,12 +64,12 @@ def test_a_key_is_read_anew_for_each_operation(shop: Shop) -> None:
     rotated = shop.host.root / "rotated"
     rotated.write_text(shop.key.read_text())
     with shop.opened(key=rotated) as git:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
         rotated.unlink()
         with pytest.raises(SecretUnavailable, match="doesn't exist"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         rotated.write_text(shop.key.read_text())
-        assert git.resolve(MAIN) == shop.sha
+        assert git.head(following(MAIN)).commit == shop.sha
 
 
 def test_a_key_that_the_host_doesnt_know_is_told_with_its_fingerprint(shop: Shop) -> None:
@@ -77,7 +78,7 @@ def test_a_key_that_the_host_doesnt_know_is_told_with_its_fingerprint(shop: Shop
         shop.opened(key=stranger) as git,
         pytest.raises(AccessDenied, match=r"user git on \[127.*doesn't take the key SHA256:.*public half"),
     ):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_key_that_the_host_doesnt_know_is_told_with_its_fingerprint(shop: Shop
 def test_a_host_that_wants_more_than_a_key_is_told_and_gets_no_more(shop: Shop, options: dict[str, str]) -> None:
     shop.host.options = options
     with shop.opened() as git, pytest.raises(AccessDenied, match="doesn't take the key"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def other_key(shop: Shop) -> None:
@@ -126,7 +127,7 @@ def revoked(shop: Shop) -> None:
 def test_a_host_whose_key_isnt_pinned_gets_nothing_from_us(shop: Shop, change: Callable[[Shop], None], words: str) -> None:
     change(shop)
     with shop.opened() as git, pytest.raises(ConfigInvalid, match=words) as caught:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     told = str(caught.value)
     assert f"`ssh-keyscan -p {shop.host.port} 127.0.0.1`" in told
     assert f"{shop.host.root}/known_hosts: [127.0.0.1]:{shop.host.port}: " in told
@@ -138,17 +139,17 @@ def test_the_hosts_key_is_asked_for_in_a_type_that_is_pinned(shop: Shop) -> None
     for pinned in (rsa, ecdsa):
         shop.known = shop.host.known_hosts(pinned)
         with shop.opened() as git:
-            assert git.resolve(MAIN) == shop.sha
+            assert git.head(following(MAIN)).commit == shop.sha
 
 
 def test_a_pinned_key_may_change_while_we_run(shop: Shop) -> None:
     with shop.opened() as git:
-        git.resolve(MAIN)
+        git.head(following(MAIN))
         shop.host.host_keys = (shop.host.new_key("next"),)
         with pytest.raises(ConfigInvalid, match="pinned for it is"):
-            git.resolve(MAIN)
+            git.head(following(MAIN))
         (shop.host.root / "known_hosts").write_text(shop.host.known_hosts())
-        assert git.resolve(MAIN) == shop.sha
+        assert git.head(following(MAIN)).commit == shop.sha
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_a_host_that_speaks_only_what_is_broken_is_refused(shop: Shop, option: s
         shop.host.host_keys = (shop.host.new_key("rsa", "rsa"),)
         shop.known = shop.host.known_hosts()
     with shop.opened() as git, pytest.raises(ConfigInvalid, match=r"nothing that is safe|no host key of the pinned types"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_no_secret_is_in_any_error_log_or_representation(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -180,7 +181,7 @@ def test_no_secret_is_in_any_error_log_or_representation(shop: Shop, caplog: pyt
         shop.known = known
         with shop.opened(key=key, passphrase=passphrase) as git:
             with pytest.raises(AnnealError) as caught:
-                git.resolve(MAIN)
+                git.head(following(MAIN))
             assert caught.value.__cause__ is None
             seen.append(f"{caught.value} {caught.value!r} {git!r} {vars(git)!r} {vars(git._transport)!r}")
     assert len(seen) == 3

@@ -11,7 +11,7 @@ import pytest
 from handler.model.errors import ConfigInvalid
 from infra.githost import Host, Work
 from tests.rooms.source.certificates import Authority
-from tests.rooms.source.opening import CANARY, Secret, opened
+from tests.rooms.source.opening import CANARY, Secret, following, opened
 
 MAIN = "refs/heads/main"
 
@@ -35,7 +35,7 @@ def private(tmp_path: Path, certificate: Path) -> tuple[Host, str]:
 def test_a_host_under_a_private_authority_is_trusted_by_its_file(tmp_path: Path, ours: Authority) -> None:
     host, sha = private(tmp_path, ours.certificate("host"))
     with host, opened(host.url_of("shop"), secret=Secret(), ca_file=str(ours.file)) as git:
-        assert git.fetch(git.resolve(MAIN)).commit.sha == sha
+        assert git.fetch(git.head(following(MAIN)).commit).commit.sha == sha
 
 
 def another(directory: Path, ours: Authority) -> tuple[Path, Path]:
@@ -85,7 +85,7 @@ def test_a_host_that_isnt_trusted_gets_no_credentials(
         opened(host.url_of("shop"), secret=Secret(), ca_file=str(ca_file)) as git,
         pytest.raises(ConfigInvalid, match=words) as caught,
     ):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
     assert host.requests == []
     assert CANARY not in repr(caught.value)
 
@@ -93,7 +93,7 @@ def test_a_host_that_isnt_trusted_gets_no_credentials(
 def test_a_private_authority_isnt_trusted_unless_it_is_named(tmp_path: Path, ours: Authority) -> None:
     host, _ = private(tmp_path, ours.certificate("host"))
     with host, opened(host.url_of("shop")) as git, pytest.raises(ConfigInvalid, match=r"not trusted .*caFile"):
-        git.resolve(MAIN)
+        git.head(following(MAIN))
 
 
 def test_the_file_of_authorities_may_change_while_we_run(tmp_path: Path, ours: Authority) -> None:
@@ -101,9 +101,9 @@ def test_the_file_of_authorities_may_change_while_we_run(tmp_path: Path, ours: A
     shutil.copy(ours.file, trusted)
     host, sha = private(tmp_path, ours.certificate("host"))
     with host, opened(host.url_of("shop"), secret=Secret(), ca_file=str(trusted)) as git:
-        assert git.resolve(MAIN) == sha
+        assert git.head(following(MAIN)).commit == sha
         trusted.write_bytes(Authority(tmp_path, "theirs").file.read_bytes() + b"\n")
         with pytest.raises(ConfigInvalid, match="not trusted"):
-            git.resolve(MAIN)  # although a connection under the former authority was open
+            git.head(following(MAIN))  # although a connection under the former authority was open
         trusted.write_bytes(trusted.read_bytes() + ours.file.read_bytes())
-        assert git.resolve(MAIN) == sha
+        assert git.head(following(MAIN)).commit == sha
