@@ -158,6 +158,34 @@ FORMS: dict[str, Form] = {
     "renderer": Form("the name of a renderer", example="file"),
     "env": Form("the name of an environment variable", r"[A-Za-z_][A-Za-z0-9_]*", example="GIT_TOKEN", private="something else"),
     "secretFile": Form("the path of a file", r".+", (_CONTROLS,), example="/run/secrets/token", private="something else"),
+    "awsSecret": Form(
+        "the name or ARN of an AWS secret", r"[A-Za-z0-9/_+=.@:!-]{1,512}", example="anneal/webhook", private="something else"
+    ),
+    "secretKey": Form("a key of a JSON object", r".{1,256}", (_CONTROLS,), example="github", private="something else"),
+    "stage": Form("the stage of a version", r"[A-Za-z0-9_./+=@-]{1,256}", example="AWSPREVIOUS", private="something else"),
+    "awsParameter": Form(
+        "the name or ARN of a parameter", r"[A-Za-z0-9/_.:-]{1,1024}", example="/anneal/git-token", private="something else"
+    ),
+    "kubernetesSecret": Form(
+        "<namespace>/<name>/<key> of a Secret",
+        rf"{LABEL}/{LABEL}(?:\.{LABEL})*/[A-Za-z0-9._-]{{1,253}}",
+        example="anneal-system/git/token",
+        private="something else",
+    ),
+    "eksCluster": Form("the name of an EKS cluster", r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", example="prod"),
+    "region": Form("an AWS region", r"[a-z]{2,4}(?:-[a-z]+){1,3}-[0-9]{1,2}", example="eu-central-1"),
+    "roleArn": Form(
+        "the ARN of a role",
+        r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,576}",
+        example="arn:aws:iam::123456789012:role/anneal",
+    ),
+    "queueUrl": Form(
+        "the URL of a FIFO queue",
+        rf"https?://{_HOST}/[A-Za-z0-9_/-]+\.fifo",
+        (*_HTTP, _DOTS),
+        example="https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo",
+        private="a URL",
+    ),
     "username": Form(
         "a user name", r".+", (_CONTROLS, Refusal(":", "holds a colon (RFC 7617)")), example="x-access-token", private="something else"
     ),

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.settings import Cluster, IgnoreRule, KubeconfigRef, ReplayToken, Target
+from handler.config.settings import Cluster, Eks, IgnoreRule, ReplayToken, Target
+from handler.config.shape import camel
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,13 @@ def some(name: str) -> Callable[..., Iterator[Fault]]:
     return check
 
 
-def one_cluster(kubeconfig: KubeconfigRef | None, context: str, in_cluster: bool) -> Iterator[Fault]:
-    """The pod's own service account needs no kubeconfig and no context."""
-    if in_cluster and (kubeconfig or context):
-        other = "kubeconfig" if kubeconfig else "context"
-        yield Fault("in_cluster", f"inCluster and {other} exclude each other", f"remove `{other}` or `inCluster`")
+def one_cluster(kubeconfig: SecretRef | None, context: str, in_cluster: bool, eks: Eks | None) -> Iterator[Fault]:
+    """The pod's own service account and a cluster of EKS need no kubeconfig, no context, nor each other."""
+    given = {"eks": eks, "in_cluster": in_cluster, "kubeconfig": kubeconfig, "context": context}
+    first, *others = [name for name, value in given.items() if value] or [""]
+    if first in ("eks", "in_cluster") and others:
+        mine, other = camel(first), camel(others[0])
+        yield Fault(first, f"{mine} and {other} exclude each other", f"remove `{other}` or `{mine}`")
 
 
 def star_alone(namespaces: tuple[str, ...]) -> Iterator[Fault]:
@@ -92,13 +95,15 @@ def any_key(ssh: tuple[str, ...], pgp: tuple[str, ...]) -> Iterator[Fault]:
         yield Fault("", "expected at least one key in ssh or pgp, found none")
 
 
+PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
+
 RULES = (
     Rule(RepositoryAuth, ("basic", "ssh", "github_app"), one_way),
     Rule(Repository, ("url", "auth"), fits_scheme),
     Rule(Verify, ("ssh", "pgp"), any_key),
-    Rule(SecretRef, ("env", "file"), one_of("env", "file")),
+    Rule(SecretRef, PLACES, one_of(*map(camel, PLACES))),
     Rule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
-    Rule(Cluster, ("kubeconfig", "context", "in_cluster"), one_cluster),
+    Rule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),
     Rule(IgnoreRule, ("paths",), some("paths")),
     Rule(ReplayToken, ("targets",), some("targets")),
     Rule(ReplayToken, ("may",), some("may")),

@@ -13,12 +13,15 @@ from typing import Any, Literal, get_args, get_origin
 
 from handler.config.forms import DURATION, FORMS, RANGES
 from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.rules import PLACES
 from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Settings, Target
-from handler.config.shape import Slot, slots, written
+from handler.config.shape import Slot, camel, slots, written
 
 FILE = Path(__file__).with_name("schema.json")
 ID = "https://anneal.dev/schema/v1alpha1/config.json"
 _SSH = {"required": ["ssh"], "properties": {"ssh": {"type": "object"}}}
+_IN_CLUSTER = {"required": ["inCluster"], "properties": {"inCluster": {"const": True}}}
+_EKS = {"required": ["eks"], "properties": {"eks": {"type": "object"}}}
 _WAYS = ("basic", "ssh", "githubApp")
 _RULES: dict[type, dict[str, Any]] = {
     RepositoryAuth: {
@@ -35,14 +38,15 @@ _RULES: dict[type, dict[str, Any]] = {
         "else": {"properties": {"auth": {"not": _SSH}}},
     },
     Verify: {"anyOf": [{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("ssh", "pgp")]},
-    SecretRef: {"oneOf": [{"required": ["env"]}, {"required": ["file"]}]},
+    SecretRef: {"oneOf": [{"required": [camel(name)]} for name in PLACES]},
     Revision: {"oneOf": [{"required": ["branch"]}, {"required": ["tag"]}, {"required": ["semver"]}, {"required": ["commit"]}]},
     IgnoreRule: {"required": ["paths"]},
     Cluster: {
         "not": {
-            "required": ["inCluster"],
-            "properties": {"inCluster": {"const": True}},
-            "anyOf": [{"required": ["kubeconfig"]}, {"required": ["context"]}],
+            "anyOf": [
+                {**_IN_CLUSTER, "anyOf": [{"required": ["kubeconfig"]}, {"required": ["context"]}]},
+                {**_EKS, "anyOf": [_IN_CLUSTER, {"required": ["kubeconfig"]}, {"required": ["context"]}]},
+            ]
         }
     },
 }

@@ -63,19 +63,22 @@ class RendererSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class KubeconfigRef:
-    """Where a kubeconfig lies."""
+class Eks:
+    """A cluster of Amazon EKS, signed in to by AWS credentials: its address and authority are asked, its token is made anew in time."""
 
-    file: str = _doc("Path of a kubeconfig.", kind="file")
+    cluster: str = _doc("Name of the cluster.", kind="eksCluster")
+    region: str = _doc("Region; empty: the environment's.", "", kind="region")
+    role: str = _doc("ARN of a role to assume first; empty: the handler's own.", "", kind="roleArn")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Which cluster. Order: flag, this, KUBECONFIG, ~/.kube/config, in-cluster."""
 
-    kubeconfig: KubeconfigRef | None = _doc("A kubeconfig.", None)
+    kubeconfig: SecretRef | None = _doc("Where a kubeconfig lies: the path of a file, or a secret that holds one.", None)
     context: str = _doc("Context of the kubeconfig; empty: its current one.", "")
     in_cluster: bool = _doc("Use the pod's own service account.", False)
+    eks: Eks | None = _doc("A cluster of Amazon EKS.", None)
     server: str = _doc("Pin: refuse any other API server address.", "", kind="server")
 
 
@@ -158,6 +161,20 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Sqs:
+    """A FIFO queue of Amazon SQS; its redrive policy names its dead-letter queue."""
+
+    url: str = _doc("URL of the queue; the environment variable ANNEAL_QUEUE_URL stands above it.", kind="queueUrl")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """Where requests wait between the door and the run. Empty: in this machine's memory, which the tick heals."""
+
+    sqs: Sqs | None = _doc("Amazon SQS.", None)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """A whole configuration."""
 
@@ -167,6 +184,10 @@ class Settings:
     webhooks: Webhooks = _doc("Webhook secrets by provider.", factory=Webhooks)
     replay: Replay = _doc("Who may ask for runs, and read.", factory=Replay)
     metrics: Metrics = _doc("Where Prometheus scrapes.", factory=Metrics)
+    queue: QueueSettings = _doc("Where requests wait for their run.", factory=QueueSettings)
+    secrets_interval: float = _doc(
+        "How long a value from a cloud's secret store or a Secret is used before it is asked for again.", 60.0, kind="duration"
+    )
     interval: float = _doc("Tick: how often heads are looked at.", 300.0, kind="duration")
     drift_interval: float = _doc("How often live is compared although git didn't move.", 1800.0, kind="duration")
     lease_duration: float = _doc("How long a Lease holds without renewal.", 15.0, kind="duration")

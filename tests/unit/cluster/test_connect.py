@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from handler.cluster.connect import connect
-from handler.config.settings import Cluster, KubeconfigRef
+from handler.config.git import SecretRef
+from handler.config.settings import Cluster
 from handler.model.errors import KubeconfigInvalid, ServerPinned
 
 
@@ -35,7 +36,7 @@ def test_the_order_is_flag_target_environment_home(tmp_path: Path) -> None:
     flag, own = write(tmp_path / "flag", "https://flag"), write(tmp_path / "own", "https://own")
     named = write(tmp_path / "named", "https://named")
     write(tmp_path / ".kube" / "config", "https://home")
-    cluster = Cluster(kubeconfig=KubeconfigRef(file=own))
+    cluster = Cluster(kubeconfig=SecretRef(file=own))
     home = {"HOME": str(tmp_path)}
     assert connect(cluster, kubeconfig=flag, environ=home | {"KUBECONFIG": named}).host == "https://flag"
     assert connect(cluster, environ=home | {"KUBECONFIG": named}).host == "https://own"

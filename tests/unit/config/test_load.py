@@ -47,7 +47,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         revision=g.Revision(tag="v1.2"),
         path="deploy/prod",
         renderer=s.RendererSettings("jsonnet", ("**/*.jsonnet",), ("drafts/**",)),
-        cluster=s.Cluster(s.KubeconfigRef("/etc/anneal/kubeconfig"), "prod", server="https://10.0.0.1:6443"),
+        cluster=s.Cluster(g.SecretRef(file="/etc/anneal/kubeconfig"), "prod", server="https://10.0.0.1:6443"),
         namespace="shop",
         cluster_scoped=("Namespace", "CustomResourceDefinition.apiextensions.k8s.io"),
         impersonate=s.Impersonate("shop/deployer"),
@@ -72,14 +72,29 @@ def test_the_full_sample_is_read_into_every_field() -> None:
     assert keyed.revision == g.Revision(semver=">=1.2 <2")
     assert (keyed.revision.ref, str(keyed.revision)) == ("", "the highest tag in >=1.2 <2")
     assert edge.cluster == s.Cluster(in_cluster=True)
+    assert app.cluster == s.Cluster(eks=s.Eks("prod", "eu-central-1", "arn:aws:iam::123456789012:role/anneal-deploy"))
     assert edge.namespaces == ("*",)
     assert edge.revision == g.Revision(commit="0123456789abcdef0123456789abcdef01234567")
+
+
+def test_the_full_sample_is_read_beside_its_targets() -> None:
+    settings = load(SAMPLES / "full.yaml", renderers=("jsonnet",))
     assert (settings.installation, settings.state_namespace) == ("blue", "gitops")
     assert (settings.interval, settings.drift_interval, settings.lease_duration) == (5400.0, 600.0, 2.0)
     assert settings.webhooks.github.secrets == (g.SecretRef(env="GITHUB_WEBHOOK_SECRET"), g.SecretRef(file="/run/secrets/old"))
-    assert settings.webhooks.generic.secrets == (g.SecretRef(env="GENERIC_WEBHOOK_SECRET"),)
+    assert settings.webhooks.generic.secrets == (
+        g.SecretRef(env="GENERIC_WEBHOOK_SECRET"),
+        g.SecretRef(aws_secrets_manager=g.AwsSecret("anneal/webhook", "generic", "AWSPREVIOUS")),
+        g.SecretRef(aws_parameter="/anneal/generic"),
+        g.SecretRef(kubernetes_secret="anneal-system/webhook/generic"),
+    )
+    assert settings.queue == s.QueueSettings(s.Sqs("https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"))
+    assert settings.secrets_interval == 120.0
     assert (settings.webhooks.max_body, settings.metrics.bind) == (1_048_576, "127.0.0.1:9464")
     assert settings.replay.tokens[0].may == ("replay", "approve", "rollback", "read", "metrics")
+
+
+OF_CLOUDS = ("aws_secrets_manager", "aws_parameter", "kubernetes_secret")
 
 
 def defaults_in(value: Any, path: str = "") -> set[str]:
@@ -98,8 +113,10 @@ def defaults_in(value: Any, path: str = "") -> set[str]:
 def test_the_full_sample_leaves_no_setting_out() -> None:
     settings = load(SAMPLES / "full.yaml", renderers=("jsonnet",))
     alternatives = {
-        *("revision.branch", "revision.semver", "revision.commit", "cluster.in_cluster"),
-        *("repository.auth.basic.password.file", "repository.auth.ssh", "repository.auth.github_app"),
+        *("revision.branch", "revision.semver", "revision.commit", "cluster.in_cluster", "cluster.eks"),
+        *("repository.auth.ssh", "repository.auth.github_app"),
+        *(f"repository.auth.basic.password.{each}" for each in ("file", *OF_CLOUDS)),
+        *(f"cluster.kubeconfig.{each}" for each in ("env", *OF_CLOUDS)),
     }
     assert defaults_in(settings) == set()
     assert defaults_in(settings.targets[0]) == alternatives

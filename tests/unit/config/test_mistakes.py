@@ -97,7 +97,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
             "1: 2",
             (
                 "1: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, leaseDuration, "
-                "metrics, replay, stateNamespace, targets, webhooks"
+                "metrics, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
         ("[a]: 2", "configuration: expected a name as key, found a list"),
@@ -105,7 +105,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
             "<<: {interval: 5m}",
             (
                 "<<: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, "
-                "leaseDuration, metrics, replay, stateNamespace, targets, webhooks"
+                "leaseDuration, metrics, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
         ("interval: 0", f"interval: {DURATION}, found 0"),
@@ -138,11 +138,6 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         ("webhooks: !!python/object:os.system {}", f"webhooks: expected a mapping, found a tag; {QUOTE}"),
         ("webhooks: {gitae: {}}", "webhooks.gitae: unknown key; did you mean `gitea`?"),
         ("webhooks: {github: {secrets: {env: A}}}", "webhooks.github.secrets: expected a list, found a mapping"),
-        ("webhooks: {github: {secrets: [{}]}}", "webhooks.github.secrets[0]: expected exactly one of env, file, found none"),
-        (
-            "webhooks: {github: {secrets: [{env: A, file: b}]}}",
-            "webhooks.github.secrets[0]: expected exactly one of env, file, found env and file",
-        ),
         ("replay: {tokens: [{name: ci}]}", "replay.tokens[ci].secret: is required and missing; add `secret:`"),
         (
             "replay: {tokens: [{name: ci, secret: {env: A}, may: [replya]}]}",
@@ -238,7 +233,6 @@ def test_mistakes_beside_the_targets(line: str, expected: str) -> None:
             "cluster: {inCluster: true, context: a}",
             ".cluster.inCluster: inCluster and context exclude each other; remove `context` or `inCluster`",
         ),
-        ("cluster: {kubeconfig: {}}", ".cluster.kubeconfig.file: is required and missing; add `file: /etc/anneal/ca.pem`"),
         (
             "cluster: {server: prod}",
             (f".cluster.server: {SERVER}, found a URL, which has another scheme or none; write https://<host>/<path>"),

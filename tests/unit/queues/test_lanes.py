@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from handler.config.git import Repository
-from handler.config.settings import Cluster, KubeconfigRef, Settings, Target
+from handler.config.git import Repository, SecretRef
+from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
 from handler.queues.inline import Inline
 from handler.queues.lanes import MOST_THREADS, THREADS, Lanes
@@ -17,7 +17,7 @@ PATIENCE = 10.0
 
 
 def target(name: str, cluster: str = "one", host: str = "git.example.com") -> Target:
-    return Target(name, Repository(f"https://{host}/{name}.git"), ("shop",), cluster=Cluster(kubeconfig=KubeconfigRef(cluster)))
+    return Target(name, Repository(f"https://{host}/{name}.git"), ("shop",), cluster=Cluster(kubeconfig=SecretRef(file=cluster)))
 
 
 def settings(*targets: Target) -> Settings:

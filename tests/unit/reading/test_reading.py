@@ -10,7 +10,8 @@ from functools import partial
 
 import pytest
 
-from handler.config.settings import Cluster, KubeconfigRef, Settings, Target
+from handler.config.git import SecretRef
+from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -25,7 +26,7 @@ from tests.fakes.parts import remember
 from tests.unit.state.samples import NOON, blank, full, sha
 
 PATIENCE = 10.0
-ELSEWHERE = Cluster(KubeconfigRef("elsewhere"))
+ELSEWHERE = Cluster(SecretRef(file="elsewhere"))
 
 
 def settings() -> Settings:

@@ -1,0 +1,76 @@
+"""Where secrets, clusters and queues are found: what is accepted, and the words for what isn't."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.config.git import AwsSecret, SecretRef
+from tests.unit.config.test_mistakes import HEAD, TARGET, mistakes
+
+PLACES = "expected exactly one of env, file, awsSecretsManager, awsParameter, kubernetesSecret, found"
+
+
+@pytest.mark.parametrize(
+    ("ref", "expected"),
+    [
+        ("{}", f": {PLACES} none"),
+        ("{env: A, file: b}", f": {PLACES} env and file"),
+        ("{kubernetesSecret: a/b/c, awsParameter: d}", f": {PLACES} awsParameter and kubernetesSecret"),
+        ("{awsSecretsManager: {key: a}}", ".awsSecretsManager.id: is required and missing; add `id: anneal/webhook`"),
+        ("{awsSecretsManager: CANARY}", ".awsSecretsManager: expected a mapping, found text"),
+        (
+            "{awsSecretsManager: {id: CANARY hunter}}",
+            ".awsSecretsManager.id: expected the name or ARN of an AWS secret, found something else",
+        ),
+        ("{awsParameter: CANARY hunter}", ".awsParameter: expected the name or ARN of a parameter, found something else"),
+        ("{kubernetesSecret: CANARY}", ".kubernetesSecret: expected <namespace>/<name>/<key> of a Secret, found something else"),
+    ],
+)
+def test_a_secret_stands_in_one_place(ref: str, expected: str) -> None:
+    found = mistakes(f"{TARGET}webhooks: {{github: {{secrets: [{ref}]}}}}\n")
+    assert [each.partition(": ")[2] for each in found] == [f"webhooks.github.secrets[0]{expected}"]
+    assert "CANARY" not in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        ("{kubeconfig: {}}", f".kubeconfig: {PLACES} none"),
+        ("{inCluster: true, context: a}", ".inCluster: inCluster and context exclude each other; remove `context` or `inCluster`"),
+        ("{eks: {cluster: prod}, inCluster: true}", ".eks: eks and inCluster exclude each other; remove `inCluster` or `eks`"),
+        ("{eks: {cluster: prod}, kubeconfig: {env: K}}", ".eks: eks and kubeconfig exclude each other; remove `kubeconfig` or `eks`"),
+        ("{eks: {cluster: prod, role: anneal}}", '.eks.role: expected the ARN of a role, found "anneal"'),
+        ("{eks: {cluster: prod, region: Frankfurt}}", '.eks.region: expected an AWS region, found "Frankfurt"'),
+        ("{eks: {cluster: ../x}}", '.eks.cluster: expected the name of an EKS cluster, found "../x"'),
+    ],
+)
+def test_a_cluster_is_found_in_one_way(cluster: str, expected: str) -> None:
+    assert mistakes(f"{TARGET}    cluster: {cluster}") == [f"a.yaml:7: targets[shop].cluster{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://sqs.eu-central-1.amazonaws.com/123456789012/anneal", "expected the URL of a FIFO queue, found a URL"),
+        ("https://key:CANARY@sqs.example.com/1/a.fifo", "expected the URL of a FIFO queue, found a URL, which holds credentials"),
+    ],
+)
+def test_a_queue_is_fifo(url: str, expected: str) -> None:
+    (found,) = mistakes(f"{HEAD}targets: []\nqueue: {{sqs: {{url: '{url}'}}}}\n")
+    assert expected in found
+    assert "CANARY" not in found
+
+
+@pytest.mark.parametrize(
+    ("ref", "shown"),
+    [
+        (SecretRef(env="A"), "environment variable A"),
+        (SecretRef(file="/a"), "file /a"),
+        (SecretRef(aws_secrets_manager=AwsSecret("a/b")), "AWS secret a/b"),
+        (SecretRef(aws_secrets_manager=AwsSecret("a/b", "c", "AWSPREVIOUS")), "AWS secret a/b, key c, AWSPREVIOUS"),
+        (SecretRef(aws_parameter="/a"), "AWS parameter /a"),
+        (SecretRef(kubernetes_secret="a/b/c"), "Secret a/b/c"),
+    ],
+)
+def test_a_reference_names_its_place(ref: SecretRef, shown: str) -> None:
+    assert (str(ref), ref.remote) == (shown, not (ref.env or ref.file))
