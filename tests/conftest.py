@@ -17,6 +17,7 @@ import pytest
 
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
+from infra.moto import Moto
 from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,6 +83,24 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl.run("create", "namespace", name)
     yield name
     kubectl.run("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[Moto]:
+    """The session's server of Amazon's services; what a test makes there another may see."""
+    with Moto() as server:
+        yield server
+
+
+@pytest.fixture
+def aws(moto: Moto, monkeypatch: pytest.MonkeyPatch) -> Moto:
+    """The same, emptied, and the only AWS that this process's environment knows."""
+    moto.reset()
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in moto.environment.items():
+        monkeypatch.setenv(name, value)
+    return moto
 
 
 @pytest.fixture(scope="session")
