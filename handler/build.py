@@ -41,6 +41,8 @@ from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
 
 T = TypeVar("T")
+WORKLOAD = "ANNEAL_WORKLOAD"
+"""The environment variable that says, as namespace/name, which Deployment the handler itself runs in."""
 LOOK_SLACK = 10.0
 """Seconds by which a look at a git host may be older than the tick it serves: the ticks of one repository's targets are spread."""
 
@@ -191,6 +193,7 @@ class Handler:
             self.source(target),
             lambda tree, request: renderer.render(tree, request, self._sandbox),
             discovery,
+            self._environ.get(WORKLOAD, ""),
         )
         return Rooms(
             target=target,

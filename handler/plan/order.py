@@ -3,6 +3,7 @@
 Edges: CRD -> its objects, Namespace -> its content, Role -> its binding, ServiceAccount -> a bare Pod that runs as it,
 `config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one.
 Admission webhook configurations come last (and go first), so that they don't judge what their own backend needs.
+The workload that runs this very handler comes after everything: its rollout may end the run, and the successor finds the rest done.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ RANK = {
 _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _ADMISSION = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
+_APPS = "apps"
 
 
 def sort_key(identity: Identity) -> tuple[int, str, str, str, str]:
@@ -63,8 +65,12 @@ def sort_key(identity: Identity) -> tuple[int, str, str, str, str]:
     return (RANK.get(identity.kind, 0), identity.group, identity.kind, identity.namespace, identity.name)
 
 
-def stages(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], ...]:
+def stages(desired: Iterable[Desired], own: str = "") -> tuple[tuple[Desired, ...], ...]:
     """Return the stages of an apply, each to be applied in parallel.
+
+    Args:
+        desired: what git declares.
+        own: namespace/name of the Deployment or the like that the handler itself runs in; empty: none.
 
     Raises:
         PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
@@ -82,9 +88,16 @@ def stages(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], ...]:
     last = max(levels.values(), default=0) + 1
     staged: dict[int, list[Desired]] = {}
     for identity in sorted(items, key=sort_key):
-        is_last = _is_webhook(identity) and identity not in needed
-        staged.setdefault(last if is_last else levels[identity], []).append(items[identity])
+        late = 0 if identity in needed else _lateness(identity, own)
+        staged.setdefault(last + late if late else levels[identity], []).append(items[identity])
     return tuple(tuple(staged[level]) for level in sorted(staged))
+
+
+def _lateness(identity: Identity, own: str) -> int:
+    """Return how late what nothing else waits for comes: 0 where the graph says, 1 after all of that, 2 after those."""
+    if identity.group == _APPS and f"{identity.namespace}/{identity.name}" == own:
+        return 2
+    return int(_is_webhook(identity))
 
 
 def _is_webhook(identity: Identity) -> bool:

@@ -53,7 +53,7 @@ class Prepared:
 class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
 
-    `recorded`: the commit that the state named at the end of this process's last run, and when that was (monotonic seconds); None before
+    `own`: namespace/name of the workload that this handler runs in, which goes last. `recorded`: the commit that the state named at the end of this process's last run, and when that was (monotonic seconds); None before
     the first.
     """
 
@@ -63,6 +63,7 @@ class Preparer:
     source: Source
     render: Callable[[Tree, RenderRequest], Rendered]
     discovery: Discovery
+    own: str = ""
     last: Prepared | None = field(default=None)
     recorded: tuple[str, float] | None = field(default=None)
 
@@ -101,7 +102,7 @@ class Preparer:
             rendered = Rendered(self.last.manifests, self.last.reads, self.last.files)
         else:
             rendered = self.render(tree, self.request())
-        staged = stages(self._admit(rendered.manifests))
+        staged = stages(self._admit(rendered.manifests), self.own)
         digest = digest_of(rendered.manifests)
         self.last = Prepared(tree.commit, rendered.reads, digest, staged, rendered.manifests, rendered.files)
         return self.last

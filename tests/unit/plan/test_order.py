@@ -54,6 +54,20 @@ def test_a_webhook_that_something_depends_on_stands_before_it() -> None:
     assert order(needing, hook, document("Secret")) == [["Secret/web", "ValidatingWebhookConfiguration/hook"], ["ConfigMap/web"]]
 
 
+def test_the_handlers_own_workload_comes_after_everything() -> None:
+    hook = document("ValidatingWebhookConfiguration", "hook", "admissionregistration.k8s.io/v1")
+    own, other = document("Deployment", "anneal", "apps/v1"), document("Deployment", "web", "apps/v1")
+    staged = stages(desired(own, hook, other, wave("7", "late"), cluster_scoped=SCOPED), "shop/anneal")
+    assert [[item.identity.name for item in stage] for stage in staged] == [["web"], ["late"], ["hook"], ["anneal"]]
+    assert stages(desired(own, other), "other/anneal") == stages(desired(own, other))
+
+
+def test_an_own_workload_that_something_depends_on_stands_before_it() -> None:
+    own = document("Deployment", "anneal", "apps/v1")
+    staged = stages(desired(after("apps/namespaces/shop/Deployment/anneal"), own), "shop/anneal")
+    assert [[item.identity.name for item in stage] for stage in staged] == [["anneal"], ["web"]]
+
+
 def test_a_wave_may_put_a_binding_before_its_role() -> None:
     binding = document("RoleBinding", api=RBAC, roleRef={"kind": "Role", "name": "web"})
     role = document("Role", api=RBAC, metadata={"annotations": {SYNC_WAVE: "1"}})
