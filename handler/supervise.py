@@ -24,6 +24,7 @@ from handler import log
 from handler.config.load import load
 from handler.config.secrets import resolve_all
 from handler.model.errors import ConfigInvalid
+from handler.stores import fetcher
 from handler.worker import Engine, work
 
 _LOG = logging.getLogger("anneal.supervisor")
@@ -122,7 +123,7 @@ def serve(config: Path, bind: str, engine: Engine) -> int:
     Raises ConfigInvalid, SecretUnavailable before anything is started.
     """
     settings = load(config)
-    log.configure(resolve_all(settings, os.environ).mask)
+    log.configure(resolve_all(settings, os.environ, fetch=fetcher(settings, os.environ)).mask)
     with contextlib.ExitStack() as opened:
         listeners = {"ANNEAL_LISTEN": opened.enter_context(listen(bind, "--bind"))}
         host, port = listeners["ANNEAL_LISTEN"].getsockname()[:2]

@@ -15,11 +15,16 @@ from flask import Flask
 from handler import __version__, log
 from handler.config.load import load
 from handler.config.rotation import Rotation
+from handler.config.secrets import Need
 from handler.feedback.metrics import DoorMetrics
 from handler.queues.outbox import Outbox
+from handler.stores import fetcher
 from handler.web.app import create_app
 from handler.web.exposition import Exposition
 from handler.web.reads import Behind, exposed
+
+NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
+"""What this process resolves: it signs in to no git host."""
 
 
 def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
@@ -30,7 +35,7 @@ def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
     Raises ConfigInvalid, SecretUnavailable.
     """
     settings = load(Path(environ["ANNEAL_CONFIG"]))
-    secrets = Rotation(settings, environ)
+    secrets = Rotation(settings, environ, needs=NEEDS, fetch=fetcher(settings, environ))
     log.configure(secrets.mask)
     outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
     metrics = DoorMetrics(__version__, lambda: outbox.waiting, lambda: outbox.kept)

@@ -26,6 +26,7 @@ from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Probl
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS
 from handler.source import open_local
+from handler.stores import fetcher
 
 _PACKAGES = ("click", "dulwich", "kubernetes", "urllib3", "PyYAML", "jsonschema", "Flask", "gunicorn", "rich")
 _OLDEST = (3, 11)
@@ -110,7 +111,7 @@ def _settings(session: Session, findings: Findings) -> Settings | None:
 
 def _secrets(settings: Settings, session: Session) -> str:
     """Resolve all, the door's too. Raises SecretUnavailable with each that is missing, empty or short."""
-    found = resolve_all(settings, session.environ)
+    found = resolve_all(settings, session.environ, fetch=fetcher(settings, session.environ))
     session.output.mask = found.mask
     webhooks = sum(len(found.webhook(provider)) for provider in PROVIDERS)
     return f"{webhooks} for webhooks, {len(found.tokens)} replay tokens, {len(found.git)} git credentials; none is short"

@@ -1,4 +1,4 @@
-"""`anneal explain-delivery`: what the door would answer to a captured payload, and why. Offline: it asks no cluster and no git host.
+"""`anneal explain-delivery`: what the door would answer to a captured payload, and why. It asks no target's cluster and no git host.
 
 Law: it goes the door's own way (`handler.web.verdict`), so that what it says is what happens. It never prints a secret.
 """
@@ -20,6 +20,7 @@ from handler.config.settings import Metrics, Replay, Settings, Target, Webhooks
 from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
 from handler.model.match import repository_key
+from handler.stores import fetcher
 from handler.triggers import TRIGGERS, payload
 from handler.web.body import require_json
 from handler.web.verdict import Verdict, bounded, judge, watch
@@ -50,7 +51,7 @@ class Captured:
 def explain_delivery(session: Session, file: str, provider: str | None, headers: str | None) -> int:
     """Say what the door would answer to the webhook payload in FILE (- for standard input): which targets, and why.
 
-    FILE holds the body byte for byte. Nothing is run and nobody is asked; only the configuration is read.
+    FILE holds the body byte for byte. Nothing is run; only the configuration and its webhook secrets are read.
     """
     settings = session.settings
     captured = _captured(file, provider, headers, settings.webhooks.max_body)
@@ -113,7 +114,8 @@ def _unverified(captured: Captured, settings: Settings) -> Verdict:
 def _verified(session: Session, captured: Captured, headers: Mapping[str, str]) -> Verdict:
     """Verify with the configured secrets, and decide. Raises BadSignature, BadPayload, WrongMediaType, SecretUnavailable."""
     require_json(headers.get("content-type", ""), headers.get("content-encoding", ""))
-    secrets = resolve_all(_signing(session.settings, captured.provider), session.environ)
+    fetch = fetcher(session.settings, session.environ)
+    secrets = resolve_all(_signing(session.settings, captured.provider), session.environ, needs={"webhooks"}, fetch=fetch)
     session.output.mask = secrets.mask
     accepted = secrets.webhook(captured.provider)
     try:

@@ -14,6 +14,7 @@ from handler.config.rotation import Rotation
 from handler.config.settings import Settings
 from handler.reading import Reader
 from handler.render import Sandbox
+from handler.stores import fetcher
 from handler.supervise import serve as supervised
 from handler.worker import Engine, Parts
 
@@ -25,7 +26,8 @@ def serve(session: Session, bind: str) -> int:
     sandbox = Sandbox()
 
     def build(settings: Settings) -> Parts:
-        options, secrets = Options(session.kubeconfig, session.context), Rotation(settings, os.environ)
+        options = Options(session.kubeconfig, session.context)
+        secrets = Rotation(settings, os.environ, fetch=fetcher(settings, os.environ))
         log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value
         handler = Handler(settings, secrets, sandbox, os.environ, options)
         return Parts(handler.run, Reader(settings, handler.records, secrets.mask), handler.requests, secrets.mask)

@@ -21,6 +21,7 @@ from handler.cli.printing import Output
 from handler.config.load import find, load
 from handler.config.secrets import Secrets, resolve_all
 from handler.config.settings import Settings, Target
+from handler.stores import fetcher
 
 if TYPE_CHECKING:
     from handler.build import Handler
@@ -96,7 +97,8 @@ class Session:
     @cached_property
     def secrets(self) -> Secrets:
         """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
-        secrets = resolve_all(replace(self.settings, targets=self._chosen), self.environ, door=False)
+        chosen = replace(self.settings, targets=self._chosen)
+        secrets = resolve_all(chosen, self.environ, needs={"git"}, fetch=fetcher(self.settings, self.environ))
         self.output.mask = secrets.mask
         return secrets
 

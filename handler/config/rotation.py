@@ -1,4 +1,6 @@
-"""Secrets that follow their files: a rotated one counts within a second, without a restart. Environment variables can't change.
+"""Secrets that follow their places, without a restart.
+
+A file's new content counts within a second, a store's within `secretsInterval`. Environment variables can't change.
 
 Law: a snapshot is never changed, only replaced, whole. What has no usable value any more keeps the one it had, and one line in the log
 says so. What was replaced stays masked: it may still be in somebody's error.
@@ -11,11 +13,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from handler.config.git import SecretRef, git_references
+from handler.config.git import SecretRef
 from handler.config.masking import Mask
-from handler.config.secrets import PROVIDERS, Accepted, Secret, Secrets, renewed, spoken
+from handler.config.remote import Fetch, Remote, nowhere
+from handler.config.secrets import ALL, Accepted, Need, Secret, Secrets, references, renewed, spoken
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable
 
@@ -29,20 +32,27 @@ _LOG = logging.getLogger("anneal.secrets")
 
 
 class Rotation:
-    """The present secrets of a configuration. Safe to share between threads; a look at the files never makes a second one wait."""
+    """The present secrets of a configuration. Safe to share between threads; who looks at the places never makes a second one wait."""
 
     def __init__(
-        self, settings: Settings, environ: Mapping[str, str], *, door: bool = True, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        *,
+        needs: Collection[Need] = ALL,
+        fetch: Fetch = nowhere,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Resolve everything; `door` as in `resolve_all`.
+        """Resolve everything; `needs` and `fetch` as in `resolve_all`.
 
         Raises:
             SecretUnavailable: with every missing, empty or short secret.
         """
-        self._settings, self._environ, self._door, self._clock = settings, environ, door, clock
-        self._files = sorted({ref.file for ref in references(settings, door=door) if ref.file})
-        self._seen = _look(self._files)  # before they are read: what changes meanwhile is read again
-        self._secrets, problems = renewed(settings, environ, {}, door=door)
+        self._settings, self._environ, self._needs, self._clock = settings, environ, frozenset(needs), clock
+        self._files = sorted({ref.file for ref in references(settings, needs) if ref.file})
+        self._remote = Remote(references(settings, needs), fetch, settings.secrets_interval, clock)
+        self._seen = self._look()  # before anything is read: what changes meanwhile is read again
+        self._secrets, problems = renewed(settings, environ, {}, needs=self._needs, fetch=self._remote)
         if problems:
             raise SecretUnavailable(*problems)
         self._masking = self._secrets.masking
@@ -52,7 +62,7 @@ class Rotation:
         self._lock = threading.Lock()
 
     def present(self) -> Secrets:
-        """Return what counts now, as one snapshot; looks at the files at most once a second."""
+        """Return what counts now, as one snapshot; looks at its places at most once a second, and waits for none of them long."""
         if self._clock() - self._looked >= EVERY and self._lock.acquire(blocking=False):
             try:
                 self._renew()
@@ -69,7 +79,7 @@ class Rotation:
         return self.present().token(candidate)
 
     def read(self, ref: SecretRef) -> Secret:
-        """Return a git host's secret as it is at this moment: after a refusal, a second's delay would be a failed run.
+        """Return a git host's secret as its file has it at this moment: after a refusal, a second's delay would be a failed run.
 
         Raises:
             SecretUnavailable: no secret of a git host of this configuration.
@@ -83,20 +93,25 @@ class Rotation:
         return self._masking(text)
 
     def _renew(self) -> None:
-        """Replace the snapshot if a file has changed. Only under the lock."""
+        """Replace the snapshot if a file has changed, or a store was asked. Only under the lock."""
         self._looked = self._clock()
-        seen = _look(self._files)
+        self._remote.renew()
+        seen = self._look()
         if seen == self._seen and None not in seen.values():
             return
         old = self._secrets
-        secrets, problems = renewed(self._settings, self._environ, old.known, door=self._door)
-        changed = sorted(str(ref) for ref, secret in secrets.known.items() if secret.reveal() != old.known[ref].reveal())
+        secrets, problems = renewed(self._settings, self._environ, old.known, needs=self._needs, fetch=self._remote)
+        changed = _changed(old.known, secrets.known)
         if changed:
             now = spoken(self._settings, secrets.known, secrets.git)
             self._replaced.extend(spoken(self._settings, old.known, old.git) - now)
             self._masking = Mask.of([*now, *self._replaced])
         self._secrets, self._seen = secrets, seen
         self._tell(changed, problems)
+
+    def _look(self) -> dict[str, tuple[int, ...] | None]:
+        """Return what tells one content of the places from another."""
+        return {**_look(self._files), "": (self._remote.rounds,)}
 
     def _tell(self, changed: Collection[str], problems: tuple[Problem, ...]) -> None:
         """Say what has changed, once."""
@@ -108,16 +123,10 @@ class Rotation:
                 _LOG.warning("a secret can't be renewed; the one before still counts", extra={"fields": {"seen": list(map(str, problems))}})
 
 
-def references(settings: Settings, *, door: bool = True) -> Iterator[SecretRef]:
-    """Yield every reference of a configuration; those of webhooks and replay tokens only for the door."""
-    for target in settings.targets:
-        yield from (ref for _, ref in git_references(target.repository))
-        if door:
-            yield from target.repository.webhook.secrets
-    if door:
-        for provider in PROVIDERS:
-            yield from getattr(settings.webhooks, provider).secrets
-        yield from (token.secret for token in settings.replay.tokens)
+def _changed(old: Mapping[SecretRef, Secret], new: Mapping[SecretRef, Secret]) -> list[str]:
+    """Name what has another value than before, has one now, or none any more."""
+    values = [{ref: secret.reveal() for ref, secret in each.items()} for each in (old, new)]
+    return sorted(str(ref) for ref in {*old, *new} if values[0].get(ref) != values[1].get(ref))
 
 
 def _look(files: Collection[str]) -> dict[str, tuple[int, ...] | None]:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol
 
 from handler.config import strength
 from handler.config.git import SecretRef, git_references
 from handler.config.masking import Mask
-from handler.config.regular import read_regular
+from handler.config.places import found
+from handler.config.remote import Fetch, Remote, nowhere, text_of
 from handler.config.settings import ReplayToken, Settings, Webhooks
 from handler.model.errors import Problem, SecretUnavailable
 
-LARGEST = 65_536
+Need = Literal["git", "webhooks", "tokens"]
+ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens"})
+"""What a process may need: what signs in to git hosts, what signs webhooks, replay tokens."""
 PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.type == "WebhookSecrets")
 
 
@@ -118,13 +120,13 @@ class Reading(Protocol):
         """Hide every known secret in a text."""
 
 
-def resolve(ref: SecretRef, environ: Mapping[str, str]) -> Secret:
-    """Read a secret from its environment variable or file.
+def resolve(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch = nowhere) -> Secret:
+    """Read a secret from its environment variable, its file, or the store that `fetch` asks.
 
     Raises:
         SecretUnavailable: it is missing, empty, unreadable or not text; names the place, never the value.
     """
-    value, problem = _from_environment(ref.env, environ) if ref.env else _from_file(Path(ref.file))
+    value, problem = found(ref, environ, fetch)
     if problem:
         raise SecretUnavailable.of(str(ref), problem)
     if not value.strip():
@@ -132,54 +134,47 @@ def resolve(ref: SecretRef, environ: Mapping[str, str]) -> Secret:
     return Secret(value)
 
 
-def _from_environment(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    value = environ.get(name)
-    if value is None:
-        return "", "is not set"
-    return ("", "is not UTF-8 text") if any("\ud800" <= char <= "\udfff" for char in value) else (value, "")
-
-
-def _from_file(path: Path) -> tuple[str, str]:
-    """Read a regular file: a pipe or device could block or never end. Returns (value, problem)."""
-    try:
-        if not path.is_file():
-            return "", "is not a file" if path.exists() else "doesn't exist"
-        raw = read_regular(path, LARGEST + 1)
-    except OSError as error:
-        return "", f"can't be read: {error.strerror}"
-    if len(raw) > LARGEST:
-        return "", f"is larger than {LARGEST} bytes"
-    try:
-        return raw.decode().removesuffix("\n").removesuffix("\r"), ""
-    except UnicodeDecodeError:  # it holds the bytes, so it must not become anyone's __context__
-        return "", "is not UTF-8 text"
-
-
-def resolve_all(settings: Settings, environ: Mapping[str, str], *, door: bool = True) -> Secrets:
+def resolve_all(settings: Settings, environ: Mapping[str, str], *, needs: Collection[Need] = ALL, fetch: Fetch = nowhere) -> Secrets:
     """Resolve everything a process needs, or refuse to start.
 
     Args:
         settings: the configuration.
         environ: where `env` references are looked up.
-        door: also webhook secrets and replay tokens; a CLI or worker that serves no door leaves them out.
+        needs: what for; a CLI or worker that serves no door needs only `git`.
+        fetch: asks the stores of remote references; each once, several at once.
 
     Raises:
         SecretUnavailable: with every missing, empty or short secret; names their places, never the values.
     """
-    secrets, problems = renewed(settings, environ, {}, door=door)
+    remote = Remote(references(settings, needs), fetch, settings.secrets_interval)
+    secrets, problems = renewed(settings, environ, {}, needs=needs, fetch=remote)
     if problems:
         raise SecretUnavailable(*problems)
     return secrets
 
 
+def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[SecretRef]:
+    """Yield every reference of a configuration that these needs resolve."""
+    for target in settings.targets:
+        if "git" in needs:
+            yield from (ref for _, ref in git_references(target.repository))
+        if "webhooks" in needs:
+            yield from target.repository.webhook.secrets
+    if "webhooks" in needs:
+        for provider in PROVIDERS:
+            yield from getattr(settings.webhooks, provider).secrets
+    if "tokens" in needs:
+        yield from (token.secret for token in settings.replay.tokens)
+
+
 def renewed(
-    settings: Settings, environ: Mapping[str, str], before: Mapping[SecretRef, Secret], *, door: bool = True
+    settings: Settings, environ: Mapping[str, str], before: Mapping[SecretRef, Secret], *, needs: Collection[Need], fetch: Fetch
 ) -> tuple[Secrets, tuple[Problem, ...]]:
     """Resolve everything anew; what has no usable value now keeps the one it had `before`. Returns also what is wrong."""
-    reader = _Reader(environ, before)
-    git = dict(reader.git(settings))
-    webhooks = {name: tuple(reader.webhook(settings, name)) for name in PROVIDERS} if door else {}
-    tokens = tuple(reader.tokens(settings)) if door else ()
+    reader = _Reader(environ, before, fetch)
+    git = dict(reader.git(settings)) if "git" in needs else {}
+    webhooks = {name: tuple(reader.webhook(settings, name)) for name in PROVIDERS} if "webhooks" in needs else {}
+    tokens = tuple(reader.tokens(settings)) if "tokens" in needs else ()
     known = {ref: secret for ref, secret in reader.known.items() if secret}
     return Secrets(webhooks, tokens, git, known, Mask.of(spoken(settings, known, git))), tuple(reader.problems)
 
@@ -197,14 +192,18 @@ class _Reader:
 
     environ: Mapping[str, str]
     before: Mapping[SecretRef, Secret]
+    fetch: Fetch
     known: dict[SecretRef, Secret | None] = field(default_factory=dict)
     short: set[SecretRef] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
     def read(self, ref: SecretRef, subject: str, *, strong: bool) -> Secret | None:
-        """Return a secret; the one before, or None, after noting why there is no other."""
+        """Return a secret; the one before, or None, after noting why there is no other.
+
+        What must be `strong` stands in a list, where a version that isn't there (AWSPREVIOUS before the first rotation) is just absent.
+        """
         if ref not in self.known:
-            self.known[ref] = self._resolved(ref, subject)
+            self.known[ref] = self._resolved(ref, subject, needed=not strong)
         secret = self.known[ref]
         if secret and strong and not strength.is_long(secret.reveal()):
             if ref not in self.short:
@@ -213,11 +212,13 @@ class _Reader:
             return self._kept(ref)
         return secret
 
-    def _resolved(self, ref: SecretRef, subject: str) -> Secret | None:
+    def _resolved(self, ref: SecretRef, subject: str, *, needed: bool) -> Secret | None:
         try:
-            return resolve(ref, self.environ)
+            if not needed and ref.remote and text_of(ref, self.fetch) is None:
+                return None
+            return resolve(ref, self.environ, self.fetch)
         except SecretUnavailable as error:
-            self.problems.extend(Problem(subject, f"{problem.subject} {problem.message}") for problem in error.problems)
+            self.problems += [Problem(subject, f"{each.subject} {each.message}", fix=each.fix) for each in error.problems]
             return self._kept(ref)
 
     def _kept(self, ref: SecretRef) -> Secret | None:

@@ -16,8 +16,9 @@ from handler.config.load import load
 from handler.config.secrets import resolve_all
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
+from handler.stores import fetcher
 from handler.web.server import SETTINGS
-from handler.wsgi import application
+from handler.wsgi import NEEDS, application
 
 _LOG = logging.getLogger("anneal.queue")
 
@@ -51,7 +52,8 @@ class Door(BaseApplication):
 def main() -> int:
     """Serve until SIGTERM; return the exit status."""
     try:
-        log.configure(resolve_all(load(Path(os.environ["ANNEAL_CONFIG"])), os.environ).mask)
+        settings = load(Path(os.environ["ANNEAL_CONFIG"]))
+        log.configure(resolve_all(settings, os.environ, needs=NEEDS, fetch=fetcher(settings, os.environ)).mask)
     except AnnealError as error:
         sys.stderr.write(f"{error}\n")
         return 64

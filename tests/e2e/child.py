@@ -23,7 +23,7 @@ _CONTEXT.set_forkserver_preload([__name__])
 def work(settings: Settings, kubeconfig: str, pipe: Connection) -> None:
     """Be the process: run the job that comes and send its Result."""
     with Sandbox() as sandbox:
-        handler = Handler(settings, resolve_all(settings, os.environ, door=False), sandbox, os.environ, Options(kubeconfig=kubeconfig))
+        handler = Handler(settings, resolve_all(settings, os.environ, needs={"git"}), sandbox, os.environ, Options(kubeconfig=kubeconfig))
         pipe.send(handler.run(pipe.recv()))
 
 

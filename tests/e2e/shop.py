@@ -73,7 +73,7 @@ class Shop:
 
     def handler_at(self, kubeconfig: Path) -> Handler:
         """Return a handler that reaches the cluster in its own way."""
-        secrets = resolve_all(self.settings, os.environ, door=False)
+        secrets = resolve_all(self.settings, os.environ, needs={"git"})
         return Handler(self.settings, secrets, self.sandbox, os.environ, Options(kubeconfig=str(kubeconfig)))
 
     def job(self, trigger: str = "push", **fields: Any) -> Job:

@@ -57,7 +57,7 @@ def run(shop: Shop, job: Job) -> Result:
         results.append(shop.handler.run(asked))
         return results[-1]
 
-    secrets = resolve_all(shop.settings, os.environ, door=False)
+    secrets = resolve_all(shop.settings, os.environ, needs={"git"})
     parts = Parts(keep, Reader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
     Worker(shop.settings, parts)._work(Work.of(job))
     return results[0]
@@ -182,5 +182,5 @@ def test_a_wrong_git_password_is_reported_without_it(shop: Shop, logged: io.Stri
         shop.configure(repository=replace(repository, auth=RepositoryAuth(BasicAuth("ann", SecretRef(env="GIT_PASSWORD")))))
         result = run(shop, shop.job())
         assert (result.outcome, result.code) == (Outcome.FAILED, "access-denied"), told(result)
-        assert resolve_all(shop.settings, os.environ, door=False).mask(CANARY) == "***"
+        assert resolve_all(shop.settings, os.environ, needs={"git"}).mask(CANARY) == "***"
         assert_silent(shop, logged, result)

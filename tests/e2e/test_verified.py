@@ -160,7 +160,7 @@ def test_a_commit_that_another_target_has_fetched_is_judged_anew(shop: Shop, key
     unsigned = shop.push(config_map(shop.name, "a"))
     strict = replace(shop.target, name=f"{shop.name}-strict", verify=Verify(ssh=(public(key),)))
     settings = Settings(targets=(shop.target, strict))
-    secrets = resolve_all(settings, {}, door=False)
+    secrets = resolve_all(settings, {}, needs={"git"})
     handler = Handler(settings, secrets, shop.sandbox, {}, Options(kubeconfig=str(shop.kubectl.kubeconfig)))
     assert handler.source(shop.target).fetch(unsigned, PATH)
     with pytest.raises(CommitUnverified):

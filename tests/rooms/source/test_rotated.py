@@ -27,7 +27,7 @@ def test_the_present_password_is_used_and_both_stay_masked(host: Host, tmp_path:
     file.write_text(OLD)
     host.accounts = {"deployer": OLD}
     repository = Repository(host.url_of("shop"), auth=RepositoryAuth(BasicAuth("deployer", SecretRef(file=str(file)))))
-    rotation = Rotation(Settings((Target("shop", repository, ("shop",)),)), {}, door=False)
+    rotation = Rotation(Settings((Target("shop", repository, ("shop",)),)), {}, needs={"git"})
     with closing(GitHost(repository, rotation.read, mask=rotation.mask)) as git:
         assert git.head(MAIN).commit == sha
         host.accounts = {"deployer": NEW}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
-from handler.config.rotation import EVERY, Rotation, references
-from handler.config.secrets import PROVIDERS, Secrets, resolve_all
+from handler.config.rotation import EVERY, Rotation
+from handler.config.secrets import PROVIDERS, Secrets, references, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 
@@ -151,7 +151,7 @@ def test_a_start_with_a_broken_secret_is_refused(tmp_path: Path) -> None:
     settings = Settings((), webhooks=Webhooks(WebhookSecrets((SecretRef(file=str(tmp_path / "no")),))))
     with pytest.raises(SecretUnavailable, match="doesn't exist"):
         Rotation(settings, {})
-    Rotation(settings, {}, door=False)
+    Rotation(settings, {}, needs={"git"})
 
 
 def test_every_reference_that_is_resolved_is_watched() -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from handler.config.git import BasicAuth, GitHubAppAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
-from handler.config.secrets import LARGEST, Secret, Secrets, resolve, resolve_all
+from handler.config.places import LARGEST
+from handler.config.secrets import Secret, Secrets, resolve, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 
@@ -163,7 +164,7 @@ WAYS = Settings(
 
 
 def test_keys_and_passphrases_are_resolved_and_masked_line_by_line() -> None:
-    secrets = resolve_all(WAYS, {"KEY": KEY, "PHRASE": OTHER, "PEM": KEY.replace("CANARY", "CANARY2")}, door=False)
+    secrets = resolve_all(WAYS, {"KEY": KEY, "PHRASE": OTHER, "PEM": KEY.replace("CANARY", "CANARY2")}, needs={"git"})
     assert [secrets.read(ref(name)).reveal()[-2:] for name in ("KEY", "PHRASE")] == ["-\n", OTHER[-2:]]
     text = secrets.mask(f"{OTHER} {KEY.replace(chr(10), ' | ')} {KEY.replace('CANARY', 'CANARY2')}")
     assert "CANARY" not in text
@@ -172,7 +173,7 @@ def test_keys_and_passphrases_are_resolved_and_masked_line_by_line() -> None:
 
 def test_a_missing_key_is_named_by_its_place() -> None:
     with pytest.raises(SecretUnavailable) as caught:
-        resolve_all(WAYS, {}, door=False)
+        resolve_all(WAYS, {}, needs={"git"})
     assert str(caught.value).splitlines() == [
         "targets[keyed].repository.auth.ssh.privateKey: environment variable KEY is not set",
         "targets[keyed].repository.auth.ssh.passphrase: environment variable PHRASE is not set",
@@ -181,7 +182,7 @@ def test_a_missing_key_is_named_by_its_place() -> None:
 
 
 def test_without_a_door_only_passwords_are_needed() -> None:
-    secrets = resolve_all(SETTINGS, {"PASSWORD": "short"}, door=False)
+    secrets = resolve_all(SETTINGS, {"PASSWORD": "short"}, needs={"git"})
     assert secrets.read(ref("PASSWORD")).reveal() == "short"
     assert (secrets.webhook("github"), secrets.token(b"x")) == ((), None)
 

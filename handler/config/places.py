@@ -1,0 +1,50 @@
+"""Where a secret value stands: in an environment variable, a file, or a store. One function a place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from handler.config.git import SecretRef
+from handler.config.regular import read_regular
+from handler.config.remote import Fetch, text_of
+
+LARGEST = 65_536
+"""Bytes that a value may have; AWS Secrets Manager's own limit."""
+
+
+def found(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch) -> tuple[str, str]:
+    """Return a reference's value, or what is wrong with its place. Raises SecretUnavailable when a store says so itself."""
+    if ref.remote:
+        return _in_store(ref, fetch)
+    return _in_environment(ref.env, environ) if ref.env else _in_file(Path(ref.file))
+
+
+def _in_store(ref: SecretRef, fetch: Fetch) -> tuple[str, str]:
+    text = text_of(ref, fetch)
+    if text is None:
+        return "", "has no such version"
+    return ("", f"is larger than {LARGEST} bytes") if len(text.encode()) > LARGEST else (text, "")
+
+
+def _in_environment(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    value = environ.get(name)
+    if value is None:
+        return "", "is not set"
+    return ("", "is not UTF-8 text") if any("\ud800" <= char <= "\udfff" for char in value) else (value, "")
+
+
+def _in_file(path: Path) -> tuple[str, str]:
+    """Read a regular file: a pipe or device could block or never end. Returns (value, problem)."""
+    try:
+        if not path.is_file():
+            return "", "is not a file" if path.exists() else "doesn't exist"
+        raw = read_regular(path, LARGEST + 1)
+    except OSError as error:
+        return "", f"can't be read: {error.strerror}"
+    if len(raw) > LARGEST:
+        return "", f"is larger than {LARGEST} bytes"
+    try:
+        return raw.decode().removesuffix("\n").removesuffix("\r"), ""
+    except UnicodeDecodeError:  # it holds the bytes, so it must not become anyone's __context__
+        return "", "is not UTF-8 text"
