@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+NAMED = ("replay", "oneoff")
+"""Triggers of what a person or a pipeline asked for, and was told an id for."""
+
 
 @dataclass(frozen=True, slots=True)
 class RefChange:

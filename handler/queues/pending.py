@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from handler.model.event import Job
+from handler.model.event import NAMED, Job
 from handler.model.names import run_id
 
 May = Callable[[Collection[str]], Callable[[str], bool]]
 
 MAX_RUNS = 100
 """Ids remembered of requests that were merged into one run; named ones are all remembered, for their sender waits for the end."""
-_NAMED = ("replay", "oneoff")
-"""Triggers of what a person or a pipeline asked, and was told an id for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Work:
     def of(cls, job: Job) -> Work:
         """Give a job its run id."""
         run = run_id(job.target)
-        return cls(job, (run,), (run,) if job.trigger in _NAMED else ())
+        return cls(job, (run,), (run,) if job.trigger in NAMED else ())
 
     @property
     def run(self) -> str:

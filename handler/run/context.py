@@ -23,6 +23,7 @@ from handler.plan import guards
 from handler.run import arriving, recording
 from handler.run.planning import Ask, Planned, Planner
 from handler.run.preparing import Preparer
+from handler.run.quiet import UNSETTLED
 from handler.run.recording import Inputs
 from handler.run.recovering import Found, scan
 from handler.state.held_lease import HeldLease
@@ -34,15 +35,13 @@ from handler.state.store import StateStore, Stored
 _NOWHERE = Head("")
 _NOT_DONE = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 """Ends at which a plan is only a plan: its counts say what is still to do."""
-_UNSETTLED = frozenset({"failed", "held", "pruning"})
-"""Phases that a run which finds the head applied must look into, and end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
 
-    `slack`: by how many seconds a look at the git host may be older than a tick that it serves.
+    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`.
     """
 
     target: Target
@@ -54,6 +53,7 @@ class Rooms:
     cluster_uid: Callable[[bool], str]
     lease_duration: float
     slack: float = 0.0
+    notes: bool = False
     clock: Callable[[], float] = time.time
 
 
@@ -205,7 +205,7 @@ class Context:
         """Return the end of a run that finds nothing new, or None."""
         state = self.state
         busy = self.drift or self.job.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
-        if busy or state.status.phase in _UNSETTLED or self.pin() != state.pin or not self.is_recorded():
+        if busy or state.status.phase in UNSETTLED or self.pin() != state.pin or not self.is_recorded():
             return None
         return self._unarrived() or replace(
             self.result(Outcome.UNCHANGED, f"{self._shown()} is applied"), next_try=seconds_of(state.drift_due) if state.drift_due else 0.0
@@ -229,7 +229,7 @@ class Context:
         """Whether the new commit changes nothing that the render read (monorepos)."""
         state = self.state
         special = self.drift or self.job.force or self.job.dry_run or self.recovery or self.job.commit or state.pin or state.approval
-        unsettled = state.attempt or state.status.phase in _UNSETTLED
+        unsettled = state.attempt or state.status.phase in UNSETTLED
         if special or unsettled or not state.reads or state.settings != self.rooms.settings:
             return False
         tree = self.rooms.preparer.tree(self.goal)

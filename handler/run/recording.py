@@ -17,11 +17,13 @@ from handler.model.tree import CommitInfo
 from handler.run.planning import Planned, namespaces_of
 from handler.run.preparing import Prepared
 from handler.state import history
-from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Request, State
+from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Request, State, drifted
 from handler.state.rules import seconds_of, stamp
 
 StateChange = Callable[[State], State]
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
+_ONLY_SHOWN = (Outcome.PLANNED, Outcome.BUSY, Outcome.SUSPENDED)
+"""Ends at which a commit was looked at and neither deployed nor refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,14 @@ def ended(state: State, result: Result, commit: CommitInfo | None, actor: str, s
     return replace(state, status=history.ended(state.status, result, now), history=history.append(state.history, run))
 
 
+def noted(state: State, result: Result, commit: CommitInfo | None, actor: str, started: float) -> State:
+    """Return the state with the entry of a run that left nothing else: how the target stands is as it was."""
+    return replace(state, history=history.append(state.history, history.run_of(result, commit, actor, started)))
+
+
 def deployed(state: State) -> frozenset[str]:
     """Return the commits that a target is or was on, or that it refused, as far as its record goes back."""
-    return frozenset({state.commit, *(run.commit for run in state.history)})
+    return frozenset({state.commit, *(run.commit for run in state.history if run.outcome not in _ONLY_SHOWN)})
 
 
 def approve(state: State, by: str, now: float) -> State:
@@ -160,5 +167,5 @@ def standing(state: State | None, result: Result, now: float) -> Standing | None
         suspended=suspend is not None and not (suspend.until and seconds_of(suspend.until) <= now),
         pinned=state.pin is not None,
         orphans=len(state.orphans),
-        drifted=len({drift.identity for drift in state.drift}),
+        drifted=drifted(state),
     )

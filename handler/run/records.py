@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
-from handler.model.errors import AnnealError, Busy, Moved, StillDeleting
+from handler.model.errors import AnnealError, Busy, Moved, StillDeleting, Stopping
+from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.run import recording
@@ -30,8 +32,16 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     state = recording.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
     if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
+        _sum_up(run)
         return result
     return _end(run, state, result)
+
+
+def _sum_up(run: Context) -> None:
+    """Bring a summary up to date that another version wrote: ticks of many targets read nothing else. Who is quicker does it, too."""
+    if not run.rooms.store.is_summed(run.stored):
+        with contextlib.suppress(Moved, Busy):
+            _swap(run, run.state)
 
 
 def _due(run: Context) -> float:
@@ -57,6 +67,7 @@ def drift(run: Context, planned: Planned) -> Result:
         Outcome.DRIFTED if writes else Outcome.UNCHANGED, f"{writes} object{' differs' if writes == 1 else 's differ'} from git", planned
     )
     if found == run.state.drift and run.state.requested is None:
+        _sum_up(run)
         return result
     deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
     return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries), result)
@@ -96,6 +107,24 @@ def failed(run: Context, error: AnnealError) -> Result:
 
     state = _kept(run, change)
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0)
+
+
+def noted(run: Context, job: Job, result: Result) -> None:
+    """Leave an entry of a run that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
+
+    It says what became of a request, nothing of the target: so it is written as a person's field is, by a swap on the newest state, also
+    while another run is open there. Who was cut short leaves none, for the request is repeated; nor does a run that goes on later.
+    """
+    name = job.run or run.run
+    goes_on = result.outcome is Outcome.LAGGING or result.code == Stopping.code
+    if not run.rooms.notes or job.trigger not in NAMED or goes_on or run.stored.state is None:
+        return
+    if any(entry.id == name for entry in run.state.history):
+        return
+    seconds = round(max(run.rooms.clock() - run.started, 0.0), 3)
+    end = replace(result, run=name, trigger=job.trigger, duration=seconds)
+    with contextlib.suppress(AnnealError):  # the Result tells that nothing is recorded
+        run.stored = run.rooms.store.update(lambda state: recording.noted(state, end, run.commit, job.actor, run.started), run.state)
 
 
 def _kept(run: Context, change: recording.StateChange) -> State:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from handler.model.errors import AnnealError
-from handler.model.event import Delivery
+from handler.model.event import NAMED, Delivery
 from handler.model.plan import Change
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
@@ -14,6 +14,8 @@ from handler.state.record import Drift, Run, Status
 from handler.state.rules import stamp
 
 RUNS = 20
+NOTES = 8
+"""Of the runs that were asked for by name and changed nothing so many are kept: they mustn't push out what was deployed."""
 CHANGED = 50
 DELIVERIES = 20
 DRIFTS = 200
@@ -27,6 +29,8 @@ _PHASES = {
     Outcome.DRIFTED: "drifted",
 }
 """The phase that an outcome leaves; the others (busy, superseded, lagging, planned) leave the phase as it was."""
+
+_DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING)
 
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
@@ -56,20 +60,25 @@ def _capped(subjects: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
-    """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id."""
+    """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
+
+    What was replayed is an entry of its own: somebody waits for the end of just that run.
+    """
     if history and _same_failure(history[0], run):
         first = history[0]
         return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])
-    return (run, *history)[:RUNS]
+    notes = [each for each in (run, *history) if _is_note(each)]
+    return tuple(each for each in (run, *history) if each not in notes[NOTES:])[:RUNS]
+
+
+def _is_note(run: Run) -> bool:
+    """Whether a run matters to who asked for it by name, and to nobody else."""
+    return run.trigger in NAMED and run.outcome not in _DEPLOYING
 
 
 def _same_failure(older: Run, newer: Run) -> bool:
-    return newer.outcome == Outcome.FAILED and (older.outcome, older.commit, older.code, older.message) == (
-        newer.outcome,
-        newer.commit,
-        newer.code,
-        newer.message,
-    )
+    same = (older.outcome, older.commit, older.code, older.message) == (newer.outcome, newer.commit, newer.code, newer.message)
+    return same and newer.outcome == Outcome.FAILED and "replay" not in (older.trigger, newer.trigger)
 
 
 def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[Delivery, ...]:

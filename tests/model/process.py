@@ -93,7 +93,7 @@ class Process(Machine):
         self.deferred = Deferred()
         self.stop = TurnEvent()
         source = HostSource(self.host, self._git, TurnTime.monotonic)
-        options = Options(sources={target.name: source for target in self.settings.targets})
+        options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.name[-1] in "02468")
         self.handler = Handler(self.settings, Secrets(), InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
         connection, made = FakeConnection(self.server, self._way), self.handler._rooms
         self.handler._connection = lambda target: connection  # type: ignore[method-assign]  # the seam

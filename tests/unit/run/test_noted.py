@@ -1,0 +1,178 @@
+"""What a run that was asked for by name leaves where no process remembers it: an entry, whatever it did, and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from handler.build import Handler
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.state.record import Attempt, Run, State, Suspend
+from tests.fakes.apiserver import ApiServer, Call
+from tests.fakes.apiserver.connection import Reply
+from tests.fakes.engine import ONE, cluster, engine, pushed, state_of
+from tests.fakes.githost import GitHost
+
+NOON = "2026-03-01T12:00:00Z"
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    return cluster()
+
+
+@pytest.fixture
+def host() -> GitHost:
+    made = GitHost()
+    pushed(made)
+    return made
+
+
+@pytest.fixture
+def handler(server: ApiServer, host: GitHost) -> Handler:
+    """One whose target is applied."""
+    made = engine(server, host)
+    assert made.run(Job("shop", "tick", run="shop.first")).outcome is Outcome.APPLIED
+    return made
+
+
+def asked(handler: Handler, run: str = "shop.asked", **about: object) -> Result:
+    return handler.run(Job("shop", "replay", actor="ann", run=run, **about))  # type: ignore[arg-type]  # its keywords
+
+
+def entry(handler: Handler, run: str = "shop.asked") -> Run:
+    return next(each for each in state_of(handler).history if each.id == run)
+
+
+def change(handler: Handler, **parts: object) -> None:
+    handler.store(handler.target("shop")).update(lambda state: replace(state, **parts))  # type: ignore[arg-type]  # keywords
+
+
+def standing(state: State) -> State:
+    """A record without its history."""
+    return replace(state, history=())
+
+
+def test_a_run_that_changed_nothing_leaves_its_entry_and_nothing_else(handler: Handler) -> None:
+    before = state_of(handler)
+    assert asked(handler).outcome is Outcome.UNCHANGED
+    found = entry(handler)
+    assert (found.outcome, found.actor, found.trigger, found.commit) == ("unchanged", "ann", "replay", before.commit)
+    assert standing(state_of(handler)) == standing(before)
+    assert len(state_of(handler).history) == len(before.history) + 1
+
+
+def test_a_dry_run_leaves_what_it_would_do(handler: Handler, host: GitHost) -> None:
+    before, newer = state_of(handler), pushed(host, "2")
+    assert asked(handler, dry_run=True).outcome is Outcome.PLANNED
+    found = entry(handler)
+    assert (found.outcome, found.commit, found.changed) == ("planned", newer, ("ConfigMap/shop/web update",))
+    assert standing(state_of(handler)) == standing(before)
+
+
+def test_a_commit_that_was_only_looked_at_was_never_deployed(handler: Handler, host: GitHost) -> None:
+    looked_at = pushed(host, "2")
+    asked(handler, dry_run=True)
+    pushed(host, "3")
+    refused = asked(handler, "shop.back", commit=looked_at)
+    assert (refused.outcome, refused.code) == (Outcome.FAILED, "plan-refused")
+
+
+def test_a_dry_run_of_a_target_that_never_ran_is_found_too(server: ApiServer, host: GitHost) -> None:
+    new = engine(server, host)
+    assert asked(new, dry_run=True).outcome is Outcome.PLANNED
+    assert entry(new).outcome == "planned"
+    assert state_of(new).fresh
+    assert new.run(Job("shop", "tick")).outcome is Outcome.APPLIED
+
+
+def test_a_suspended_target_says_so(handler: Handler) -> None:
+    change(handler, suspend=Suspend("bob", "freeze"))
+    assert asked(handler).outcome is Outcome.SUSPENDED
+    found = entry(handler)
+    assert (found.outcome, found.message) == ("suspended", "target shop: suspended by bob: freeze; anneal resume shop")
+    assert state_of(handler).status.phase == "applied"
+
+
+def test_a_refused_request_is_an_entry_and_fails_the_target_as_ever(handler: Handler) -> None:
+    assert asked(handler, approve="h1").outcome is Outcome.FAILED
+    assert entry(handler).outcome == "failed"
+
+
+def test_each_of_the_same_failures_is_found_by_its_own_id(handler: Handler) -> None:
+    for run in ("shop.one", "shop.two"):
+        asked(handler, run, approve="h1")
+    handler.run(Job("shop", "tick", run="shop.tick"))
+    assert [entry(handler, run).outcome for run in ("shop.one", "shop.two")] == ["failed", "failed"]
+
+
+def test_a_failed_dry_run_is_found_and_the_target_stands_as_before(handler: Handler, host: GitHost) -> None:
+    before = state_of(handler)
+    host.push(host.commit({"shop/web.yaml": "kind: Broken"}))
+    assert asked(handler, dry_run=True).outcome is Outcome.FAILED
+    assert entry(handler).outcome == "failed"
+    assert standing(state_of(handler)) == standing(before)
+
+
+class Elsewhere:
+    """Another worker, which holds the Lease as soon as it is asked for, and has its attempt open."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._held = handler.lock(handler.target("shop")).acquire(wait=0.0, requested=lambda: None, stop=threading.Event())
+        self.attempt = Attempt("a" * 40, "b" * 40, "c" * 40, self._held.token, NOON)
+        change(handler, attempt=self.attempt)
+
+    def end(self) -> None:
+        self._held.hand_over()
+
+
+def test_a_target_that_another_works_on_says_so_and_its_attempt_stays(server: ApiServer, host: GitHost, handler: Handler) -> None:
+    other = Elsewhere(handler)
+    second = engine(server, host, replace(ONE, lease_duration=1.0))  # it waits so long, and a fifth more
+    second._holder = "second"
+    try:
+        assert asked(second).outcome is Outcome.BUSY
+    finally:
+        other.end()
+    assert entry(second).outcome == "busy"
+    assert state_of(second).attempt == other.attempt
+
+
+def test_a_run_that_is_cut_short_leaves_no_entry_for_it_will_be_repeated(handler: Handler, host: GitHost) -> None:
+    pushed(host, "2")
+    stop = threading.Event()
+    stop.set()
+    cut = handler.run(Job("shop", "replay", actor="ann", run="shop.asked"), stop)
+    assert (cut.outcome, cut.code) == (Outcome.BUSY, "stopping")
+    assert [each.id for each in state_of(handler).history] == ["shop.first"]
+
+
+def test_what_nobody_asked_by_name_costs_what_it_did(server: ApiServer, host: GitHost, handler: Handler) -> None:
+    calls: list[Call] = []
+
+    def seen(call: Call, do: object) -> Reply:
+        calls.append(call)
+        found: Reply = do()  # type: ignore[operator]  # the way on
+        return found
+
+    warm = engine(server, host, way=seen)
+    warm.run(Job("shop", "tick"))
+    calls.clear()
+    assert warm.run(Job("shop", "push", hint=host.head)).outcome is Outcome.UNCHANGED
+    assert [call.asked.method for call in calls] == ["GET"]
+
+
+def test_a_process_with_a_memory_leaves_none(server: ApiServer, host: GitHost, handler: Handler) -> None:
+    before = state_of(handler)
+    assert asked(engine(server, host, notes=False)).outcome is Outcome.UNCHANGED
+    assert state_of(handler) == before
+
+
+def test_who_asks_again_and_again_pushes_out_nothing_that_was_deployed(handler: Handler) -> None:
+    for number in range(30):
+        asked(handler, f"shop.n{number}")
+    found = [each.id for each in state_of(handler).history]
+    assert found == [*(f"shop.n{number}" for number in range(29, 21, -1)), "shop.first"]
