@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import difflib
 import functools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ NEAR = 10
 """Repositories on either side, in either order, that an unknown one is compared with: comparing is slow."""
 REMEMBERED, SENDERS = 1000, 1000
 """Unknown repositories whose nearest one is kept; sets of targets that a secret may speak for, of which each has an index."""
+_CODECOMMIT = re.compile(r"codecommit::([a-z0-9-]+)://(?:[^@/]*@)?([^/]+?)/?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,11 @@ class Watched:
 def repository_key(url: str) -> str:
     """Return `host/path` of a repository URL: without scheme, user, port, `.git`, slashes at the end, case of the host. Empty: no URL.
 
-    Understands `https://`, `ssh://`, `git://` and the `git@host:path` of scp. Paths are compared as they are: hosts that spell a
+    Understands `https://`, `ssh://`, `git://`, the `git@host:path` of scp and git-remote-codecommit's `codecommit::region://name`. Paths are compared as they are: hosts that spell a
     repository differently for each protocol (Azure DevOps, Bitbucket Data Center) need `aliases`, unless their payloads name both.
     """
+    if found := _CODECOMMIT.fullmatch(url):
+        url = codecommit_url(*found.groups())
     if "://" in url:
         authority, _, path = url.partition("://")[2].partition("/")
     else:
@@ -50,6 +54,12 @@ def repository_key(url: str) -> str:
     host = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
     path = path.strip("/").removesuffix(".git").rstrip("/")
     return f"{host}/{path}" if host and path else ""
+
+
+def codecommit_url(region: str, name: str) -> str:
+    """Return the https URL of a repository of AWS CodeCommit (https://docs.aws.amazon.com/codecommit/latest/userguide/regions.html)."""
+    domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return f"https://git-codecommit.{region}.{domain}/v1/repos/{name}"
 
 
 class Index:
