@@ -98,7 +98,7 @@ def main() -> int:
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    print(f"MOTO=http://{host}:{port}", flush=True)  # noqa: T201 - what the parent waits for
+    print(f"MOTO=http://{host}:{port}", flush=True)
     sys.stdin.read()
     os._exit(0)  # its threads hold nothing that must be ended
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from handler.model.event import Job
 from handler.queues.lanes import Lanes
@@ -31,6 +31,10 @@ class Inline:
         work = Work.of(job)
         self.accept(work)
         return work.run
+
+    def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:
+        """Take jobs, one after the other; return the ids of their runs."""
+        return tuple(self.put(job) for job in jobs)
 
     def accept(self, work: Work, *, older: bool = False) -> Work:
         """Take a job that already has an id; return what now waits, this one in it. `older`: it was asked before what waits."""

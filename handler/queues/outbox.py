@@ -10,6 +10,7 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,10 @@ class Outbox:
             self._kept.add(work)
         self._pending.put(work)
         return work.run
+
+    def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:
+        """Take jobs, one after the other; return the ids of their requests. Raises TooManyRequests."""
+        return tuple(self.put(job) for job in jobs)
 
     @property
     def waiting(self) -> int:

@@ -42,12 +42,22 @@ class Webhooks:
             _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": _seen(refusal)}})
             raise
         event, decisions = verdict.event, verdict.decisions
-        runs = {decision.target: self._queue.put(_job(event, decision, started)) for decision in decisions if decision.matched}
+        runs = self._put(event, [decision for decision in decisions if decision.matched], started)
         self._heard(event, decisions, runs)
         fields |= _facts(event) | {"runs": runs, "foreign": verdict.foreign}
         fields |= {"ignored": {decision.target: decision.reason for decision in decisions if not decision.matched}}
         _LOG.info("delivery", extra={"fields": {**fields, "seconds": time.monotonic() - started}})
         return answers.accepted(decisions, runs)
+
+    def _put(self, event: Event, matched: Sequence[Decision], started: float) -> dict[str, str]:
+        """Put the jobs into the queue; return the ids of their runs by target. Raises SenderError: it takes none now."""
+        try:
+            runs = self._queue.put_all([_job(event, decision, started) for decision in matched])
+        except AnnealError as refusal:
+            fields = {**_facts(event), "provider": event.provider, "code": refusal.code, "seen": _seen(refusal)}
+            _LOG.warning("delivery not taken", extra={"fields": fields})
+            raise
+        return {decision.target: run for decision, run in zip(matched, runs, strict=True)}
 
 
 def _seen(refusal: AnnealError) -> str:

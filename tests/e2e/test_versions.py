@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from handler.config.git import Revision, SecretRef, WebhookSecrets
@@ -26,6 +27,9 @@ class Taken:
     def put(self, job: Job) -> str:
         self.jobs.append(job)
         return "r1"
+
+    def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:
+        return tuple(self.put(job) for job in jobs)
 
 
 def release(shop: Shop, tag: str, *, annotated: bool = False) -> str:

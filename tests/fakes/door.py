@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +76,9 @@ class Kept:
     def put(self, job: Job) -> str:
         self.jobs.append(job)
         return f"r{len(self.jobs)}"
+
+    def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:
+        return tuple(self.put(job) for job in jobs)
 
 
 def github_push(url: str = SHOP, ref: str = "refs/heads/main", after: str = SHA, **more: Any) -> bytes:

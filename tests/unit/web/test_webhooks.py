@@ -246,7 +246,7 @@ def test_health_tells_the_process_and_readiness_tells_the_worker(queue: Kept) ->
 
 
 def test_our_own_mistake_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken:
+    class Broken(Kept):
         def put(self, job: Job) -> str:
             raise RuntimeError("inside")
 

@@ -1,0 +1,115 @@
+"""The way to Amazon SQS: a client with bounded patience, and its errors in our words. botocore is loaded when a client is first made."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from handler.queues.errors import QueueUnavailable
+
+CONNECT, READ, TRIES = 2.0, 5.0, 2
+"""Seconds to connect and to be answered, and how often."""
+_REGION = re.compile(r"https?://(?:sqs[.-])?([a-z]{2}(?:-[a-z]+)+-[0-9])\.(?:queue\.)?amazonaws\.com")
+_WAYS_OUT = {
+    "QueueDoesNotExist": ("doesn't exist", "create it, or mend ANNEAL_QUEUE_URL and `queue.sqs.url`"),
+    "NonExistentQueue": ("doesn't exist", "create it, or mend ANNEAL_QUEUE_URL and `queue.sqs.url`"),
+    "InvalidAddress": ("isn't the address of a queue", "mend ANNEAL_QUEUE_URL and `queue.sqs.url`"),
+    "AccessDenied": ("access denied", "allow our identity {right} on it"),
+    "AccessDeniedException": ("access denied", "allow our identity {right} on it"),
+    "KmsAccessDenied": ("access to its key denied", "allow our identity kms:GenerateDataKey and kms:Decrypt on it"),
+    "InvalidClientTokenId": ("the credentials are unknown", "give the process valid AWS credentials"),
+    "UnrecognizedClientException": ("the credentials are unknown", "give the process valid AWS credentials"),
+    "SignatureDoesNotMatch": ("the credentials are wrong", "give the process valid AWS credentials"),
+    "ExpiredToken": ("the credentials have expired", "give the process new AWS credentials"),
+    "ExpiredTokenException": ("the credentials have expired", "give the process new AWS credentials"),
+    "Throttling": ("throttled", "try again, or ask AWS for high throughput"),
+    "ThrottlingException": ("throttled", "try again, or ask AWS for high throughput"),
+    "RequestThrottled": ("throttled", "try again, or ask AWS for high throughput"),
+    "OverLimit": ("too many of its messages are being worked on", "add workers"),
+}
+_KINDS = {
+    "NoCredentialsError": ("no AWS credentials were found", "give the process a role, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+    "PartialCredentialsError": ("AWS credentials are incomplete", "give the process a role, or both of its keys"),
+    "CredentialRetrievalError": ("AWS credentials can't be fetched", "look at the role of the process"),
+    "ProfileNotFound": ("AWS_PROFILE names a profile that doesn't exist", "mend AWS_PROFILE"),
+    "NoRegionError": ("no AWS region is known", "set AWS_REGION"),
+    "ConnectTimeoutError": ("isn't reached in time", "look at the network, then try again"),
+    "EndpointConnectionError": ("isn't reached", "look at the network, then try again"),
+    "ReadTimeoutError": ("doesn't answer in time", "try again"),
+}
+
+
+def client(url: str, longest_wait: float = 0.0) -> Any:
+    """Make a client for a queue, in the region that its URL names. `longest_wait`: seconds that an answer may be put off by long polling.
+
+    Raises QueueUnavailable.
+    """
+    from botocore.config import Config  # noqa: PLC0415 - who uses no such queue doesn't load it
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - the same
+    from botocore.session import get_session  # noqa: PLC0415 - the same
+
+    found = _REGION.match(url)
+    config = Config(
+        connect_timeout=CONNECT,
+        read_timeout=READ + longest_wait,
+        retries={"total_max_attempts": TRIES, "mode": "standard"},
+        max_pool_connections=16,
+        user_agent_extra="anneal",
+    )
+    try:
+        return get_session().create_client("sqs", region_name=found.group(1) if found else None, config=config)
+    except BotoCoreError as error:
+        raise refusal(url, "", error) from error
+
+
+def call(made: Any, url: str, method: str, **arguments: Any) -> dict[str, Any]:
+    """Call a client. Raises QueueUnavailable, naming the queue and the way out."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - who has a client has loaded it
+
+    try:
+        answer: dict[str, Any] = getattr(made, method)(QueueUrl=url, **arguments)
+    except (BotoCoreError, ClientError) as error:
+        raise refusal(url, method, error) from error
+    return answer
+
+
+def refusal(url: str, method: str, error: Exception) -> QueueUnavailable:
+    """Return our error for one of botocore's; its own words go into a note, for the log and not for whoever sent a delivery."""
+    code = str(getattr(error, "response", {}).get("Error", {}).get("Code", "")).rpartition(".")[2]
+    seen, way_out = _way_out(code, type(error), method)
+    told = QueueUnavailable.of(named(url), seen, fix=way_out)
+    told.add_note(str(error))
+    return told
+
+
+def failed(url: str, method: str, rows: list[dict[str, Any]]) -> QueueUnavailable:
+    """Return our error for what a batch's answer says of some of its entries."""
+    code = str(rows[0].get("Code", "")).rpartition(".")[2]
+    seen, way_out = _way_out(code, Exception, method)
+    told = QueueUnavailable.of(named(url), f"{len(rows)} of the messages: {seen}", fix=way_out)
+    told.add_note(str(rows[0].get("Message", "")))
+    return told
+
+
+def named(url: str) -> str:
+    """Name a queue for people, without the account."""
+    return f"queue {url.rpartition('/')[2]}"
+
+
+def _way_out(code: str, kind: type[Exception], method: str) -> tuple[str, str]:
+    right = _RIGHTS.get(method, "the queue's actions")
+    if code:
+        seen, way_out = _WAYS_OUT.get(code, (f"answers {code[:80]}", "try again"))
+        return seen, way_out.format(right=right)
+    known = (_KINDS[each.__name__] for each in kind.__mro__ if each.__name__ in _KINDS)
+    return next(known, (f"can't be used now ({kind.__name__})", "try again"))
+
+
+_RIGHTS = {
+    "send_message_batch": "sqs:SendMessage",
+    "receive_message": "sqs:ReceiveMessage",
+    "delete_message_batch": "sqs:DeleteMessage",
+    "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
+    "get_queue_attributes": "sqs:GetQueueAttributes",
+    "get_queue_url": "sqs:GetQueueUrl",
+}

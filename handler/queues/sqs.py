@@ -1,0 +1,187 @@
+"""Amazon SQS, a FIFO queue: one group a target, so that a target is serial and targets are parallel. It is no lock: the Lease stays.
+
+door      put, put_all                     a delivery that comes twice within five minutes is one message
+worker    receive, delete, postpone        what isn't deleted in time comes again, in its order
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass
+from typing import Any
+
+from handler.config.forms import FORMS
+from handler.config.settings import Settings
+from handler.model.errors import ConfigInvalid
+from handler.model.event import Job
+from handler.queues import amazon, message
+from handler.queues.errors import QueueUnavailable
+from handler.queues.pending import Work
+
+_LOG = logging.getLogger("anneal.queue")
+BATCH = 10
+"""Messages of one request: SQS' own bound."""
+AT_ONCE = 8
+"""Requests at once: a push that 1,000 targets match is a hundred of them."""
+PATIENCE = 8.0
+"""Seconds that putting may take altogether: git hosts wait ten for their answer."""
+URL = "ANNEAL_QUEUE_URL"
+
+
+def queue_url(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return the URL of the queue, of the environment before that of the settings; empty: there is none. Raises ConfigInvalid."""
+    given = environ.get(URL, "")
+    if given and (complaint := FORMS["queueUrl"].complaint(given)):
+        raise ConfigInvalid.of(URL, complaint[0], fix=complaint[1])
+    return given or (settings.queue.sqs.url if settings.queue.sqs else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message that was handed to us for a while, which `receipt` names. `count`: how often it was handed out; `sent`: epoch seconds."""
+
+    id: str
+    body: str
+    receipt: str
+    count: int = 1
+    group: str = ""
+    sent: float = 0.0
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Received:
+        """Read a row of ReceiveMessage, or a record of a Lambda event, which spells the same in lower case."""
+        known = {key[:1].lower() + key[1:]: value for key, value in row.items()}
+        attributes = known.get("attributes") or {}
+        count, sent = int(attributes.get("ApproximateReceiveCount", 1)), int(attributes.get("SentTimestamp", 0)) / 1000
+        return cls(known["messageId"], known["body"], known["receiptHandle"], count, attributes.get("MessageGroupId", ""), sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message to be sent."""
+
+    body: str
+    group: str
+    deduplication: str
+
+
+class Sqs:
+    """A `Queue` whose jobs wait at AWS. Safe to share between threads.
+
+    `client`: a botocore client for SQS; None: one is made at first use. `longest_wait`: seconds that `receive` may wait.
+    """
+
+    def __init__(self, url: str, client: Any = None, *, longest_wait: float = 0.0) -> None:
+        self.url = url
+        self._client = client
+        self._longest_wait = longest_wait
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    # --- the door
+    def put(self, job: Job) -> str:
+        """Take a job; return the id of its run. Raises QueueUnavailable."""
+        return self.put_all((job,))[0]
+
+    def put_all(self, jobs: Sequence[Job]) -> tuple[str, ...]:
+        """Take jobs; return the ids of their runs. Either all are taken or QueueUnavailable is raised: then some of them may be, too."""
+        runs = [message.identified(job) for job in jobs]
+        self.send([_entry(job, run) for job, run in zip(jobs, runs, strict=True)])
+        return tuple(runs)
+
+    def send(self, entries: Sequence[Entry]) -> None:
+        """Send messages, a few requests at once; those of one group within one request keep their order. Raises QueueUnavailable."""
+        futures = [self._threads().submit(self._send, entries[start : start + BATCH]) for start in range(0, len(entries), BATCH)]
+        until = time.monotonic() + PATIENCE
+        try:
+            for future in futures:
+                future.result(max(until - time.monotonic(), 0.0))
+        except TooLate:
+            seen = f"hasn't taken all of {len(entries)} messages in {PATIENCE:g} s"
+            raise QueueUnavailable.of(amazon.named(self.url), seen, fix="try again") from None
+        finally:
+            _cancel(futures)
+
+    def _send(self, entries: Sequence[Entry]) -> None:
+        rows = [
+            {"Id": str(number), "MessageBody": each.body, "MessageGroupId": each.group, "MessageDeduplicationId": each.deduplication}
+            for number, each in enumerate(entries)
+        ]
+        if left := self._call("send_message_batch", Entries=rows).get("Failed"):
+            raise amazon.failed(self.url, "send_message_batch", left)
+
+    # --- the worker
+    def receive(self, most: int, wait: float, visible: float) -> tuple[Received, ...]:
+        """Return at most ten messages that nobody else has now. Raises QueueUnavailable.
+
+        Args:
+            most: of how many there may be.
+            wait: seconds until there is one.
+            visible: seconds after which another gets what we haven't deleted or postponed by then.
+
+        """
+        answer = self._call(
+            "receive_message",
+            MaxNumberOfMessages=min(most, BATCH),
+            WaitTimeSeconds=int(wait),
+            VisibilityTimeout=int(visible),
+            ReceiveRequestAttemptId=uuid.uuid4().hex,  # a second try of this request gets what the first one's lost answer held
+            MessageSystemAttributeNames=["All"],
+        )
+        return tuple(Received.of(row) for row in answer.get("Messages", ()))
+
+    def delete(self, messages: Sequence[Received]) -> None:
+        """Acknowledge messages. One that isn't ours any more is left to whoever has it now. Raises QueueUnavailable."""
+        self._each("delete_message_batch", messages, {})
+
+    def postpone(self, messages: Sequence[Received], seconds: float) -> None:
+        """Let messages come again after so many seconds from now, not earlier; 0: at once. Raises QueueUnavailable."""
+        self._each("change_message_visibility_batch", messages, {"VisibilityTimeout": int(seconds)})
+
+    def _each(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> None:
+        for start in range(0, len(messages), BATCH):
+            batch = messages[start : start + BATCH]
+            rows = [{"Id": str(number), "ReceiptHandle": each.receipt, **more} for number, each in enumerate(batch)]
+            for left in self._call(method, Entries=rows).get("Failed", ()):
+                fields = {"did": method, "message": batch[int(left["Id"])].id, "seen": left.get("Code")}
+                _LOG.info("a message wasn't ours any more", extra={"fields": fields})
+
+    # --- about the queue
+    def attributes(self, *names: str) -> dict[str, str]:
+        """Return what is set of the queue. Raises QueueUnavailable."""
+        found: dict[str, str] = self._call("get_queue_attributes", AttributeNames=list(names)).get("Attributes", {})
+        return found
+
+    def beside(self, url: str) -> Sqs:
+        """Return another queue, by the same client."""
+        return Sqs(url, self._made(), longest_wait=self._longest_wait)
+
+    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        return amazon.call(self._made(), self.url, method, **arguments)
+
+    def _made(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                self._client = amazon.client(self.url, self._longest_wait)
+            return self._client
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sqs")
+            return self._pool
+
+
+def _entry(job: Job, run: str) -> Entry:
+    return Entry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run, time.time()))
+
+
+def _cancel(futures: Sequence[Future[None]]) -> None:
+    for future in futures:
+        future.cancel()
