@@ -41,8 +41,9 @@ class Watched:
 def repository_key(url: str) -> str:
     """Return `host/path` of a repository URL: without scheme, user, port, `.git`, slashes at the end, case of the host. Empty: no URL.
 
-    Understands `https://`, `ssh://`, `git://`, the `git@host:path` of scp and git-remote-codecommit's `codecommit::region://name`. Paths are compared as they are: hosts that spell a
-    repository differently for each protocol (Azure DevOps, Bitbucket Data Center) need `aliases`, unless their payloads name both.
+    Understands `https://`, `ssh://`, `git://`, the `git@host:path` of scp and git-remote-codecommit's `codecommit::region://name`. Paths
+    are compared as they are: hosts that spell a repository differently for each protocol (Azure DevOps, Bitbucket Data Center) need
+    `aliases`, unless their payloads name both.
     """
     if found := _CODECOMMIT.fullmatch(url):
         url = codecommit_url(*found.groups())
