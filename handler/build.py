@@ -25,9 +25,11 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.names import applyset_id, run_id
+from handler.model.refs import Head
 from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree
+from handler.queues.lanes import git_host
 from handler.reading import DEADLINE
 from handler.reconcile import reconcile
 from handler.render import RENDERERS, Renderer
@@ -49,11 +51,15 @@ LOOK_SLACK = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a command line may override. `sources`: by target name, instead of its git host (a directory, for `apply -f`)."""
+    """What a command line may override. `sources`: by target name, instead of its git host (a directory, for `apply -f`).
+
+    `notes`: runs that are asked for by name leave an entry whatever they did, for this process's memory is nobody's (functions, a queue).
+    """
 
     kubeconfig: str = ""
     context: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
+    notes: bool = False
 
 
 class Handler:
@@ -171,6 +177,28 @@ class Handler:
         key = ("git", repository.url, repository.auth, repository.tls)
         return self._once(key, lambda: GitHost(repository, self.secrets.read, mask=self.secrets.mask))
 
+    # --- what a survey sees by
+    @property
+    def slack(self) -> float:
+        """By how many seconds a look at a git host may be older than the tick it serves."""
+        return min(LOOK_SLACK, self.settings.interval / 10)
+
+    def digest(self, target: Target) -> str:
+        """Return the digest of a target's settings."""
+        return self._once(("digest", target.name), lambda: settings_digest(target))
+
+    def cluster_uid(self, target: Target) -> str:
+        """Return the uid of a target's cluster, as it was asked for first."""
+        return self._cluster_uid(target, self.records)(False)
+
+    def place(self, target: Target) -> tuple[str, Hashable]:
+        """Return a target's git host, and what those share who ask it the same: repository, credentials and revision."""
+        return git_host(target), (self._host(target), target.revision)
+
+    def head(self, target: Target, since: float) -> Head:
+        """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later. Raises AnnealError."""
+        return self._host(target).head(target.revision, since)
+
     def render(self, target: Target, tree: Tree) -> Rendered:
         """Render a target's path of a tree; asks no cluster.
 
@@ -197,23 +225,24 @@ class Handler:
         )
         return Rooms(
             target=target,
-            settings=settings_digest(target),
+            settings=self.digest(target),
             preparer=preparer,
             planner=Planner(target, applyset, self.api(target), discovery),
             store=self.store(target),
             lock=self.lock(target),
-            cluster_uid=self._cluster_uid(target),
+            cluster_uid=self._cluster_uid(target, self.objects),
             lease_duration=settings.lease_duration,
-            slack=min(LOOK_SLACK, settings.interval / 10),
+            slack=self.slack,
+            notes=self._options.notes,
         )
 
-    def _cluster_uid(self, target: Target) -> Callable[[bool], str]:
+    def _cluster_uid(self, target: Target, objects: Callable[[Target], Objects]) -> Callable[[bool], str]:
         """Return what tells a cluster's uid, asked again only when that is wanted."""
         key = ("uid", target.cluster)
 
         def uid(fresh: bool) -> str:
             if fresh or key not in self._made:
-                self._made[key] = self.objects(target).cluster_uid()
+                self._made[key] = objects(target).cluster_uid()
             return str(self._made[key])
 
         return uid

@@ -183,7 +183,7 @@ def _followed(target: Target) -> Json:
 
 
 def _row(target: Target, found: dict[str, str] | AnnealError) -> Json:
-    row = {**_followed(target), "recorded": False, **plain(Summary()), "trouble": None}
+    row = {**_followed(target), "recorded": False, **_summed(Summary()), "trouble": None}
     if isinstance(found, AnnealError):
         return row | {"trouble": _trouble(found)}
     if target.name not in found:
@@ -192,7 +192,12 @@ def _row(target: Target, found: dict[str, str] | AnnealError) -> Json:
     if summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         return row | {"recorded": True, "trouble": _trouble(unread)}
-    return row | {"recorded": True, **plain(summary)}
+    return row | {"recorded": True, **_summed(summary)}
+
+
+def _summed(summary: Summary) -> Json:
+    """Return what people read of a summary: the digest of its home and what nobody has begun are for ticks."""
+    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked")}
 
 
 def _detail(target: Target, found: State | AnnealError | None) -> Json:

@@ -28,7 +28,7 @@ from handler.queues.lanes import Lanes
 from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
 from handler.reading import Json, Reader, ended
-from handler.triggers.schedule import Schedule
+from handler.ticks import Look, Ticks
 
 _LOG = logging.getLogger("anneal.run")
 GRACE = 17.0
@@ -41,12 +41,16 @@ Run = Callable[[Job, threading.Event], Result]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text."""
+    """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
+
+    `look`: surveys the ticks of many targets; None: each has its run.
+    """
 
     run: Run
     reader: Reader
     requests: Callable[[], float] = lambda: 0.0
     mask: Callable[[str], str] = str
+    look: Look | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +79,7 @@ class Worker:
         self._taking = threading.Lock()
         self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
-        self._lock = threading.Lock()
-        looked_at = [target for target in settings.targets if not target.suspend]
-        drifting = [target.name for target in looked_at if target.drift != "ignore"]
-        intervals = settings.interval, settings.drift_interval
-        self._schedule = Schedule(sorted(target.name for target in looked_at), sorted(drifting), intervals, time.monotonic())
+        self._ticks = Ticks(settings, parts.look, self._due, self._metrics.quiet)
         self._deferred = Deferred()
 
     def stop(self) -> None:
@@ -95,12 +95,10 @@ class Worker:
         wait = 0.0
         while not self._stop.wait(wait):
             now = time.monotonic()
-            with self._lock:
-                jobs = self._schedule.due(now)
-                wait = min(max(min(self._schedule.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
-            for job in jobs:
-                self._accept(Work.of(replace(job, asked=now)))
+            for job in self._ticks.due(now):
+                self._due(replace(job, asked=now))
             self._look_again(now)
+            wait = min(max(min(self._ticks.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
         inbox.stop()
         left = self._queue.stop(GRACE)
@@ -126,6 +124,10 @@ class Worker:
         entry = self._ledger.find(work.run)
         return {"run": entry.run if entry else work.run, "boot": self._ledger.boot}
 
+    def _due(self, job: Job) -> None:
+        """Put what nobody asked for but the clock into the queue."""
+        self._accept(Work.of(job))
+
     def _look_again(self, now: float) -> None:
         """Put what has waited long enough back into the queue, as what was asked before anything that waits there."""
         with self._taking:
@@ -150,9 +152,7 @@ class Worker:
         else:
             self._ledger.ended(work, ended(result, work.job, started))
         _log(work, result, seconds)
-        at = time.monotonic() + max(result.next_try - time.time(), 0.0) if result.next_try else None
-        with self._lock:
-            self._schedule.retry(work.job.target, at)
+        self._ticks.ended(work.job.target, result.next_try)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)
         self._metrics.run(work.job, result, seconds)

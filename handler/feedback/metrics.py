@@ -121,6 +121,12 @@ class RunMetrics(_Exposed):
             self._failed[target] = self._failed.get(target, 0) + 1 if result.outcome in _BAD else 0
         self._show(result)
 
+    def quiet(self, job: Job, result: Result) -> None:
+        """Count a tick that needed no run, and show how its target stands; it took no time of its own."""
+        self._runs.labels(result.target, job.trigger, str(result.outcome)).inc()
+        self._failed[result.target] = 0
+        self._show(result)
+
     def _count_changes(self, target: str, actions: Iterable[str]) -> None:
         for action in actions:
             self._changes.labels(target, action).inc()

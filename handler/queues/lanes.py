@@ -39,5 +39,10 @@ class Lanes:
 
 
 def _lanes(target: Target) -> tuple[Lane, ...]:
+    return ("cluster", target.cluster), ("git host", git_host(target))
+
+
+def git_host(target: Target) -> str:
+    """Return the host that a target's commits come from."""
     url = target.repository.url
-    return ("cluster", target.cluster), ("git host", urlsplit(url).netloc.rpartition("@")[2].lower() or url)
+    return urlsplit(url).netloc.rpartition("@")[2].lower() or url

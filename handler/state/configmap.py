@@ -65,7 +65,7 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
             TOOLING: tooling,
             KINDS: ",".join(sorted(str(kind) for kind in state.kinds)),
             NAMESPACES: ",".join(sorted(state.namespaces - {namespace})),
-            SUMMARY: json.dumps(write_record(Summary.of(state)), separators=(",", ":")),
+            SUMMARY: summary_of(state),
         },
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data, "binaryData": binary}
@@ -122,9 +122,9 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     """Read a state. Raises StateInvalid with every mistake: not ours, another tool's, malformed, too large or from a newer version."""
     name = state_name(target)
     subject = f"ConfigMap/{namespace}/{name}"
-    if foreign := _foreign(body["metadata"], applyset_id(name, namespace), tooling):
+    if strange := foreign(body["metadata"], namespace, target, tooling):
         look = f"look at it: kubectl -n {namespace} get configmap {name} -o yaml; if nobody needs it, delete it"
-        raise StateInvalid.of(subject, foreign, fix=look)
+        raise StateInvalid.of(subject, strange, fix=look)
     found, mistakes = _decode_parts(body)
     recorded, written = found.get("target"), found.get("format", FORMAT)
     if written > FORMAT:
@@ -137,8 +137,9 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     return State(**found)
 
 
-def _foreign(metadata: dict[str, Any], expected: str, tooling: str) -> str:
-    """Say why a ConfigMap isn't our ApplySet's parent (KEP-3659: verify on every operation), or nothing."""
+def foreign(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> str:
+    """Say why a target's ConfigMap isn't our ApplySet's parent (KEP-3659: verify on every operation), or nothing."""
+    expected = applyset_id(state_name(target), namespace)
     found = (metadata.get("labels") or {}).get(ID)
     if found is None:
         return f"isn't Anneal's: the label {ID} is missing"
@@ -233,6 +234,11 @@ def _inflate(zipped: Any) -> bytes:
     if not stream.eof or stream.unused_data:
         raise ValueError(f"expected one whole gzip stream of at most {_INFLATED} bytes")
     return text
+
+
+def summary_of(state: State) -> str:
+    """Write a state's summary annotation."""
+    return json.dumps(write_record(Summary.of(state)), separators=(",", ":"))
 
 
 def read_summary(text: str) -> Summary | None:

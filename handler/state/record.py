@@ -5,10 +5,12 @@ Times are RFC 3339 text (`rules.stamp`, `rules.seconds_of`), empty when there is
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from handler.model.event import Delivery
+from handler.model.manifest import canonical
 from handler.model.names import GroupKind, Identity
 from handler.state.rules import ChangeKey, Counts, Line, Message, Path, Sha, Time, Token, Word
 
@@ -185,7 +187,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What overviews and ticks read from metadata alone, at most 1 KB. `attempt`, `pin`: commits; `unhealthy`: how many."""
+    """What overviews and ticks read from metadata alone, at most 1 KB. `attempt`, `pin`: commits; `unhealthy`: how many.
+
+    `home`: the `home_of` the state; `asked`: a run was asked for that nobody has begun; `orphans`, `drifted`: how many objects.
+    """
 
     commit: Sha = ""
     settings: Sha = ""
@@ -197,6 +202,10 @@ class Summary:
     drift_due: Time = ""
     held: bool = False
     suspended: bool = False
+    home: Sha = ""
+    asked: bool = False
+    orphans: int = 0
+    drifted: int = 0
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -212,4 +221,18 @@ class Summary:
             drift_due=state.drift_due,
             held=state.held is not None,
             suspended=state.suspend is not None,
+            home=home_of(state.repository, state.installation, state.cluster_uid, state.format),
+            asked=state.requested is not None,
+            orphans=len(state.orphans),
+            drifted=drifted(state),
         )
+
+
+def home_of(repository: str, installation: str, cluster_uid: str, written: int = FORMAT) -> str:
+    """Return the digest of where a state belongs, and of the format it is written in: who expects another one looks at the state itself."""
+    return hashlib.sha256(canonical([written, repository, installation, cluster_uid])).hexdigest()
+
+
+def drifted(state: State) -> int:
+    """Return how many objects a drift run reported, and didn't repair."""
+    return len({drift.identity for drift in state.drift})

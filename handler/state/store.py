@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
-from handler.state.configmap import decode, fitted, state_name
+from handler.state.configmap import SUMMARY, decode, fitted, state_name, summary_of
 from handler.state.objects import Body, Objects, create_in_namespace, replace_same
 from handler.state.record import State
 
@@ -65,6 +65,11 @@ class StateStore:
         ]
         if moved:
             raise TargetMoved(*moved)
+
+    def is_summed(self, stored: Stored) -> bool:
+        """Whether the summary annotation says of the state what this version's says."""
+        annotations = stored.body["metadata"].get("annotations") or {}
+        return stored.state is not None and annotations.get(SUMMARY) == summary_of(stored.state)
 
     def create(self, state: State) -> Stored:
         """Write the first state, and its namespace where missing. Raises Moved if there is one already, AccessDenied with the command."""

@@ -1,23 +1,32 @@
 """When targets are looked at although nobody pushed: start-up tick, tick, drift run, due retries. Pure: the clock is an argument.
 
-The tick heals lost pushes; the drift run, slower, sees what changed behind git's back. Both are spread, so that fifty targets
-don't ask one git host in the same second. Times are monotonic seconds.
+The tick heals lost pushes. All targets' ticks fall together, so that they can be surveyed with few requests; those that turn out to need a
+run are spread, so that fifty don't ask one git host in the same second and a push finds its way between them.
+
+The drift run, slower, sees what changed behind git's back. Each target has its own place in the interval, by the wall clock and by the
+machine's name: a handler that is started again every few minutes keeps to it, and several handlers have different ones. Each round moves
+it a little, so that no restart at a fixed hour hides a target for ever.
+
+Times are monotonic seconds where nothing else is said.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import math
 import random
 from collections.abc import Callable, Sequence
 
 from handler.model.event import Job
 
-STARTUP_SPREAD = 0.2
-"""Seconds of start-up a target adds, so that the first tick of a few targets is immediate."""
+SPREAD = 0.2
+"""Seconds between two runs that ticks of the same moment ask for; of many it is less."""
 JITTER = 0.1
 
 
 class Schedule:
-    """Three times per target: its next tick, its next drift run, and its next retry if one is due."""
+    """The next tick of all, and per target its next drift run and its next retry if one is due."""
 
     def __init__(
         self,
@@ -25,14 +34,31 @@ class Schedule:
         drifting: Sequence[str],
         intervals: tuple[float, float],
         now: float,
+        epoch: float,
+        place: str = "",
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        """`targets`: all names; `drifting`: those with drift runs; `intervals`: of the tick and of the drift run, in seconds."""
+        """Begin.
+
+        Args:
+            targets: all names.
+            drifting: those with drift runs.
+            intervals: of the tick and of the drift run, in seconds.
+            now: monotonic seconds.
+            epoch: the same moment in seconds since the epoch.
+            place: what tells this handler from others of the same targets, however often it starts: the name of its machine.
+            uniform: chooses between two numbers.
+
+        """
+        self._targets = tuple(targets)
         self._interval, self._drift_interval = intervals
         self._uniform = uniform
-        spread = min(STARTUP_SPREAD * (len(targets) - 1), self._interval * JITTER)
-        self._ticks = {target: now + uniform(0.0, spread) for target in targets}
-        self._drifts = {target: now + self._drift_interval * (number + 1) / len(drifting) for number, target in enumerate(drifting)}
+        self._place, self._offset = place, epoch - now
+        self._tick = now if targets else math.inf
+        self._needed: dict[str, float] = {}
+        self._free = -math.inf
+        self._shares = {target: number / len(drifting) for number, target in enumerate(drifting)}
+        self._drifts = {target: self._slot(target, now) for target in drifting}
         self._retries: dict[str, float] = {}
 
     def retry(self, target: str, at: float | None) -> None:
@@ -42,18 +68,49 @@ class Schedule:
         else:
             self._retries[target] = at
 
+    def ticks(self, now: float) -> tuple[Job, ...]:
+        """Return the ticks of all targets if their time has come, and set the next one."""
+        if self._tick > now:
+            return ()
+        self._tick = now + self._interval * self._uniform(1 - JITTER, 1 + JITTER)
+        return tuple(Job(target, "tick") for target in self._targets)
+
+    def need(self, target: str, now: float) -> bool:
+        """Note that a target's tick needs a run; return whether it may begin at once, else it is `due` a little later."""
+        at = max(self._free, now)
+        self._free = at + min(SPREAD, self._interval * JITTER / len(self._targets))
+        if at > now:
+            self._needed.setdefault(target, at)
+        return at <= now
+
     def due(self, now: float) -> tuple[Job, ...]:
-        """Return the jobs whose time has come, and set the next time of each."""
+        """Return the jobs that are to be run now, and set the next time of each."""
         jobs: list[Job] = []
-        for target in [target for target, at in self._retries.items() if at <= now]:
-            del self._retries[target]
-            jobs.append(Job(target, "tick"))
-        for times, interval, trigger in ((self._ticks, self._interval, "tick"), (self._drifts, self._drift_interval, "drift")):
+        for times in (self._retries, self._needed):
             for target in [target for target, at in times.items() if at <= now]:
-                times[target] = now + interval * self._uniform(1 - JITTER, 1 + JITTER)
-                jobs.append(Job(target, trigger))
+                del times[target]
+                jobs.append(Job(target, "tick"))
+        for target in [target for target, at in self._drifts.items() if at <= now]:
+            self._drifts[target] = self._slot(target, now)
+            jobs.append(Job(target, "drift"))
         return tuple(jobs)
 
     def next(self) -> float:
         """Return the time of the next job; infinity when there are no targets."""
-        return min((*self._ticks.values(), *self._drifts.values(), *self._retries.values()), default=float("inf"))
+        return min((self._tick, *self._needed.values(), *self._drifts.values(), *self._retries.values()))
+
+    def _slot(self, target: str, now: float) -> float:
+        """Return when the next drift run of a target falls after `now`."""
+        interval, phase = self._drift_interval, (self._shares[target] + _fraction(self._place)) % 1.0
+        wall = now + self._offset
+        for cycle in itertools.count(math.floor(wall / interval) - 2):
+            moved = JITTER * (2 * _fraction(self._place, target, str(cycle)) - 1)
+            at = (cycle + phase + moved) * interval
+            if at > wall:
+                return at - self._offset
+        raise AssertionError("there is always a next cycle")
+
+
+def _fraction(*parts: str) -> float:
+    """Return a number from 0 to 1 that is always the same for these words."""
+    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]) / 2**64

@@ -1,0 +1,61 @@
+"""What a summary proves: that a tick of its target would read the state, look at the head, and find nothing to do. Pure.
+
+Law: quiet only if `Context.unchanged` would end that tick; a summary that lacks a fact, or that isn't certainly ours, proves nothing.
+A test makes up states and compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handler.model.names import FIELD_MANAGER
+from handler.model.result import Standing
+from handler.state.configmap import SUMMARY, TARGET, foreign, read_summary
+from handler.state.record import Summary
+from handler.state.rules import seconds_of
+
+UNSETTLED = frozenset({"failed", "held", "pruning"})
+"""Phases that a run which finds the head applied must look into, and end."""
+_CONTENT = ("f:data", "f:binaryData")
+
+
+def told(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> Summary | None:
+    """Return the summary of a target's state from its metadata; None where only the state itself can tell.
+
+    That is so when it isn't this target's record, when the summary can't be read, and when others than Anneal wrote what it sums up.
+    """
+    labels = metadata.get("labels") or {}
+    if foreign(metadata, namespace, target, tooling) or labels.get(TARGET) != target or _is_edited(metadata):
+        return None
+    return read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+
+
+def _is_edited(metadata: dict[str, Any]) -> bool:
+    entries = metadata.get("managedFields") or []
+    strangers = [entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") != FIELD_MANAGER]
+    return any(part in fields for fields in strangers for part in _CONTENT)
+
+
+def is_settled(summary: Summary, settings: str, home: str, now: float) -> bool:
+    """Tell whether only another head could give a tick something to do.
+
+    Args:
+        summary: as recorded.
+        settings: the digest of the target's settings.
+        home: where its record belongs (`home_of`).
+        now: seconds since the epoch; a time that has come is due.
+
+    """
+    due = bool(summary.drift_due) and seconds_of(summary.drift_due) <= now
+    open_ends = summary.attempt or summary.pin or summary.asked or summary.held or summary.suspended or due
+    return not open_ends and summary.phase not in UNSETTLED and (summary.settings, summary.home) == (settings, home)
+
+
+def is_quiet(summary: Summary, head: str) -> bool:
+    """Tell whether a settled target's tick has nothing to do: the head is applied."""
+    return bool(head) and summary.commit == head
+
+
+def standing(summary: Summary, now: float) -> Standing:
+    """Say how a quiet target stands, as a run that finds it unchanged does."""
+    return Standing(succeeded=now, orphans=summary.orphans, drifted=summary.drifted)

@@ -1,0 +1,241 @@
+"""Looks at many targets at once for a tick: which certainly have nothing to do. One metadata LIST a cluster, one look a revision.
+
+Law: whatever isn't proven quiet by its summary and the head gets its run, which decides for itself; nothing here writes. A cluster or a
+git host that hangs delays its own targets alone, and those no longer than the deadline. The LIST is consistent and asked for after the
+tick fell due; a look at a head may be older by the slack that a run's own look may have.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+from handler import __version__
+from handler.config.settings import Settings, Target
+from handler.model.errors import AnnealError
+from handler.model.event import Job
+from handler.model.refs import Head
+from handler.model.result import Outcome, Result
+from handler.reading import Readable
+from handler.run import quiet
+from handler.state.configmap import INSTALLATION, state_name
+from handler.state.record import Summary, home_of
+from handler.state.rules import seconds_of
+
+_LOG = logging.getLogger("anneal.survey")
+DEADLINE = 30.0
+"""Seconds after which a tick that nothing is known about gets its run."""
+AT_ONCE = 4
+"""Questions to one git host that are under way at once."""
+Tell = Callable[[Job, Result | None], None]
+"""Called once for each job: with the end of a quiet tick, or with None where it needs a run."""
+
+
+class Sight(Protocol):
+    """What a survey sees by."""
+
+    @property
+    def slack(self) -> float:
+        """By how many seconds a look at a git host may be older than a tick."""
+
+    def records(self, target: Target) -> Readable:
+        """Return the way to a target's cluster for who won't wait long. Raises AnnealError."""
+
+    def cluster_uid(self, target: Target) -> str:
+        """Return the uid of a target's cluster. Raises AnnealError."""
+
+    def digest(self, target: Target) -> str:
+        """Return the digest of a target's settings."""
+
+    def place(self, target: Target) -> tuple[str, Hashable]:
+        """Return a target's git host, and what those share who ask it the same."""
+
+    def head(self, target: Target, since: float) -> Head:
+        """Tell what a target follows, by an answer asked for at `since` or later. Raises AnnealError."""
+
+
+@dataclass
+class Tally:
+    """What one survey found. `quiet` targets have nothing to do; `late` weren't told of in time; `lists`, `looks`: asked for."""
+
+    targets: int
+    quiet: int = 0
+    late: int = 0
+    lists: int = 0
+    looks: int = 0
+
+
+class Survey:
+    """Surveys the targets of one configuration. Several may be under way. Safe to share between threads."""
+
+    def __init__(self, settings: Settings, sight: Sight, deadline: float = DEADLINE) -> None:
+        self._settings = settings
+        self._sight = sight
+        self._deadline = deadline
+        self._crew = Crew()
+
+    def look(self, jobs: Sequence[Job], tell: Tell) -> Tally:
+        """Tell of each job what is known, as soon as it is; returns when all are told."""
+        asked = _Round(jobs, tell)
+        clusters: dict[Hashable, list[Target]] = defaultdict(list)
+        for target in [target for target in self._settings.targets if asked.waits_for(target)]:
+            clusters[target.cluster].append(target)
+        for cluster, targets in clusters.items():
+            self._crew.add(("cluster", cluster), 1, partial(self._cluster, asked, targets))
+        asked.ended.wait(self._deadline)
+        asked.give_up()
+        return asked.tally
+
+    def _cluster(self, asked: _Round, targets: list[Target]) -> None:
+        """Read a cluster's summaries; what is settled waits for its head, the rest needs a run."""
+        if not any(asked.waits_for(target) for target in targets):
+            return
+        try:
+            found, uid = self._summaries(asked, targets[0]), self._sight.cluster_uid(targets[0])
+        except AnnealError:
+            found, uid = {}, ""
+        followed: dict[tuple[str, Hashable], list[tuple[Target, Summary]]] = defaultdict(list)
+        for target in targets:
+            try:
+                summary = self._settled(target, found.get(state_name(target.name)), uid)
+                place = self._sight.place(target) if summary else None
+            except AnnealError:
+                summary = place = None
+            if summary and place:
+                followed[place].append((target, summary))
+            else:
+                asked.tell(target)
+        for (host, _), group in followed.items():
+            self._crew.add(("git host", host), AT_ONCE, partial(self._revision, asked, group))
+
+    def _summaries(self, asked: _Round, target: Target) -> dict[str, dict[str, Any]]:
+        """Return the metadata of every state of this installation on a target's cluster, by name."""
+        asked.count(lists=1)
+        selector = f"{INSTALLATION}={self._settings.installation}"
+        listed = self._sight.records(target).overview("ConfigMap", self._settings.state_namespace, selector)
+        return {str(body["metadata"]["name"]): body["metadata"] for body in listed}
+
+    def _settled(self, target: Target, metadata: dict[str, Any] | None, uid: str) -> Summary | None:
+        settings = self._settings
+        if metadata is None:
+            return None
+        summary = quiet.told(metadata, settings.state_namespace, target.name, f"anneal/v{__version__}")
+        home = home_of(target.repository.url, settings.installation, uid)
+        is_settled = summary and quiet.is_settled(summary, self._sight.digest(target), home, time.time())
+        return summary if is_settled else None
+
+    def _revision(self, asked: _Round, group: list[tuple[Target, Summary]]) -> None:
+        """Look at what some settled targets follow, once for all of them."""
+        if not any(asked.waits_for(target) for target, _ in group):
+            return
+        asked.count(looks=1)
+        try:
+            head = self._sight.head(group[0][0], asked.since(self._sight.slack)).commit
+        except AnnealError:
+            head = ""
+        for target, summary in group:
+            asked.tell(target, summary if quiet.is_quiet(summary, head) else None)
+
+
+class _Round:
+    """The jobs of one survey. Each is told of once, by whoever is first."""
+
+    def __init__(self, jobs: Sequence[Job], tell: Tell) -> None:
+        self._open = {job.target: job for job in jobs}
+        self._left = len(self._open)
+        self._tell = tell
+        self._asked = min((job.asked for job in jobs), default=0.0)
+        self._lock = threading.Lock()
+        self.tally = Tally(len(self._open))
+        self.ended = threading.Event()
+        """Set when the last one was told of."""
+
+    def waits_for(self, target: Target) -> bool:
+        """Whether a target wasn't told of yet."""
+        with self._lock:
+            return target.name in self._open
+
+    def since(self, slack: float) -> float:
+        """Return from when on a look at a git host serves all of these."""
+        return self._asked - slack
+
+    def count(self, *, lists: int = 0, looks: int = 0) -> None:
+        """Count what was asked."""
+        with self._lock:
+            self.tally.lists += lists
+            self.tally.looks += looks
+
+    def tell(self, target: Target, summary: Summary | None = None) -> None:
+        """Tell that a target is quiet, by its summary, or that it needs a run."""
+        with self._lock:
+            job = self._open.pop(target.name, None)
+            if job is None:
+                return
+            self.tally.quiet += summary is not None
+        try:
+            self._tell(job, _unchanged(job, summary) if summary else None)
+        finally:
+            self._is_told()
+
+    def _is_told(self) -> None:
+        with self._lock:
+            self._left -= 1
+            if not self._left:
+                self.ended.set()
+
+    def give_up(self) -> None:
+        """Let all that are left have their runs."""
+        with self._lock:
+            left, self._open = self._open, {}
+            self.tally.late += len(left)
+        for job in left.values():
+            self._tell(job, None)
+
+
+def _unchanged(job: Job, summary: Summary) -> Result:
+    """Return what the run would have ended with."""
+    due = seconds_of(summary.drift_due) if summary.drift_due else 0.0
+    found = Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, f"{summary.commit[:12]} is applied", next_try=due)
+    return replace(found, standing=quiet.standing(summary, time.time()))
+
+
+@dataclass
+class _Lane:
+    calls: deque[Callable[[], None]] = field(default_factory=deque)
+    threads: int = 0
+
+
+class Crew:
+    """Runs calls on a few threads a lane, started when there is something to do: a lane that hangs holds up its own calls alone."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[Hashable, _Lane] = defaultdict(_Lane)
+        self._lock = threading.Lock()
+
+    def add(self, name: Hashable, most: int, call: Callable[[], None]) -> None:
+        """Let a call be made, after those of its lane that came before, by at most so many threads at once."""
+        with self._lock:
+            lane = self._lanes[name]
+            lane.calls.append(call)
+            if lane.threads >= most:
+                return
+            lane.threads += 1
+        threading.Thread(target=self._work, args=(lane,), name="survey", daemon=True).start()
+
+    def _work(self, lane: _Lane) -> None:
+        while True:
+            with self._lock:
+                if not lane.calls:
+                    lane.threads -= 1
+                    return
+                call = lane.calls.popleft()
+            try:
+                call()
+            except Exception:  # noqa: BLE001 - whatever it is, what isn't told of gets its run
+                _LOG.exception("a part of a survey failed")

@@ -1,0 +1,205 @@
+"""A summary says "quiet" only where a tick that reads the whole state would end unchanged: the two are compared over made-up states."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from handler import reconcile
+from handler.config.git import Repository, Revision
+from handler.config.settings import Target
+from handler.model.errors import AnnealError, RefNotFound
+from handler.model.event import Job
+from handler.model.refs import Head
+from handler.model.result import Outcome
+from handler.run import quiet
+from handler.run.context import Context, Rooms
+from handler.run.preparing import Preparer
+from handler.run.recovering import Found
+from handler.state.configmap import SUMMARY, encode, summary_of
+from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, home_of
+from handler.state.rules import stamp
+from handler.state.store import StateStore
+from tests.fakes.objects import FakeObjects
+from tests.unit.state import samples
+
+NOW = 1_900_000_000.0
+URL = "https://git.example.com/acme/shop.git"
+HEAD, OTHER, SETTINGS = samples.sha("a"), samples.sha("b"), "c" * 64
+TARGET = Target("shop", Repository(URL), ("shop",))
+GOOD = samples.blank(commit=HEAD, reads="d" * 64, settings=SETTINGS, status=Status("applied", samples.NOON))
+
+times = st.sampled_from(["", stamp(NOW - 60), stamp(NOW), stamp(NOW + 60)])
+
+
+def _rarely(value: st.SearchStrategy[Any], usual: Any) -> st.SearchStrategy[Any]:
+    """Mostly what a settled target has: else hardly any state would be quiet."""
+    return st.one_of(st.just(usual), st.just(usual), st.just(usual), st.just(usual), value)
+
+
+def _maybe(form: Any, **parts: Any) -> st.SearchStrategy[Any]:
+    return _rarely(st.builds(form, **parts), None)
+
+
+_COMMON: dict[str, Any] = {"reads": samples.shas, "settings": samples.shas}
+states = st.builds(
+    replace,
+    st.just(GOOD),
+    commit=_rarely(st.sampled_from(["", OTHER]), HEAD),
+    settings=_rarely(st.sampled_from(["", "e" * 64]), SETTINGS),
+    repository=_rarely(st.just("https://git.example.com/acme/other.git"), URL),
+    installation=_rarely(st.just("another"), "default"),
+    cluster_uid=_rarely(st.just("u-2"), "u-1"),
+    drift_due=_rarely(times, ""),
+    status=_rarely(
+        st.builds(Status, phase=st.sampled_from(["", "applied", "failed", "held", "pruning", "suspended", "drifted"]), next_try=times),
+        GOOD.status,
+    ),
+    attempt=_maybe(Attempt, commit=samples.shas, token=samples.tokens, since=samples.times, **_COMMON),
+    held=_maybe(Held, id=st.just("h1"), reasons=st.just(()), changes=st.just(()), commit=samples.shas, since=samples.times, **_COMMON),
+    approval=_maybe(Approval, id=st.just("h1"), changes=st.just(()), by=st.just("ada"), at=samples.times, **_COMMON),
+    pin=_maybe(Pin, commit=st.sampled_from([HEAD, OTHER]), away=samples.shas),
+    suspend=_maybe(Suspend, by=st.just("ada"), until=times),
+    requested=_maybe(Request, by=st.just("ada"), at=samples.times, force=st.booleans(), drift=st.booleans()),
+    kinds=_rarely(st.frozensets(samples.kinds, max_size=2), frozenset()),
+)
+
+
+class Host:
+    """A git host that tells a head and has no commit to give."""
+
+    def __init__(self, head: str) -> None:
+        self.named = head
+
+    def head(self, revision: Revision, since: float = 0.0) -> Head:
+        return Head(self.named)
+
+    def fetch(self, sha: str, path: str = "") -> Any:
+        raise RefNotFound.of(sha, "is gone")
+
+    def recheck(self, sha: str, path: str = "") -> None:
+        raise AssertionError("nothing is prepared")
+
+
+class Worked(Exception):
+    """The walk went beyond what an unchanged target's does."""
+
+
+def _works(*_: Any) -> Any:
+    raise Worked
+
+
+def stored(state: State) -> tuple[StateStore, dict[str, Any]]:
+    """Write a state, whatever it holds; return its store and its metadata."""
+    objects = FakeObjects()
+    body = objects.create(encode(state, samples.NAMESPACE, samples.TOOLING))
+    return StateStore(objects, samples.NAMESPACE, "shop", "default", samples.TOOLING), body["metadata"]
+
+
+def tick_ends_unchanged(store: StateStore, head: str) -> bool:
+    """Walk as a tick's run does, up to where it would begin to work."""
+    preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), _works, None)  # type: ignore[arg-type]  # nothing is admitted
+    rooms = Rooms(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
+    run = Context(rooms, Job("shop", "tick"), threading.Event(), "r1", started=NOW, found=Found(frozenset(), frozenset()))
+    with patch.multiple(reconcile, _look=_works, _locked=_works):
+        try:
+            return reconcile._walk(run).outcome is Outcome.UNCHANGED
+        except (AnnealError, Worked):
+            return False
+
+
+def is_quiet(metadata: dict[str, Any], head: str) -> bool:
+    """Decide as a survey does."""
+    found = quiet.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING)
+    home = home_of(URL, "default", "u-1")
+    return found is not None and quiet.is_settled(found, SETTINGS, home, NOW) and quiet.is_quiet(found, head)
+
+
+@given(states, st.sampled_from([HEAD, HEAD, HEAD, OTHER]))
+@example(GOOD, HEAD)
+@example(replace(GOOD, format=2), HEAD)
+@example(replace(GOOD, pin=Pin(OTHER, ""), commit=OTHER), HEAD)
+@example(replace(GOOD, drift_due=stamp(NOW)), HEAD)
+@example(replace(GOOD, drift_due=stamp(NOW + 1)), HEAD)
+@example(replace(GOOD, suspend=Suspend("ada")), HEAD)
+def test_a_summary_says_quiet_only_where_the_state_would_end_a_tick(state: State, head: str) -> None:
+    store, metadata = stored(state)
+    known, whole = is_quiet(metadata, head), tick_ends_unchanged(store, head)
+    assert whole or not known
+    if not (state.pin or state.held or state.suspend):  # of these the summary only knows that they are there
+        assert known or not whole
+
+
+def test_a_settled_target_at_its_head_is_quiet() -> None:
+    store, metadata = stored(GOOD)
+    assert is_quiet(metadata, HEAD)
+    assert tick_ends_unchanged(store, HEAD)
+    assert not is_quiet(metadata, "")
+
+
+def _labelled(key: str, value: str) -> Callable[[dict[str, Any]], None]:
+    return lambda metadata: metadata["labels"].update({key: value})
+
+
+def _summed(text: str) -> Callable[[dict[str, Any]], None]:
+    return lambda metadata: metadata["annotations"].update({SUMMARY: text})
+
+
+def _edited(part: str) -> Callable[[dict[str, Any]], None]:
+    return lambda metadata: metadata.update(managedFields=[{"manager": "kubectl-edit", "fieldsV1": {part: {"f:applied.json": {}}}}])
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _labelled("anneal.dev/target", "other"),
+        _labelled("applyset.kubernetes.io/id", "applyset-another"),
+        _summed(""),
+        _summed("{"),
+        _summed("[]"),
+        _summed('{"commit": 7}'),
+        _summed(json.dumps({"commit": HEAD, "later": True})),
+        _summed(" " * 1025),
+        _edited("f:data"),
+        _edited("f:binaryData"),
+        lambda metadata: metadata.pop("annotations"),
+        lambda metadata: metadata.pop("labels"),
+    ],
+)
+def test_a_summary_that_is_not_certainly_ours_proves_nothing(spoil: Callable[[dict[str, Any]], None]) -> None:
+    metadata = copy.deepcopy(stored(GOOD)[1])
+    spoil(metadata)
+    assert not is_quiet(metadata, HEAD)
+
+
+def test_what_others_note_beside_our_record_is_no_matter() -> None:
+    metadata = copy.deepcopy(stored(GOOD)[1])
+    metadata["managedFields"] = [
+        {"manager": "anneal", "fieldsV1": {"f:data": {}}},
+        {"manager": "kubectl-label", "fieldsV1": {"f:metadata": {"f:labels": {"f:team": {}}}}},
+    ]
+    assert is_quiet(metadata, HEAD)
+
+
+def test_a_summary_of_an_earlier_version_is_not_quiet() -> None:
+    """It doesn't say where the state belongs."""
+    metadata = copy.deepcopy(stored(GOOD)[1])
+    old = json.loads(metadata["annotations"][SUMMARY])
+    del old["home"]
+    metadata["annotations"][SUMMARY] = json.dumps(old)
+    assert quiet.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING) is not None
+    assert not is_quiet(metadata, HEAD)
+
+
+@given(samples.states)
+def test_a_summary_stays_below_a_kilobyte(state: State) -> None:
+    assert len(summary_of(state)) <= 1024
