@@ -48,7 +48,8 @@ class Result:
     """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | nobody).
 
     `standing`: as the run left the target; None where no state could be read. `again`: what this run, ended as it is, leaves to another
-    one from `again_at` on, in seconds since the epoch: a look for what was pushed and the git host doesn't show yet.
+    one from `again_at` on, in seconds since the epoch: a look for what was pushed and the git host doesn't show yet. `recorded`: the
+    target's state tells of this end.
     """
 
     target: str
@@ -67,3 +68,4 @@ class Result:
     standing: Standing | None = None
     again: Job | None = None
     again_at: float = 0.0
+    recorded: bool = False

@@ -207,9 +207,8 @@ class Context:
         busy = self.drift or self.job.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
         if busy or state.status.phase in UNSETTLED or self.pin() != state.pin or not self.is_recorded():
             return None
-        return self._unarrived() or replace(
-            self.result(Outcome.UNCHANGED, f"{self._shown()} is applied"), next_try=seconds_of(state.drift_due) if state.drift_due else 0.0
-        )
+        due = seconds_of(state.drift_due) if state.drift_due else 0.0
+        return self._unarrived() or replace(self.result(Outcome.UNCHANGED, f"{self._shown()} is applied"), next_try=due, recorded=True)
 
     def _shown(self) -> str:
         """Name the goal for a person: a commit, and the tag that a range of versions led to."""

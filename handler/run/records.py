@@ -33,7 +33,7 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     result = replace(result, next_try=due)
     if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
         _sum_up(run)
-        return result
+        return replace(result, recorded=True)
     return _end(run, state, result)
 
 
@@ -54,7 +54,7 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     """Record what waits for a person, and the pin that an explicit commit leaves, so that the approval finds it; once."""
     result = run.result(Outcome.HELD, f"held as {hold.id}: {'; '.join(hold.reasons)}", planned)
     if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
-        return result
+        return replace(result, recorded=True)
     pinned = replace(run.state, pin=run.pin()) if run.job.commit else run.state
     return _end(run, recording.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
 
@@ -68,7 +68,7 @@ def drift(run: Context, planned: Planned) -> Result:
     )
     if found == run.state.drift and run.state.requested is None:
         _sum_up(run)
-        return result
+        return replace(result, recorded=True)
     deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
     return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries), result)
 
@@ -87,7 +87,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
         return recording.ended(moved, result, run.commit, run.job.actor, run.started, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
-    return replace(result, next_try=due)
+    return replace(result, next_try=due, recorded=True)
 
 
 def failed(run: Context, error: AnnealError) -> Result:
@@ -105,8 +105,8 @@ def failed(run: Context, error: AnnealError) -> Result:
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
         return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries)
 
-    state = _kept(run, change)
-    return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0)
+    state, recorded = _kept(run, change)
+    return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 
 def noted(run: Context, job: Job, result: Result) -> None:
@@ -127,17 +127,19 @@ def noted(run: Context, job: Job, result: Result) -> None:
         run.stored = run.rooms.store.update(lambda state: recording.noted(state, end, run.commit, job.actor, run.started), run.state)
 
 
-def _kept(run: Context, change: recording.StateChange) -> State:
-    """Write a failure; where the record can't be written now, the Result alone tells it."""
+def _kept(run: Context, change: recording.StateChange) -> tuple[State, bool]:
+    """Write a failure, and say whether that was possible; where the record can't be written now, the Result alone tells it."""
     state = change(run.state)
     try:
         if run.lease and run.state.attempt and run.state.attempt.token == run.lease.token:
             run.stored = run.rooms.store.write(run.stored, change, run.lease.token)
         elif run.lease or not run.state.attempt:
             _swap(run, state)
+        else:
+            return run.state, False
     except AnnealError:
-        return state
-    return run.state
+        return state, False
+    return run.state, True
 
 
 def _taken_over(run: Context, state: State) -> State:
@@ -157,7 +159,7 @@ def _end(run: Context, state: State, result: Result) -> Result:
     except (Moved, Busy):
         run.rooms.lock.request()
         return replace(result, next_try=now + 1)
-    return result
+    return replace(result, recorded=True)
 
 
 def _swap(run: Context, state: State) -> None:

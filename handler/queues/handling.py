@@ -1,0 +1,110 @@
+"""What becomes of a message: which ends of a run acknowledge it, when it comes again, and how a function works on one.
+
+Law: a message is acknowledged when its end stands where people look, in the target's record, or when somebody else goes on with it. What
+ended nowhere comes again, later and later, until the queue moves it to its dead letters. A queue is no lock: two may work on one message.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from handler.model.errors import Busy
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues.pending import Work
+
+MARGIN = 20.0
+"""Seconds before its deadline at which a run is told to end: it finishes the request it is at, and releases its Lease."""
+FIRST, LONGEST = 15, 300
+"""Seconds until a message that isn't acknowledged comes again: a transient failure's own pace."""
+
+_RECORDED = frozenset({Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.DRIFTED, Outcome.FAILED, Outcome.PRUNING})
+"""Ends that the record tells of."""
+
+Run = Callable[[Job, threading.Event], Result]
+
+
+def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
+    """Whether a request has come to its end, and its message can be acknowledged. `cut`: the run was told to end before it had.
+
+    Whatever becomes of a tick or a drift run, the next one asks again. A target that another worker holds is left to it, with what was
+    asked; a run that lost its Lease, or was cut short, has left its attempt open for whoever gets the message next.
+    """
+    if _is_asked_again(work):
+        return True
+    if result.outcome is Outcome.BUSY:
+        return result.code == Busy.code and not cut
+    if result.outcome is Outcome.FAILED and work.job.dry_run:
+        return result.recorded or result.who != "nobody"  # it writes nothing: its end is told, and another wouldn't end otherwise
+    if result.outcome in _RECORDED:
+        return result.recorded
+    return result.outcome is not Outcome.LAGGING
+
+
+def _is_asked_again(work: Work) -> bool:
+    job = work.job
+    return job.trigger in ("tick", "drift") and not (work.named or job.hint or job.deliveries or job.acts)
+
+
+def backoff(count: int) -> int:
+    """Return in how many seconds a message comes again that was handed out so often."""
+    return min(FIRST << min(max(count - 1, 0), 10), LONGEST)
+
+
+class Deadline(threading.Event):
+    """Set by itself at a time in monotonic seconds; no thread watches it."""
+
+    def __init__(self, at: float) -> None:
+        super().__init__()
+        self.at = at
+
+    def is_set(self) -> bool:
+        """Whether the time has come."""
+        return super().is_set() or time.monotonic() >= self.at
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the time has come, at most `timeout` seconds; say whether it has."""
+        left = max(self.at - time.monotonic(), 0.0)
+        super().wait(left if timeout is None else min(left, timeout))
+        return self.is_set()
+
+
+def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float) -> bool:
+    """Run a request to its end; return whether its message can be acknowledged.
+
+    What the git host doesn't show yet is looked for again here while there is time for a run, else by a new message.
+
+    Args:
+        work: what the message asks.
+        run: runs a job; it is told to end by the event, and then has `MARGIN` seconds.
+        again: puts a job into the queue. Raises SenderError.
+        deadline: monotonic seconds at which this must have returned.
+
+    """
+    stop = Deadline(deadline - MARGIN)
+    settled: bool | None = None
+    left: Work | None = work
+    while left is not None:
+        work = left
+        result = run(_asked_now(work), stop)
+        left, at = _left(work, result)
+        if result.outcome is not Outcome.LAGGING and settled is None:
+            settled = settles(work, result, cut=stop.is_set())
+        if left is not None and stop.wait(max(at - time.time(), 0.0)):
+            again(replace(left.job, run=left.run))
+            left, settled = None, True if settled is None else settled
+    return bool(settled)
+
+
+def _left(work: Work, result: Result) -> tuple[Work | None, float]:
+    """Return what a run leaves to a later look at the git host, and when that is, in seconds since the epoch."""
+    if result.outcome is Outcome.LAGGING:
+        return work.again(), result.next_try
+    return (Work.of(result.again) if result.again else None), result.again_at
+
+
+def _asked_now(work: Work) -> Job:
+    return replace(work.job, run=work.run, asked=time.monotonic())
