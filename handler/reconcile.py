@@ -68,7 +68,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Re
     finally:
         if run.lease:
             run.lease.hand_over()
-    records.noted(run, job, result)
+    result = records.noted(run, job, result)
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
     standing = recording.standing(run.stored.state, result, rooms.clock())

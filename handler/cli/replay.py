@@ -108,7 +108,7 @@ def _ended(remote: Remote, run: str, timeout: float) -> dict[str, Any]:
             found = remote.get("api", "runs", run)
             if found.get("status") == "ended":
                 return found
-            last = ServerUnavailable.of(f"run {run}", f"hasn't ended within {timeout:g} s; it goes on")
+            last = ServerUnavailable.of(f"run {run}", _unended(found, timeout))
         except ServerUnavailable as error:
             last = error
         except ServerRefused as error:
@@ -119,6 +119,13 @@ def _ended(remote: Remote, run: str, timeout: float) -> dict[str, Any]:
             raise last
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+def _unended(found: dict[str, Any], timeout: float) -> str:
+    """Say of a run that it hasn't ended, as far as the server can tell."""
+    if found.get("status") == "unknown":
+        return f"isn't recorded after {timeout:g} s: it waits in the queue or runs, and its end will be in the target's record"
+    return f"hasn't ended within {timeout:g} s; it goes on"
 
 
 def _told(session: Session, found: dict[str, Any]) -> int:

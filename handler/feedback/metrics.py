@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from handler.model.event import Job
 from handler.model.plan import DONE
@@ -18,7 +18,7 @@ from handler.model.result import Outcome, Result
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _DOOR_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RUN_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-_GAUGES = {
+GAUGES = {
     "failures": ("anneal_target_failures", "Runs that failed in a row."),
     "next_try": ("anneal_target_next_try_timestamp_seconds", "When a failed run is tried again by itself, 0: not."),
     "succeeded": ("anneal_target_last_success_timestamp_seconds", "When a run last found or made the target equal to git, 0: never."),
@@ -64,6 +64,19 @@ class _Exposed:
         self._gauge(name, about).set_function(value)
 
 
+class DoorCounts(Protocol):
+    """Who is told what happens at the door."""
+
+    def delivery(self, provider: str, outcome: str, code: str = "") -> None:
+        """Count a delivery: matched, ignored or refused."""
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+
+    def token_failure(self, route: str) -> None:
+        """Count a missing or wrong token."""
+
+
 class DoorMetrics(_Exposed):
     """What the web process counts."""
 
@@ -104,7 +117,7 @@ class RunMetrics(_Exposed):
         self._runs = self._counter("anneal_runs", "Runs that ended.", "target", "trigger", "outcome")
         self._seconds = self._histogram("anneal_run_duration_seconds", "Runs, from their start to their record.", "target", _RUN_BUCKETS)
         self._changes = self._counter("anneal_changes", "Objects written, by what was done.", "target", "action")
-        self._gauges = {field: self._gauge(name, about, "target") for field, (name, about) in _GAUGES.items()}
+        self._gauges = {field: self._gauge(name, about, "target") for field, (name, about) in GAUGES.items()}
         self._failed: dict[str, int] = {}
         self._watched("anneal_queue_waiting", "Targets that wait for a run.", waiting)
         self._watched("anneal_queue_running", "Targets that are worked on.", running)

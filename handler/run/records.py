@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from handler.model.errors import AnnealError, Busy, Moved, StillDeleting, Stopping
+from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, StillDeleting, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
@@ -109,22 +109,30 @@ def failed(run: Context, error: AnnealError) -> Result:
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 
-def noted(run: Context, job: Job, result: Result) -> None:
+def noted(run: Context, job: Job, result: Result) -> Result:
     """Leave an entry of a run that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
 
     It says what became of a request, nothing of the target: so it is written as a person's field is, by a swap on the newest state, also
-    while another run is open there. Who was cut short leaves none, for the request is repeated; nor does a run that goes on later.
+    while another run is open there. What is repeated or goes on later leaves none.
     """
     name = job.run or run.run
-    goes_on = result.outcome is Outcome.LAGGING or result.code == Stopping.code
-    if not run.rooms.notes or job.trigger not in NAMED or goes_on or run.stored.state is None:
-        return
+    if not run.rooms.notes or job.trigger not in NAMED or run.stored.state is None or _comes_again(run, result):
+        return result
     if any(entry.id == name for entry in run.state.history):
-        return
+        return result
     seconds = round(max(run.rooms.clock() - run.started, 0.0), 3)
     end = replace(result, run=name, trigger=job.trigger, duration=seconds)
-    with contextlib.suppress(AnnealError):  # the Result tells that nothing is recorded
+    try:
         run.stored = run.rooms.store.update(lambda state: recording.noted(state, end, run.commit, job.actor, run.started), run.state)
+    except AnnealError:
+        return result
+    return replace(result, recorded=True)
+
+
+def _comes_again(run: Context, result: Result) -> bool:
+    """Whether a request hasn't come to its end: it is looked for later, was cut short, or its Lease was lost."""
+    cut = result.outcome is Outcome.BUSY and (run.stop.is_set() or result.code in (Stopping.code, LeaseLost.code))
+    return cut or result.outcome is Outcome.LAGGING
 
 
 def _kept(run: Context, change: recording.StateChange) -> tuple[State, bool]:

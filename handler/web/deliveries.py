@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from handler.feedback.metrics import DoorMetrics
+from handler.feedback.metrics import DoorCounts
 from handler.model.errors import AnnealError
 from handler.model.event import Decision, Event
 
@@ -49,7 +49,7 @@ class Heard:
 class Deliveries:
     """Thread-safe. `since`: when this process began to listen, RFC 3339."""
 
-    def __init__(self, metrics: DoorMetrics) -> None:
+    def __init__(self, metrics: DoorCounts) -> None:
         self.since = _now()
         self._metrics = metrics
         self._decided: deque[Heard] = deque(maxlen=REMEMBERED)

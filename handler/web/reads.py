@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 from flask import Response, jsonify
 
 from handler.config.settings import ReplayToken, Settings
-from handler.feedback.metrics import CONTENT_TYPE, DoorMetrics
+from handler.feedback.metrics import CONTENT_TYPE, DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
 from handler.model.names import target_of
 from handler.queues.pending import Work
@@ -27,6 +28,9 @@ _GONE = (
     "is neither waiting nor remembered nor recorded: a run that changed nothing leaves no record, and only the worker process that ran it"
     " remembers it, for a while"
 )
+_LINES = "aren't served here: functions write them to their log, and CloudWatch reads them there (namespace Anneal)"
+_RUN = re.compile(r"[^.]+\.[0-9a-f]{12}")
+"""How the id of a run ends; another one was never told."""
 
 
 class Ask(Protocol):
@@ -38,20 +42,25 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The way to the worker. `waits`: what the web process itself still has of a request."""
+    """The way to the worker. `waits`: what the web process itself still has of a request; `sees`: what waits and runs can be asked for.
+
+    A queue elsewhere can't be looked into: what isn't recorded may wait there, run, or never have been asked.
+    """
 
     ask: Ask
     waits: Callable[[str], Work | None]
+    sees: bool = True
 
 
 class Reads:
     """Answers who may read."""
 
-    def __init__(self, settings: Settings, tokens: Tokens, worker: Behind, deliveries: Deliveries, metrics: DoorMetrics) -> None:
+    def __init__(self, settings: Settings, tokens: Tokens, worker: Behind, deliveries: Deliveries, metrics: DoorCounts) -> None:
         self._settings = settings
         self._tokens = tokens
         self._waits = worker.waits
         self._ask = worker.ask
+        self._sees = worker.sees
         self._deliveries = deliveries
         self._metrics = metrics
 
@@ -74,9 +83,9 @@ class Reads:
         configured(self._reader(authorization), target_of(run), self._settings)
         ours = self._waits(run)  # before the worker is asked: what it is handed meanwhile is found in one of the two
         found = self._answered("run", run=run)["run"] or (_queued(ours) if ours else None)
-        if found is None:
+        if found is None and (self._sees or not _RUN.fullmatch(run)):
             raise NotFound.of(f"run {run[:80]}", _GONE)
-        return jsonify(found)
+        return jsonify(found or _unknown(run))
 
     def deliveries(self, authorization: str, query: Mapping[str, str]) -> Response:
         """What arrived at this process lately, and what the targets have recorded."""
@@ -102,6 +111,8 @@ class Reads:
         require(token, "metrics")
         if "*" not in token.targets:
             raise Forbidden.of(f"token {token.name}", "may not touch every target, and metrics show them all")
+        if not isinstance(self._metrics, DoorMetrics):
+            raise NotFound.of("metrics", _LINES)
         return Response(exposed(self._metrics, self._ask), content_type=CONTENT_TYPE)
 
     def _reader(self, authorization: str) -> ReplayToken:
@@ -136,6 +147,11 @@ def _answered(ask: Ask, question: str, **about: Any) -> dict[str, Any]:
     if trouble := answer.get("trouble"):
         raise WorkerUnavailable.of("worker", f"{trouble['code']}: {trouble['message']}")
     return answer
+
+
+def _unknown(run: str) -> dict[str, Any]:
+    """Return what is known of a run that isn't recorded, where nobody can tell whether it waits in the queue."""
+    return {"run": run, "target": target_of(run), "trigger": "", "actor": "", "status": "unknown", "requests": [run], "source": "record"}
 
 
 def _queued(work: Work) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""What CloudWatch is told, where there is nobody to be scraped: a JSON line on standard output for each run and each delivery.
+
+Amazon's Embedded Metric Format: CloudWatch makes metrics of what `_aws` names; the rest can be searched for in the log.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html. The names are
+Prometheus'; what it derives from labels and times (failures, the age of the last success) has a name of its own here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from handler.feedback.metrics import GAUGES
+from handler.model.event import Job
+from handler.model.result import Outcome, Result, Standing
+
+NAMESPACE = "Anneal"
+_BAD = (Outcome.FAILED, Outcome.PRUNING)
+_UNITS = {"anneal_run_duration_seconds": "Seconds", "anneal_target_last_success_age_seconds": "Seconds"}
+_TIMES = ("next_try", "succeeded")
+"""Gauges that are points in time: CloudWatch can't subtract them from the present one."""
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+class Lines:
+    """Writes what happened, a line each. `write` takes a line, `clock` tells seconds since the epoch."""
+
+    def __init__(self, write: Callable[[str], None] = _print, clock: Callable[[], float] = time.time) -> None:
+        self._write = write
+        self._clock = clock
+
+    def run(self, job: Job, result: Result, seconds: float) -> None:
+        """Tell the end of a run, and how its target stands."""
+        bad = result.outcome in _BAD and not job.dry_run
+        wrote = result.outcome is Outcome.APPLIED and result.plan is not None
+        counted: dict[str, float] = {"anneal_runs": 1, "anneal_run_failures": int(bad), "anneal_run_duration_seconds": round(seconds, 3)}
+        counted["anneal_changes"] = len(tuple(result.plan.writes)) if wrote and result.plan else 0
+        facts = {"trigger": job.trigger, "outcome": str(result.outcome), "run": result.run, "commit": result.commit, "code": result.code}
+        self._line({"target": result.target}, counted | self._standing(result.standing), facts)
+
+    def _standing(self, standing: Standing | None) -> dict[str, float]:
+        """Return how a target stands; nothing where no record could be read."""
+        if standing is None:
+            return {}
+        found = {name: float(getattr(standing, field)) for field, (name, _) in GAUGES.items() if field not in _TIMES}
+        age = {"anneal_target_last_success_age_seconds": round(max(self._clock() - standing.succeeded, 0.0))} if standing.succeeded else {}
+        return found | age
+
+    # --- the door
+    def delivery(self, provider: str, outcome: str, code: str = "") -> None:
+        """Tell a delivery: matched, ignored or refused."""
+        self._line({"provider": provider, "outcome": outcome}, {"anneal_deliveries": 1}, {"code": code})
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Tell nothing: the service in front counts requests itself."""
+
+    def token_failure(self, route: str) -> None:
+        """Tell a missing or wrong token."""
+        self._line({"route": route}, {"anneal_token_failures": 1}, {})
+
+    def _line(self, dimensions: Mapping[str, str], counted: Mapping[str, float], facts: Mapping[str, str]) -> None:
+        metrics = [{"Name": name, "Unit": _UNITS.get(name, "Count")} for name in counted]
+        about = {"Namespace": NAMESPACE, "Dimensions": [list(dimensions)], "Metrics": metrics}
+        told = {"_aws": {"Timestamp": int(self._clock() * 1000), "CloudWatchMetrics": [about]}}
+        self._write(json.dumps({**told, **dimensions, **{key: value for key, value in facts.items() if value}, **counted}))
