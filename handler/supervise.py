@@ -116,10 +116,11 @@ class Supervisor:
                 os.kill(child.pid, number)
 
 
-def serve(config: Path, bind: str, engine: Engine) -> int:
+def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None = None) -> int:
     """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status.
 
-    `config`: the configuration file; `bind`: `host:port`; `engine`: what the worker process runs.
+    `config`: the configuration file; `bind`: `host:port`; `engine`: what the worker process runs; `web`: added to the
+    web process's environment (handler.web.server.settings).
     Raises ConfigInvalid, SecretUnavailable before anything is started.
     """
     settings = load(config)
@@ -132,7 +133,7 @@ def serve(config: Path, bind: str, engine: Engine) -> int:
             scraped = listeners["ANNEAL_METRICS_LISTEN"] = opened.enter_context(listen(settings.metrics.bind, "metrics.bind"))
             host, port = scraped.getsockname()[:2]
             _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
-        return supervise(listeners, {"ANNEAL_CONFIG": str(config.resolve())}, lambda path: work(settings, path, engine))
+        return supervise(listeners, {**(web or {}), "ANNEAL_CONFIG": str(config.resolve())}, lambda path: work(settings, path, engine))
 
 
 def supervise(listeners: Mapping[str, socket.socket], web: dict[str, str], worker: Callable[[Path], int]) -> int:

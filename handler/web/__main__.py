@@ -17,14 +17,14 @@ from handler.config.secrets import resolve_all
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.stores import fetcher
-from handler.web.server import SETTINGS
+from handler.web.server import settings
 from handler.wsgi import NEEDS, application
 
 _LOG = logging.getLogger("anneal.queue")
 
 
 class Door(BaseApplication):
-    """Gunicorn serving the door. `environ`: ANNEAL_LISTEN is the socket's file descriptor; the rest is `handler.wsgi`'s."""
+    """Gunicorn serving the door. `environ`: ANNEAL_LISTEN is the socket's file descriptor; the rest is `settings`' and `handler.wsgi`'s."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -33,15 +33,18 @@ class Door(BaseApplication):
 
     def load_config(self) -> None:
         """Take our settings; no file and no command line changes them."""
-        for key, value in SETTINGS.items():
+        for key, value in settings(self._environ).items():
             self.cfg.set(key, value)
-        self.cfg.set("bind", f"fd://{self._environ['ANNEAL_LISTEN']}")
         self.cfg.set("worker_exit", self._exit)
 
     def load(self) -> Any:  # Flask's and gunicorn's types spell start_response differently
         """Make the application; called once in gunicorn's worker, after its fork."""
         app, self._outbox = application(self._environ)
         return app
+
+    def idle(self) -> bool:
+        """Whether the worker process has all that was answered, and no named request is kept here."""
+        return self._outbox is None or not (self._outbox.waiting or self._outbox.kept)
 
     def _exit(self, _arbiter: Any, _worker: Any) -> None:
         if self._outbox is not None and not self._outbox.close():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, Literal
 
 from flask import Flask, Response, g, jsonify, request
 from werkzeug.exceptions import HTTPException
@@ -13,11 +13,12 @@ from werkzeug.exceptions import HTTPException
 from handler import __version__
 from handler.config.secrets import Accepting
 from handler.config.settings import Settings
-from handler.feedback.metrics import DoorMetrics
+from handler.feedback.metrics import DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.queues import Queue
 from handler.triggers import TRIGGERS
 from handler.web import answers, body
+from handler.web.access import OTHER, ROUTE
 from handler.web.deliveries import Deliveries
 from handler.web.reads import Behind, Reads, logged
 from handler.web.replay import Replay
@@ -25,8 +26,6 @@ from handler.web.tokens import Tokens
 from handler.web.webhooks import Webhooks
 
 _LOG = logging.getLogger("anneal.web")
-OTHER = "other"
-"""The route of requests that lead nowhere, in metrics."""
 
 
 def _nobody(question: str, **_about: Any) -> dict[str, Any]:
@@ -34,6 +33,9 @@ def _nobody(question: str, **_about: Any) -> dict[str, Any]:
 
 
 NOBODY = Behind(_nobody, lambda _request: None)
+Part = Literal["webhooks", "replay", "reads", "ready"]
+WHOLE: frozenset[Part] = frozenset({"webhooks", "replay", "reads", "ready"})
+"""Which routes are served; /healthz always is. A function serves a part, and knows only the secrets of that."""
 
 
 def create_app(
@@ -43,17 +45,18 @@ def create_app(
     ready: Callable[[], bool],
     *,
     worker: Behind = NOBODY,
-    metrics: DoorMetrics | None = None,
+    metrics: DoorCounts | None = None,
     max_body: int = body.MAX_BODY,
+    parts: Collection[Part] = WHOLE,
 ) -> Flask:
     """Make the door of these targets.
 
-    `ready` says whether the worker takes jobs, `worker` is how it is asked, `max_body` is in bytes.
+    `ready` says whether the worker takes jobs, `worker` is how it is asked, `max_body` is in bytes, `parts` are the routes that are served.
     """
     app = Flask("anneal", static_folder=None)
     app.url_map.merge_slashes = False  # nothing is redirected
-    metrics = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0)
-    deliveries, tokens = Deliveries(metrics), Tokens(secrets, lambda: metrics.token_failure(_rule()))
+    counts = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0)
+    deliveries, tokens = Deliveries(counts), Tokens(secrets, lambda: counts.token_failure(_rule()))
     webhooks = Webhooks(settings.targets, secrets, queue, deliveries.decided)
     replay = Replay(settings, tokens, queue)
 
@@ -74,17 +77,20 @@ def create_app(
     def asked(target: str) -> Response:
         return replay.receive(target, request.headers.get("Authorization", ""), sent)
 
-    for provider in TRIGGERS:
+    for provider in TRIGGERS if "webhooks" in parts else ():
         _route(app, f"/webhooks/{provider}", "POST", receive, provider=provider)
-    _route(app, "/replay/<target>", "POST", asked)
-    _read_routes(app, Reads(settings, tokens, worker, deliveries, metrics))
+    if "replay" in parts:
+        _route(app, "/replay/<target>", "POST", asked)
+    if "reads" in parts:
+        _read_routes(app, Reads(settings, tokens, worker, deliveries, counts))
+    if "ready" in parts:
+        _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
-    _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     app.register_error_handler(AnnealError, answers.error)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unexpected)
     app.before_request(_started)
-    app.after_request(lambda response: _ended(response, metrics))
+    app.after_request(lambda response: _ended(response, counts))
     return app
 
 
@@ -128,7 +134,8 @@ def _started() -> None:
     g.started = time.monotonic()
 
 
-def _ended(response: Response, metrics: DoorMetrics) -> Response:
+def _ended(response: Response, metrics: DoorCounts) -> Response:
+    request.environ[ROUTE] = _rule()
     metrics.request(_rule(), response.status_code, time.monotonic() - g.started)
     response.headers.update(answers.HEADERS)
     return response

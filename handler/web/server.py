@@ -9,18 +9,28 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import socket
+import sys
 import time
-from typing import Any
+from collections.abc import Mapping, MutableMapping
+from datetime import timedelta
+from typing import Any, Protocol, cast
 
 from gunicorn import util
 from gunicorn.glogging import Logger
 from gunicorn.http import errors
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from handler.web import access
+from handler.web.defaults import MAX_REQUESTS
+
 HEADER_SECONDS = 5.0
 REQUEST_SECONDS = 10.0
 """Body and answer together: git hosts give up after ten seconds themselves, so who needs longer isn't one."""
+STOP_SECONDS = 15
+"""From SIGTERM to the end, killed if need be: what is being served, then the outbox. The supervisor waits five more."""
+IN_MEMORY = "/dev/shm"  # noqa: S108 - not a file of a known name: gunicorn makes a new one there and unlinks it
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 64 * 1024
 _LOG = logging.getLogger("anneal.web")
@@ -36,7 +46,7 @@ SETTINGS: dict[str, Any] = {
     "worker_class": "handler.web.server.DoorWorker",
     "threads": 16,
     "timeout": 60,  # of the process's heartbeat; requests have their own deadlines
-    "graceful_timeout": 5,
+    "graceful_timeout": STOP_SECONDS,
     "keepalive": 0,  # one request a connection: nothing idle to hold, nothing unread to misread as a next request
     "limit_request_line": 2048,
     "limit_request_fields": 64,
@@ -44,9 +54,32 @@ SETTINGS: dict[str, Any] = {
     "forwarder_headers": "",  # a client's SCRIPT_NAME would move the path, past what a proxy in front publishes
     "forwarded_allow_ips": "",  # nothing is believed of a proxy, not even on this machine
     "logger_class": "handler.web.server.DoorLogger",
-    "accesslog": None,  # each delivery and replay has a line of its own
+    "accesslog": None,  # each delivery and replay has a line of its own; `anneal serve --access-log`
     "control_socket_disable": True,
 }
+
+
+def settings(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return gunicorn's settings. `environ`: ANNEAL_LISTEN, ANNEAL_ACCESS_LOG, ANNEAL_MAX_REQUESTS, as the supervisor has set them.
+
+    The heartbeat is a file's time stamp: on a disk that hangs it would stop, and a healthy process be killed, so it is kept in memory
+    where the system has such a place.
+    """
+    most = int(environ.get("ANNEAL_MAX_REQUESTS") or MAX_REQUESTS)
+    return SETTINGS | {
+        "bind": f"fd://{environ['ANNEAL_LISTEN']}",
+        "accesslog": "-" if environ.get("ANNEAL_ACCESS_LOG") else None,
+        "max_requests": most,
+        "max_requests_jitter": most // 10,  # replicas behind one balancer don't all restart at once
+        "worker_tmp_dir": IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else None,
+    }
+
+
+class Served(Protocol):
+    """What the worker asks of its application (gunicorn's `app`)."""
+
+    def idle(self) -> bool:
+        """Whether nothing is left in this process that was answered and not yet handed on."""
 
 
 class DoorLogger(Logger):
@@ -60,13 +93,31 @@ class DoorLogger(Logger):
         self.error_log.propagate = True
         self.error_log.setLevel(logging.WARNING)
 
+    def access(self, resp: Any, req: Any, environ: MutableMapping[str, Any], request_time: timedelta) -> None:  # noqa: ARG002 - gunicorn's signature
+        """Log a request that was served, if that is wanted."""
+        if self.cfg.accesslog and resp.status:
+            route, status = environ.get(access.ROUTE, access.OTHER), int(str(resp.status).split()[0])
+            remote = environ.get("REMOTE_ADDR", "")
+            access.tell(environ["REQUEST_METHOD"], route, status, resp.sent, request_time.total_seconds(), remote)
+
 
 class DoorWorker(ThreadWorker):
-    """Cuts off who takes too long: 5 s for the headers, then 10 s for body and answer together."""
+    """Cuts off who takes too long: 5 s for the headers, then 10 s for body and answer together.
+
+    After `max_requests` it ends, but unlike gunicorn's own it chooses the moment: when nobody is connected and nothing that was answered
+    waits to be handed on. Who connects meanwhile waits in the listener's queue for the next one, for a fraction of a second.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._deadlines: dict[TConn, float] = {}
+        self._enough, self.max_requests = self.max_requests, sys.maxsize
+        self._served = cast("Served", self.app)
+
+    def init_process(self) -> None:
+        """Serve. What is being served at SIGTERM gets its ten seconds, and leaves the outbox its two before gunicorn kills."""
+        self.cfg.set("graceful_timeout", int(REQUEST_SECONDS))
+        super().init_process()
 
     def handle(self, conn: TConn) -> Any:
         """Serve a connection, from its first byte, on a pool thread."""
@@ -88,13 +139,23 @@ class DoorWorker(ThreadWorker):
             _release(req)
 
     def murder_pending(self) -> None:
-        """Run once a second by the main loop: wake the threads whose client is too slow, by closing its socket under them."""
+        """Run by the main loop, at least once a second: wake the threads whose client is too slow, by closing its socket under them."""
         super().murder_pending()
         now = time.monotonic()
         for conn, deadline in tuple(self._deadlines.items()):
             if now > deadline:
                 with contextlib.suppress(OSError):
                     conn.sock.shutdown(socket.SHUT_RDWR)
+        if self.alive and self.nr >= self._enough and self._may_end():
+            _LOG.info("the web process has served enough and is replaced", extra={"fields": {"requests": self.nr}})
+            self.alive = False
+
+    def _may_end(self) -> bool:
+        """Whether nothing is lost by an end now. On the main thread, which alone accepts: nobody comes between.
+
+        Clients that are never all gone are waited for until twice as many were served; they are then served to their end.
+        """
+        return (self.nr_conns == 0 or self.nr >= 2 * self._enough) and self._served.idle()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:  # noqa: ARG002 - gunicorn's signature
         """Answer what isn't HTTP with JSON."""
@@ -107,6 +168,8 @@ class DoorWorker(ThreadWorker):
         head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         with contextlib.suppress(OSError):
             util.write_nonblock(client, (head + body).encode("latin-1"))
+        if self.cfg.accesslog:
+            access.tell("", access.OTHER, status, len(body), 0.0, addr[0] if isinstance(addr, tuple) else "")
 
 
 def _linger(connection: socket.socket) -> None:

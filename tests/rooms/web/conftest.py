@@ -132,13 +132,13 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
 
 
 @contextmanager
-def served(tmp_path: Path, text: str) -> Iterator[Serving]:
-    """Serve a configuration's text."""
+def served(tmp_path: Path, text: str, **environment: str) -> Iterator[Serving]:
+    """Serve a configuration's text; `environment` is added to the process's."""
     config, record, log = tmp_path / "anneal.yaml", tmp_path / "record", tmp_path / "log"
     config.write_text(text)
     command = [sys.executable, "-m", "tests.rooms.web.serving", str(config), "127.0.0.1:0", str(record)]
     with log.open("wb") as stderr:
-        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | SECRETS, stderr=stderr)
+        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | SECRETS | environment, stderr=stderr)
     server = Serving(process, 0, record, log)
     try:
         server.wait(lambda: '"listening"' in log.read_text())

@@ -1,0 +1,102 @@
+"""The web process ends after so many requests, and another takes its place: nobody is turned away, nothing that was answered is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.door import github_headers, github_push
+from tests.rooms.web.conftest import CONFIG, Serving, alive, children, served
+
+MOST = 40
+REPLACED = "the web process has served enough and is replaced"
+SENDERS, EACH = 6, 60
+
+
+def replaced(server: Serving) -> int:
+    return sum(line["message"] == REPLACED for line in server.lines())
+
+
+def delivered(server: Serving, hint: str) -> str:
+    """Send a push; return the id of its run."""
+    body = github_push(after=hint)
+    status, answer = server.request("POST", "/webhooks/github", body, github_headers(body))
+    assert status == 202
+    return str(answer["run"])
+
+
+def ended(server: Serving) -> set[str]:
+    """Return the ids of all requests whose run has a line."""
+    runs = [line for line in server.lines() if line["message"] == "run"]
+    return {each for line in runs for each in (line["run"], *line.get("requests", ()))}
+
+
+def test_under_load_it_is_replaced_again_and_again_and_each_delivery_is_run(tmp_path: Path) -> None:
+    with served(tmp_path, CONFIG, ANNEAL_MAX_REQUESTS=str(MOST)) as server:
+        acknowledged: list[str] = []
+        failures: list[Exception] = []
+
+        def send(sender: int) -> None:
+            try:
+                acknowledged.extend(delivered(server, f"{sender + 1:020x}{number:020x}") for number in range(EACH))
+            except Exception as error:  # noqa: BLE001 - told by the test, whatever it is
+                failures.append(error)
+
+        threads = [threading.Thread(target=send, args=(sender,)) for sender in range(SENDERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(acknowledged) == SENDERS * EACH
+        server.wait(lambda: set(acknowledged) <= ended(server))
+        assert replaced(server) >= 2, "after 40 to 44 requests, twice as many where it is never quiet"
+        assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
+
+
+def test_it_stays_while_a_request_is_kept_and_goes_when_its_run_has_ended(tmp_path: Path) -> None:
+    with served(tmp_path, CONFIG, ANNEAL_MAX_REQUESTS=str(MOST)) as server:
+        run, before = server.replay("slow"), server.web()
+        server.wait(lambda: any(line.get("run") == run for line in server.runs()))
+        for _ in range(3 * MOST):
+            assert server.request("GET", "/healthz")[0] == 200
+        assert server.web() == before
+        server.record.with_suffix(".go").touch()
+        server.wait(lambda: replaced(server) == 1)
+        server.wait(lambda: not alive(before))
+        status, answer = server.read(f"/api/runs/{run}")
+        assert (status, answer["status"], answer["outcome"]) == (200, "ended", "unchanged")
+
+
+def test_without_a_number_of_requests_it_stays(tmp_path: Path) -> None:
+    with served(tmp_path, CONFIG, ANNEAL_MAX_REQUESTS="0") as server:
+        before = server.web()
+        for _ in range(3):
+            assert server.request("GET", "/healthz")[0] == 200
+        assert (server.web(), replaced(server)) == (before, 0)
+
+
+def test_what_is_half_sent_at_sigterm_is_served_to_its_end(serving: Serving) -> None:
+    body = github_push(ref="refs/heads/nobody-follows-it")
+    lines = [f"{name}: {value}" for name, value in github_headers(body).items()]
+    head = "\r\n".join(("POST /webhooks/github HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines, "", "")).encode()
+    worker = serving.pid()
+    with serving.connect() as connection:
+        connection.sendall(head + body[:10])
+        assert serving.request("GET", "/healthz")[0] == 200, "accepted later, so the half request is in the process"
+        serving.process.send_signal(signal.SIGTERM)
+        serving.wait(lambda: not alive(worker))
+        connection.sendall(body[10:])
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this system keeps no files in memory at /dev/shm")
+def test_the_heartbeat_is_a_file_in_memory(serving: Serving) -> None:
+    (arbiter,) = [pid for pid in children(serving.process.pid) if pid != serving.pid()]
+    opened = [str(each.readlink()) for each in Path(f"/proc/{arbiter}/fd").iterdir()]
+    assert [name for name in opened if re.fullmatch(r"/dev/shm/wgunicorn-\S+ \(deleted\)", name)]
