@@ -25,6 +25,7 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.names import applyset_id, run_id
+from handler.model.optional import needed_by
 from handler.model.refs import Head
 from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome, Result
@@ -167,7 +168,8 @@ class Handler:
         if given is not None:
             seen = "requires signed commits, and a directory carries no signature"
             raise ConfigInvalid.of(f"target {target.name}", seen, fix="push, and apply the commit from git")
-        from handler.source.signed.verified import Keys, Verified  # noqa: PLC0415 - loads two libraries that only such targets need
+        with needed_by(f"targets[{target.name}].verify"):
+            from handler.source.signed.verified import Keys, Verified  # noqa: PLC0415 - loads two libraries that only such targets need
 
         return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
 

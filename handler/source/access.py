@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handler.config.git import Repository
+from handler.model.optional import needed_by
 from handler.source.exchange import UploadPack
 from handler.source.limits import Limits
 from handler.source.signin import Anonymous, Basic, ReadSecret, SignIn
@@ -16,7 +17,8 @@ def upload_pack(repository: Repository, read: ReadSecret, limits: Limits) -> Upl
         ConfigInvalid: its settings can't be used.
     """
     if repository.url.startswith("ssh:"):
-        from handler.source.ssh.upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
+        with needed_by("a repository by SSH"):
+            from handler.source.ssh.upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
 
         return SshUploadPack(repository, read, limits)
     return Transport(repository.url, sign_in(repository, read, limits), repository.tls.ca_file, limits)

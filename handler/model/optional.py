@@ -1,0 +1,25 @@
+"""Libraries that not every form carries: a package of cloud functions leaves out what few need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from handler.model.errors import ConfigInvalid
+
+
+@contextmanager
+def needed_by(subject: str) -> Iterator[None]:
+    """Import inside what `subject`, words of the configuration, needs.
+
+    Raises:
+        ConfigInvalid: a library isn't installed; it says where to get it.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library in {"", "handler"}:
+            raise
+        fix = f"scripts/package --ssh packs it for functions; elsewhere: pip install {library}"
+        raise ConfigInvalid.of(subject, f"needs the library {library}, which isn't installed here", fix=fix) from None

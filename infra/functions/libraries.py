@@ -1,0 +1,137 @@
+"""The locked libraries of one platform and Python: installed by uv, trimmed, compiled, and kept in the cache, so that each is made once.
+
+Never the host's wheels: uv takes only wheels that say they are for the platform and Python asked for, and checks their hashes.
+Bytecode halves a cold start (the functions' own disk is read-only: what isn't compiled now is compiled at each start). It needs an
+interpreter of that very Python; without one the libraries go as source, and whoever packages is told.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACE = "/var/task"
+"""Where Lambda unpacks a function: the paths in its tracebacks."""
+TAGS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"}
+
+_LEFT_OUT = (
+    "bin/*",
+    "kubernetes/aio/*",  # nothing imports it
+    "kubernetes/client/api/*",  # typed APIs and models are loaded when they are named, and we name none
+    "kubernetes/client/models/[a-z]*",
+    "dulwich/porcelain/*",  # git's commands; we use what is below them
+    "dulwich/cli.py",
+    "dulwich/contrib/*",
+    "dulwich/cloud/*",
+    "pydantic/v1/*",
+    "cffi/*",  # makes bindings; what cryptography runs with is _cffi_backend
+    "*/tests/*",
+    "*/test_*.py",
+    "*_test.py",
+    "*.pyi",
+    "*.pyx",
+    "*.pxd",
+    "*.c",
+    "*.h",
+    "*/py.typed",
+    "*/__pycache__/*",
+    "*.pth",
+    ".lock",
+)
+_KEPT = ("METADATA", "LICEN", "COPYING", "NOTICE", "AUTHORS", "ENTRY_POINTS")
+"""Of what an installer notes about a library: what its licence asks for, and `importlib.metadata` reads."""
+_SERVICES = {"sqs", "sts", "eks", "secretsmanager", "ssm"}
+"""Of the 400 services that botocore describes, those we speak to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the package is for. `arch`: arm64 or x86_64; `python`: 3.13; `interpreter`: one of that Python, for its bytecode, or empty."""
+
+    arch: str
+    python: str
+    interpreter: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return it as Lambda names it."""
+        return f"python{self.python}"
+
+
+def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
+    """Return the directory with all libraries of a runtime.
+
+    Raises:
+        subprocess.CalledProcessError: uv or the compiler failed; it has said why.
+    """
+    lock = ROOT / ("requirements-functions-ssh.lock" if ssh else "requirements-functions.lock")
+    key = hashlib.sha256(b"\0".join([lock.read_bytes(), Path(__file__).read_bytes(), repr(runtime).encode()])).hexdigest()
+    place = cache / f"{runtime.name}-{runtime.arch}-{key[:16]}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if not place.exists():
+            with tempfile.TemporaryDirectory(dir=cache) as temporary:
+                made = Path(temporary) / "libraries"
+                _install(lock, runtime, uv, made)
+                _trim(made)
+                compiled(made, runtime)
+                made.rename(place)
+    return place
+
+
+def _install(lock: Path, runtime: Runtime, uv: str, place: Path) -> None:
+    """Install what is locked. Its dependencies aren't followed: the lock has them all but those that are left out on purpose."""
+    print(f"package: installing the libraries for {runtime.name} on {runtime.arch}", file=sys.stderr)
+    wanted = ["--python-version", runtime.python, "--python-platform", TAGS[runtime.arch], "--only-binary", ":all:"]
+    kept = ["--require-hashes", "--no-deps", "--no-compile-bytecode", "--link-mode", "copy", "--target", str(place)]
+    subprocess.run([uv, "pip", "install", "--quiet", *wanted, *kept, "-r", str(lock)], check=True)
+
+
+def _trim(place: Path) -> None:
+    """Remove what no function needs."""
+    for path in sorted(place.rglob("*"), reverse=True):
+        if path.is_file() and _unneeded(path.relative_to(place)):
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+def _unneeded(name: PurePosixPath) -> bool:
+    match name.parts:
+        case (("botocore" | "boto3"), "data", service, _, *_):
+            return service not in _SERVICES
+        case (metadata, *_, last) if metadata.endswith(".dist-info"):
+            return not last.upper().startswith(_KEPT)
+    return any(fnmatchcase(str(name), pattern) for pattern in _LEFT_OUT)
+
+
+def compiled(place: Path, runtime: Runtime) -> None:
+    """Compile every module below a directory, the same bytes each time; nothing without an interpreter of that Python.
+
+    The bytecode names the paths it will have, and is never checked against the source: both are fixed once they are packed (PEP 552).
+    """
+    if not runtime.interpreter:
+        return
+    print(f"package: compiling {place.name} with {runtime.interpreter}", file=sys.stderr)
+    how = ["-q", "-j", "1", "--invalidation-mode", "unchecked-hash", "-s", str(place), "-p", PLACE]
+    environ = {**os.environ, "PYTHONHASHSEED": "0"}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run([runtime.interpreter, "-I", "-m", "compileall", *how, str(place)], check=True, env=environ)
+
+
+def interpreter(python: str, uv: str) -> str:
+    """Return an interpreter of a Python that is on this machine; empty: there is none."""
+    found = subprocess.run([uv, "python", "find", "--no-python-downloads", python], capture_output=True, text=True, check=False)
+    if found.returncode == 0:
+        return found.stdout.strip()
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")  # its shims are on PATH, and start only what is selected
+    return next((str(path) for path in sorted(pyenv.glob(f"versions/{python}.*/bin/python{python}"))), "")

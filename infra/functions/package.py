@@ -1,0 +1,127 @@
+"""The functions' package: what scripts/package makes, and the facts beside it that serverless.yml reads.
+
+    package.zip    the handler, its locked libraries, and the operator's configuration: no secret, nothing of this machine
+    package.json   architecture, runtime, where the zip is, and the policies that the configuration asks for
+
+The same inputs give the same bytes, wherever they are packed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from handler.model.errors import AnnealError, ConfigInvalid
+from infra.functions import archive, configured
+from infra.functions.libraries import ROOT, Runtime, compiled, interpreter, libraries
+
+_ARCHES = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
+_MB = 1_000_000
+_LIMITS = {False: 60 * _MB, True: 85 * _MB}
+"""Bytes unpacked, without and with --ssh. Lambda's own limit is 250 MB; what is smaller starts sooner."""
+_FOREIGN = ("cli", "__main__.py")
+"""Of the handler, what no function is."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make a package. Returns the exit status."""
+    options = _options(arguments)
+    try:
+        return _package(options)
+    except AnnealError as error:
+        print("\n".join(f"package: {line}" for line in str(error).splitlines()), file=sys.stderr)
+        return 2
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/package", description="Packs the cloud functions; serverless.yml deploys them.")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration that goes in, with what it includes")
+    parser.add_argument("--ssh", action="store_true", help="with the libraries of ssh:// repositories and signed commits")
+    parser.add_argument("--platform", choices=("arm64", "x86_64", "host"), default="arm64", help="default: arm64")
+    parser.add_argument("--python", type=_python, help="3.11 to 3.14; default: 3.13, for host the Python here")
+    parser.add_argument(
+        "-o", dest="out", type=Path, default=ROOT / "dist" / "package.zip", metavar="FILE", help="default: dist/package.zip"
+    )
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anneal" / "functions"
+    parser.add_argument("--cache", type=Path, default=cache, metavar="DIR", help="where libraries are kept")
+    parser.add_argument("--uv", default="uv", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def _python(text: str) -> str:
+    if not re.fullmatch(r"3\.1[1-4]", text):
+        raise argparse.ArgumentTypeError(f"expected 3.11, 3.12, 3.13 or 3.14, found {text}")
+    return text
+
+
+def _package(options: argparse.Namespace) -> int:
+    runtime = _runtime(options)
+    facts: dict[str, Any] = {"resources": {}}
+    files: dict[str, Path] = {}
+    if options.config:
+        settings, files = configured.settings_of(options.config)
+        if problems := configured.unfit(settings, ssh=options.ssh):
+            raise ConfigInvalid(*problems)
+        facts |= {"configuration": "anneal.yaml", "resources": configured.resources(settings)}
+    place = libraries(runtime, ssh=options.ssh, uv=options.uv, cache=options.cache)
+    with tempfile.TemporaryDirectory() as temporary:
+        own = _own(Path(temporary) / "own", runtime)
+        size = archive.write(options.out, {**_below(place), **_below(own), **files})
+    facts |= {"artifact": os.path.relpath(options.out, ROOT), "runtime": runtime.name, "architecture": runtime.arch}
+    options.out.with_suffix(".json").write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
+    return _told(options, runtime, size)
+
+
+def _runtime(options: argparse.Namespace) -> Runtime:
+    host = options.platform == "host"
+    arch = _ARCHES.get(platform.machine().lower(), "") if host else options.platform
+    if not arch:
+        raise ConfigInvalid.of("--platform host", f"Lambda has no {platform.machine()}", fix="--platform arm64")
+    python = options.python or (f"{sys.version_info.major}.{sys.version_info.minor}" if host else "3.13")
+    runtime = Runtime(arch, python, interpreter(python, options.uv))
+    if not runtime.interpreter:
+        print(f"package: there is no Python {python} here, so nothing is compiled and cold starts take twice as long;", file=sys.stderr)
+        print(f"package: `uv python install {python}` mends that", file=sys.stderr)
+    return runtime
+
+
+def _own(place: Path, runtime: Runtime) -> Path:
+    """Copy the handler, without what no function is, and compile it."""
+    source = ROOT / "handler"
+    for path in source.rglob("*"):
+        name = path.relative_to(source)
+        if path.suffix in {".py", ".json", ".yaml"} and name.parts[0] not in _FOREIGN:
+            copy = place / "handler" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    compiled(place, runtime)
+    return place
+
+
+def _below(place: Path) -> Mapping[str, Path]:
+    return {path.relative_to(place).as_posix(): path for path in place.rglob("*") if path.is_file()}
+
+
+def _told(options: argparse.Namespace, runtime: Runtime, size: int) -> int:
+    """Say what was made; 1 when it is larger than it may be."""
+    packed = options.out.stat().st_size
+    compiled_too = "compiled" if runtime.interpreter else "not compiled"
+    print(f"{options.out}: {runtime.name}, {runtime.arch}, {compiled_too}; {packed / _MB:.1f} MB, {size / _MB:.1f} MB unpacked")
+    if not options.config:
+        print("package: without a configuration; --config FILE packs one", file=sys.stderr)
+    if size > _LIMITS[options.ssh]:
+        print(f"package: that is more than {_LIMITS[options.ssh] // _MB} MB unpacked", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
