@@ -63,11 +63,11 @@ def client(url: str, longest_wait: float = 0.0) -> Any:
 
 
 def call(made: Any, url: str, method: str, **arguments: Any) -> dict[str, Any]:
-    """Call a client. Raises QueueUnavailable, naming the queue and the way out."""
+    """Call a client about a queue. Raises QueueUnavailable, naming the queue and the way out."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - who has a client has loaded it
 
     try:
-        answer: dict[str, Any] = getattr(made, method)(QueueUrl=url, **arguments)
+        answer: dict[str, Any] = getattr(made, method)(**arguments)
     except (BotoCoreError, ClientError) as error:
         raise refusal(url, method, error) from error
     return answer
@@ -75,7 +75,7 @@ def call(made: Any, url: str, method: str, **arguments: Any) -> dict[str, Any]:
 
 def refusal(url: str, method: str, error: Exception) -> QueueUnavailable:
     """Return our error for one of botocore's; its own words go into a note, for the log and not for whoever sent a delivery."""
-    code = str(getattr(error, "response", {}).get("Error", {}).get("Code", "")).rpartition(".")[2]
+    code = str((getattr(error, "response", None) or {}).get("Error", {}).get("Code", "")).rpartition(".")[2]
     seen, way_out = _way_out(code, type(error), method)
     told = QueueUnavailable.of(named(url), seen, fix=way_out)
     told.add_note(str(error))

@@ -163,7 +163,7 @@ class Sqs:
         return Sqs(url, self._made(), longest_wait=self._longest_wait)
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        return amazon.call(self._made(), self.url, method, **arguments)
+        return amazon.call(self._made(), self.url, method, QueueUrl=self.url, **arguments)
 
     def _made(self) -> Any:
         with self._lock:

@@ -1,0 +1,167 @@
+"""A message: less than 2 KB whatever is asked, whole in what decides, and nothing else is read as one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.model.event import Delivery, Job
+from handler.queues import message
+from handler.queues.pending import Work
+from tests.fakes.door import mutations
+
+SHA = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20"
+RUN = "shop.0123456789ab"
+names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,54}[a-z0-9])?", fullmatch=True)
+anything = st.text(max_size=600)
+commits = st.sampled_from(["", SHA, "b" * 64])
+deliveries = st.builds(Delivery, anything, anything, anything, commits | anything, anything, anything)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    """Anything that the door may ask for, and longer."""
+    commit = draw(commits)
+    return Job(
+        draw(names),
+        draw(st.sampled_from(["push", "replay", "tick", "drift", "oneoff"])),
+        hint=draw(commits),
+        commit=commit,
+        force=draw(st.booleans()) and not commit,
+        dry_run=draw(st.booleans()),
+        prune=draw(st.booleans()),
+        approve=draw(st.from_regex(r"[A-Za-z0-9._-]{0,128}", fullmatch=True)),
+        unpin=draw(st.booleans()),
+        actor=draw(anything),
+        deliveries=tuple(draw(st.lists(deliveries, max_size=20))),
+        looks=draw(st.integers(0, 4)),
+        asked=draw(st.floats(0, 1e9)),
+    )
+
+
+@given(jobs())
+def test_a_message_is_small_and_whole_in_what_decides(job: Job) -> None:
+    run = f"{job.target}.0123456789ab"
+    body = message.encode(Work(job, (run,)))
+    assert len(body.encode()) < 2048
+    found = message.decode(body)
+    told = {"actor": "", "deliveries": (), "asked": 0.0}
+    assert replace(found.job, **told) == replace(job, **told)  # type: ignore[arg-type]  # of three types
+    assert found.runs == (run,)
+    assert found.named == ((run,) if job.trigger in ("replay", "oneoff") else ())
+    assert len(found.job.deliveries) >= min(len(job.deliveries), 2)
+
+
+def test_of_many_deliveries_the_newest_are_kept_in_their_order() -> None:
+    rows = tuple(Delivery(f"d{number}", "github", "refs/heads/main", SHA, "ada" * 60, "2026-03-01T12:00:00Z") for number in range(20))
+    found = message.decode(message.encode(Work(Job("shop", "push", hint=SHA, deliveries=rows), (RUN,)))).job.deliveries
+    assert 4 < len(found) < 20
+    assert [each.id for each in found] == [each.id for each in rows[-len(found) :]]
+
+
+def test_long_ids_that_begin_alike_stay_apart() -> None:
+    rows = tuple(Delivery("x" * 500 + end, "generic", "refs/heads/main", SHA, "", "") for end in ("1", "2"))
+    found = message.decode(message.encode(Work(Job("shop", "push", deliveries=rows), (RUN,)))).job.deliveries
+    assert found[0].id != found[1].id
+
+
+def test_nothing_of_this_machines_clock_travels() -> None:
+    body = message.encode(Work(Job("shop", "push", asked=123.0), (RUN,)))
+    assert message.decode(body).job.asked == 0.0
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job("shop", "replay", commit=SHA, force=True),
+        Job("shop", "replay", approve="x" * 129),
+        Job("shop/other", "push"),
+        Job("shop", "watch"),
+        Job("shop", "push", looks=99),
+    ],
+)
+def test_what_could_not_be_read_is_not_sent(job: Job) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        message.encode(Work(job, (f"{job.target}.0123456789ab",)))
+
+
+WHOLE = Work(
+    Job(
+        "shop",
+        "replay",
+        hint=SHA,
+        dry_run=True,
+        approve="h1",
+        actor="ada",
+        deliveries=(Delivery("d", "github", "r", SHA, "a", "t"),),
+        looks=1,
+    ),
+    (RUN,),
+    (RUN,),
+)
+
+
+def test_a_whole_message_is_read_back() -> None:
+    assert message.decode(message.encode(WHOLE)) == WHOLE
+
+
+@pytest.mark.parametrize("changed", mutations(json.loads(message.encode(WHOLE))), ids=str)
+def test_hostile_fields_are_refused_or_mean_what_they_say(changed: object) -> None:
+    try:
+        work = message.decode(json.dumps(changed))
+    except ValueError:
+        return
+    assert isinstance(changed, dict)
+    assert message.decode(message.encode(work)) == work
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "null", "[]", "{", '{"v":1}', '{"v":2}', "[" * 30000, "{" * 9000, '{"v":1,"looks":' + "9" * 5000 + "}", '"' + "x" * 20000 + '"'],
+    ids=lambda body: body[:8],
+)
+def test_what_is_no_message_is_a_value_error(body: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        message.decode(body)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_message_or_a_value_error(body: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        message.decode(body)
+
+
+def test_half_a_character_is_refused() -> None:
+    body = message.encode(WHOLE).replace('"ada"', '"\\ud800"')
+    with pytest.raises(ValueError, match="actor"):
+        message.decode(body)
+
+
+# --- what a queue knows it by
+def delivered(delivery: str, target: str = "shop", **more: object) -> Job:
+    return Job(target, "push", hint=SHA, deliveries=(Delivery(delivery, "github", "r", SHA, "", ""),), **more)  # type: ignore[arg-type]  # of several types
+
+
+def known(job: Job, now: float = 0.0) -> str:
+    return message.deduplication(job, message.identified(job), now)
+
+
+def test_a_delivery_is_known_by_its_id_and_target_and_told_the_same_run_each_time() -> None:
+    assert known(delivered("d1")) == known(delivered("d1"), 1000.0)
+    assert message.identified(delivered("d1")) == message.identified(delivered("d1"))
+    others = [delivered("d2"), delivered("d1", "infra"), delivered("d1", looks=1), delivered("")]
+    assert len({known(job) for job in (delivered("d1"), *others)}) == 5
+    assert known(delivered("")) != known(delivered(""))  # a host that names none: each is its own
+
+
+def test_what_is_asked_by_name_is_never_known() -> None:
+    assert known(Job("shop", "replay")) != known(Job("shop", "replay"))
+
+
+def test_ticks_of_one_minute_are_one() -> None:
+    assert known(Job("shop", "tick"), 0.0) == known(Job("shop", "tick"), 59.0) != known(Job("shop", "tick"), 60.0)
+    assert known(Job("shop", "tick")) != known(Job("shop", "drift")) != known(Job("infra", "drift"))

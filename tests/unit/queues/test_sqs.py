@@ -1,0 +1,245 @@
+"""SQS' answers in our words, each with its way out; requests in parallel, bounded in time; what a worker may do with what it holds."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import (
+    BotoCoreError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+
+from handler.config.settings import QueueSettings, Settings
+from handler.config.settings import Sqs as SqsSettings
+from handler.model.errors import ConfigInvalid
+from handler.model.event import Delivery, Job
+from handler.queues import amazon, message, sqs
+from handler.queues.errors import QueueUnavailable
+from handler.queues.sqs import Sqs, queue_url
+from infra.moto import Moto
+from tests.fakes.fifo import Fifo, refused
+
+URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"
+JOB = Job("shop", "replay", actor="ops")
+
+
+def trouble(sqs: Sqs, do: Callable[[Sqs], Any] = lambda sqs: sqs.put(JOB)) -> QueueUnavailable:
+    with pytest.raises(QueueUnavailable) as raised:
+        do(sqs)
+    return raised.value
+
+
+def text(error: QueueUnavailable) -> str:
+    assert error.status == 503
+    return str(error)
+
+
+# --- errors
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (refused("AWS.SimpleQueueService.NonExistentQueue"), "queue anneal.fifo: doesn't exist; create it, or mend ANNEAL_QUEUE_URL"),
+        (refused("AccessDenied"), "queue anneal.fifo: access denied; allow our identity sqs:SendMessage on it"),
+        (refused("InvalidClientTokenId"), "queue anneal.fifo: the credentials are unknown; give the process valid AWS credentials"),
+        (refused("ExpiredToken"), "queue anneal.fifo: the credentials have expired"),
+        (refused("ThrottlingException"), "queue anneal.fifo: throttled"),
+        (refused("Odd"), "queue anneal.fifo: answers Odd; try again"),
+        (NoCredentialsError(), "queue anneal.fifo: no AWS credentials were found; give the process a role, or AWS_ACCESS_KEY_ID"),
+        (CredentialRetrievalError(provider="p", error_msg="e"), "queue anneal.fifo: AWS credentials can't be fetched"),
+        (ConnectTimeoutError(endpoint_url=URL), "queue anneal.fifo: isn't reached in time"),
+        (ReadTimeoutError(endpoint_url=URL), "queue anneal.fifo: doesn't answer in time"),
+        (EndpointConnectionError(endpoint_url=URL), "queue anneal.fifo: isn't reached"),
+        (BotoCoreError(), "queue anneal.fifo: can't be used now (BotoCoreError)"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_trouble_names_the_queue_and_the_way_out_and_aws_own_words_are_for_the_log(error: Exception, told: str) -> None:
+    fifo = Fifo(trouble=[error])
+    raised = trouble(Sqs(fifo.url, fifo))
+    assert text(raised).startswith(told)
+    assert raised.__notes__ == [str(error)]
+    assert "123456789012" not in text(raised)  # the account
+
+
+def test_the_right_that_is_missing_is_that_of_the_call() -> None:
+    fifo = Fifo(trouble=[refused("AccessDenied")])
+    assert "sqs:ReceiveMessage" in text(trouble(Sqs(fifo.url, fifo), lambda sqs: sqs.receive(1, 0, 30)))
+
+
+def test_a_queue_that_is_gone_is_told_by_the_real_client(aws: Moto) -> None:
+    assert "doesn't exist" in text(trouble(Sqs(f"{aws.url}/123456789012/gone.fifo")))
+
+
+def test_missing_credentials_are_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    assert "no AWS credentials were found" in text(trouble(Sqs(f"{aws.url}/123456789012/anneal.fifo")))
+
+
+def test_a_profile_that_does_not_exist_is_told(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    assert "AWS_PROFILE" in text(trouble(Sqs(f"{aws.url}/123456789012/anneal.fifo")))
+
+
+def test_nobody_listening_is_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    assert "isn't reached" in text(trouble(Sqs(URL)))
+
+
+def test_the_region_is_that_of_the_url(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    def region(url: str) -> str:
+        found: str = amazon.client(url).meta.region_name
+        return found
+
+    assert region("https://sqs.ap-southeast-2.amazonaws.com/1/a.fifo") == "ap-southeast-2"
+    assert region("https://us-west-2.queue.amazonaws.com/1/a.fifo") == "us-west-2"
+    assert region(f"{aws.url}/1/a.fifo") == "eu-central-1"  # the environment's
+
+
+# --- in bounded time
+class Silent(Fifo):
+    """A queue that answers when the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = threading.Event()
+        self.asked = threading.Semaphore(0)
+
+    def send_message_batch(self, *arguments: Any, **more: Any) -> dict[str, Any]:
+        self.asked.release()
+        assert self.answers.wait(20)
+        return super().send_message_batch(*arguments, **more)
+
+
+def test_a_queue_that_says_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqs, "PATIENCE", 0.2)
+    silent = Silent()
+    try:
+        raised = trouble(Sqs(silent.url, silent), lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
+        assert "hasn't taken all of 1000 messages" in text(raised)
+    finally:
+        silent.answers.set()
+
+
+def test_what_was_given_up_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqs, "PATIENCE", 0.2)
+    silent = Silent()
+    queue = Sqs(silent.url, silent)
+    trouble(queue, lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
+    silent.answers.set()
+    queue.put(JOB)  # waits behind what was under way
+    assert len(silent.calls) <= sqs.AT_ONCE + 1
+
+
+def test_requests_go_side_by_side() -> None:
+    silent = Silent()
+    queue = Sqs(silent.url, silent)
+    sender = threading.Thread(target=lambda: queue.put_all([Job(f"t{number}", "push") for number in range(40)]))
+    sender.start()
+    for _ in range(4):
+        assert silent.asked.acquire(timeout=20)  # all four are on the wire before one is answered
+    silent.answers.set()
+    sender.join(20)
+    assert len(silent.messages) == 40
+
+
+def test_the_client_waits_as_long_as_a_git_host_allows() -> None:
+    assert amazon.CONNECT + amazon.READ < sqs.PATIENCE < 10
+
+
+def test_a_part_that_is_refused_is_told() -> None:
+    class Partly(Fifo):
+        def send_message_batch(self, *arguments: Any, **more: Any) -> dict[str, Any]:
+            answer = super().send_message_batch(*arguments, **more)
+            return {"Successful": answer["Successful"][1:], "Failed": [{"Id": "0", "Code": "InternalError", "Message": "m"}]}
+
+    partly = Partly()
+    assert "1 of the messages: answers InternalError" in text(trouble(Sqs(partly.url, partly)))
+
+
+# --- once and in order
+def test_a_delivery_that_comes_twice_is_one_message_and_told_one_run() -> None:
+    def pushed(target: str, delivery: str = "d1") -> Job:
+        return Job(target, "push", deliveries=(Delivery(delivery, "github", "refs/heads/main", "", "ada", ""),))
+
+    fifo = Fifo()
+    queue = Sqs(fifo.url, fifo)
+    assert queue.put(pushed("shop")) == queue.put(pushed("shop"))
+    assert queue.put(pushed("shop", "d2")) != queue.put(pushed("infra"))
+    assert len(fifo.messages) == 3
+
+
+def test_what_is_held_can_be_kept_given_back_and_acknowledged() -> None:
+    now = [0.0]
+    fifo = Fifo(now=lambda: now[0])
+    queue = Sqs(fifo.url, fifo)
+    queue.put_all([Job("shop", "replay"), Job("shop", "replay")])
+    first, second = queue.receive(10, 0, 30)
+    assert queue.receive(10, 0, 30) == ()
+    now[0] = 29.0
+    queue.postpone([first, second], 30)
+    now[0] = 58.0
+    assert queue.receive(10, 0, 30) == ()
+    queue.delete([first])
+    queue.postpone([second], 0)
+    (again,) = queue.receive(10, 0, 30)
+    assert (again.body, again.count, again.group) == (second.body, 2, "shop")
+
+
+def test_what_is_not_ours_any_more_is_left_to_its_holder(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    fifo = Fifo(now=lambda: now[0])
+    queue = Sqs(fifo.url, fifo)
+    queue.put(JOB)
+    (late,) = queue.receive(1, 0, 30)
+    now[0] = 31.0
+    (newer,) = queue.receive(1, 0, 30)
+    caplog.set_level("INFO")
+    queue.delete([late])
+    queue.postpone([late], 30)
+    assert [record.message for record in caplog.records] == ["a message wasn't ours any more"] * 2
+    queue.delete([newer])
+    assert fifo.messages == []
+
+
+def test_the_real_client_keeps_gives_back_and_acknowledges(aws: Moto) -> None:
+    url = boto3.client("sqs", **aws.client).create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    queue = Sqs(url)
+    run = queue.put(JOB)
+    (held,) = queue.receive(10, 0, 30)
+    assert (message.decode(held.body).run, held.count, held.group) == (run, 1, "shop")
+    queue.postpone([held], 0)
+    (again,) = queue.receive(10, 0, 30)
+    assert again.count == 2
+    queue.delete([again])
+    assert queue.receive(10, 0, 30) == ()
+
+
+def test_a_record_of_a_lambda_event_is_read_alike() -> None:
+    attributes = {"ApproximateReceiveCount": "3", "MessageGroupId": "shop", "SentTimestamp": "1500"}
+    record = {"messageId": "m", "receiptHandle": "r", "body": "b", "attributes": attributes, "eventSource": "aws:sqs"}
+    assert sqs.Received.of(record) == sqs.Received("m", "b", "r", 3, "shop", 1.5)
+
+
+# --- which queue
+def test_the_environment_stands_above_the_settings() -> None:
+    settings = Settings(targets=(), queue=QueueSettings(SqsSettings(URL)))
+    assert queue_url(settings, {}) == URL
+    assert queue_url(settings, {"ANNEAL_QUEUE_URL": f"{URL[:-5]}-two.fifo"}) == f"{URL[:-5]}-two.fifo"
+    assert queue_url(Settings(targets=()), {"ANNEAL_QUEUE_URL": ""}) == ""
+    with pytest.raises(ConfigInvalid, match=r"ANNEAL_QUEUE_URL.*FIFO"):
+        queue_url(settings, {"ANNEAL_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/123456789012/plain"})
