@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from handler import running
 from handler.answering import Answers
 from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
-from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from handler.queues.deferred import Deferred
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
@@ -28,6 +27,7 @@ from handler.queues.lanes import Lanes
 from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
 from handler.reading import Json, Reader, ended
+from handler.running import Run
 from handler.ticks import Look, Ticks
 
 _LOG = logging.getLogger("anneal.run")
@@ -35,8 +35,6 @@ GRACE = 17.0
 """Seconds that running runs have to finish or to release their Lease; the supervisor waits 20."""
 LONGEST_WAIT = 1.0
 """Seconds until the loop looks at the schedule again, so that a retry armed meanwhile isn't late."""
-
-Run = Callable[[Job, threading.Event], Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +69,15 @@ class Worker:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
-        self._run = parts.run
-        lanes = Lanes(settings)
-        self._queue = Inline(self._work, lanes.threads, lanes)
+        self._run = running.guarded(parts.run)
+        self._lanes = Lanes(settings)
+        self._queue = Inline(self._work, self._lanes.threads, self._lanes)
         self._metrics = RunMetrics(lambda: self._queue.waiting, lambda: self._queue.running, parts.requests)
         self._ledger = Ledger()
         self._taking = threading.Lock()
         self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
-        self._ticks = Ticks(settings, parts.look, self._due, self._metrics.quiet)
+        self._ticks = Ticks(settings, parts.look, self._due, self._metrics.quiet, self._lanes.mute)
         self._deferred = Deferred()
 
     def stop(self) -> None:
@@ -140,10 +138,11 @@ class Worker:
             return
         started = time.time()
         self._ledger.running(work)
-        result = self._result(replace(work.job, run=work.run))
+        result = self._run(replace(work.job, run=work.run), self._stop)
         seconds = time.time() - started
+        self._lanes.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
-            _log(work, result, seconds)
+            running.tell(work, result, seconds)
             self._defer(work.again(), result.next_try)
             return
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
@@ -151,7 +150,7 @@ class Worker:
             _warn_of(work)
         else:
             self._ledger.ended(work, ended(result, work.job, started))
-        _log(work, result, seconds)
+        running.tell(work, result, seconds)
         self._ticks.ended(work.job.target, result.next_try)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)
@@ -162,16 +161,6 @@ class Worker:
         at = time.monotonic() + max(at - time.time(), 0.0)
         with self._taking:
             self._ledger.back(self._deferred.put(work, at))
-
-    def _result(self, job: Job) -> Result:
-        """Run a job; one that fails unexpectedly ends alone: other targets, and the next run of this one, go on."""
-        try:
-            return self._run(job, self._stop)
-        except AnnealError as error:
-            return _failed(job, error.problems, error.who, error.code)
-        except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others
-            _LOG.exception("a run ended unexpectedly", extra={"fields": {"target": job.target}})
-            return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", "internal")
 
 
 def _taken(work: Work) -> Work:
@@ -184,34 +173,6 @@ def _warn_of(work: Work) -> None:
     """Log what was asked by name and won't be run by this worker; a push is found by the next start's tick."""
     if work.named:
         _LOG.warning("a request ends with the worker", extra={"fields": work.told()})
-
-
-def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:
-    return Result(job.target, Outcome.FAILED, trigger=job.trigger, problems=problems, who=who, code=code, run=job.run)
-
-
-def _log(work: Work, result: Result, seconds: float) -> None:
-    job = work.job
-    fields: dict[str, Any] = {
-        "target": result.target,
-        "outcome": result.outcome,
-        "trigger": job.trigger,
-        "commit": result.commit,
-        "run": work.run,
-        "requests": work.runs[1:],
-        "actor": job.actor,
-        "deliveries": [delivery.id for delivery in job.deliveries],
-        "seconds": result.duration or seconds,
-        "counts": result.counts,
-        "note": result.message,
-        "problems": [str(problem) for problem in result.problems],
-        "who": result.who,
-        "code": result.code,
-        "next_try": result.next_try,
-        "looks_for": result.again.hint if result.again else "",
-    }
-    level = logging.WARNING if result.outcome is Outcome.FAILED else logging.INFO
-    _LOG.log(level, "run", extra={"fields": {key: value for key, value in fields.items() if value not in ("", (), [], {}, 0.0)}})
 
 
 def work(settings: Settings, path: Path, engine: Engine) -> int:

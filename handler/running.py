@@ -1,0 +1,61 @@
+"""What goes around every run, whoever takes its job: no mistake of it ends another, and each is one line of the log."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from handler.model.errors import AnnealError, Problem
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues.pending import Work
+
+_LOG = logging.getLogger("anneal.run")
+Run = Callable[[Job, threading.Event], Result]
+"""Runs a job; once the event is set, it finishes or releases its Lease soon."""
+
+
+def guarded(run: Run) -> Run:
+    """Return a run that never raises: one that fails unexpectedly ends alone, and other targets and the next run of this one go on."""
+
+    def whole(job: Job, stop: threading.Event) -> Result:
+        try:
+            return run(job, stop)
+        except AnnealError as error:
+            return _failed(job, error.problems, error.who, error.code)
+        except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others
+            _LOG.exception("a run ended unexpectedly", extra={"fields": {"target": job.target}})
+            return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", "internal")
+
+    return whole
+
+
+def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:
+    return Result(job.target, Outcome.FAILED, trigger=job.trigger, problems=problems, who=who, code=code, run=job.run)
+
+
+def tell(work: Work, result: Result, seconds: float) -> None:
+    """Log a run's end; what is empty is left out."""
+    job = work.job
+    fields: dict[str, Any] = {
+        "target": result.target,
+        "outcome": result.outcome,
+        "trigger": job.trigger,
+        "commit": result.commit,
+        "run": work.run,
+        "requests": work.runs[1:],
+        "actor": job.actor,
+        "deliveries": [delivery.id for delivery in job.deliveries],
+        "seconds": result.duration or seconds,
+        "counts": result.counts,
+        "note": result.message,
+        "problems": [str(problem) for problem in result.problems],
+        "who": result.who,
+        "code": result.code,
+        "next_try": result.next_try,
+        "looks_for": result.again.hint if result.again else "",
+    }
+    level = logging.WARNING if result.outcome is Outcome.FAILED else logging.INFO
+    _LOG.log(level, "run", extra={"fields": {key: value for key, value in fields.items() if value not in ("", (), [], {}, 0.0)}})
