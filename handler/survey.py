@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings, Target
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result
@@ -33,8 +33,9 @@ DEADLINE = 30.0
 """Seconds after which a tick that nothing is known about gets its run."""
 AT_ONCE = 4
 """Questions to one git host that are under way at once."""
-Tell = Callable[[Job, Result | None], None]
-"""Called once for each job: with the end of a quiet tick, or with None where it needs a run."""
+Tell = Callable[[Job, Result | None, str], None]
+"""Called once for each job: with the end of a quiet tick, or with None where it needs a run; then the text says what didn't answer:
+`cluster`, `git host`, or nothing."""
 
 
 class Sight(Protocol):
@@ -98,8 +99,12 @@ class Survey:
             return
         try:
             found, uid = self._summaries(asked, targets[0]), self._sight.cluster_uid(targets[0])
-        except AnnealError:
-            found, uid = {}, ""
+        except AnnealError as error:
+            asked.pass_on(targets, "cluster" if isinstance(error, ClusterUnavailable) else "")
+            return
+        self._follow(asked, targets, found, uid)
+
+    def _follow(self, asked: _Round, targets: list[Target], found: dict[str, dict[str, Any]], uid: str) -> None:
         followed: dict[tuple[str, Hashable], list[tuple[Target, Summary]]] = defaultdict(list)
         for target in targets:
             try:
@@ -110,8 +115,9 @@ class Survey:
             if summary and place:
                 followed[place].append((target, summary))
             else:
-                asked.tell(target)
+                asked.pass_on([target])
         for (host, _), group in followed.items():
+            asked.awaits([target for target, _ in group], "git host")
             self._crew.add(("git host", host), AT_ONCE, partial(self._revision, asked, group))
 
     def _summaries(self, asked: _Round, target: Target) -> dict[str, dict[str, Any]]:
@@ -137,10 +143,14 @@ class Survey:
         asked.count(looks=1)
         try:
             head = self._sight.head(group[0][0], asked.since(self._sight.slack)).commit
-        except AnnealError:
-            head = ""
+        except AnnealError as error:
+            asked.pass_on([target for target, _ in group], "git host" if isinstance(error, GitUnavailable) else "")
+            return
         for target, summary in group:
-            asked.tell(target, summary if quiet.is_quiet(summary, head) else None)
+            if quiet.is_quiet(summary, head):
+                asked.quiet(target, summary)
+            else:
+                asked.pass_on([target])
 
 
 class _Round:
@@ -151,10 +161,13 @@ class _Round:
         self._left = len(self._open)
         self._tell = tell
         self._asked = min((job.asked for job in jobs), default=0.0)
+        self._awaited = dict.fromkeys(self._open, "cluster")
         self._lock = threading.Lock()
         self.tally = Tally(len(self._open))
         self.ended = threading.Event()
         """Set when the last one was told of."""
+        if not self._open:
+            self.ended.set()
 
     def waits_for(self, target: Target) -> bool:
         """Whether a target wasn't told of yet."""
@@ -171,31 +184,41 @@ class _Round:
             self.tally.lists += lists
             self.tally.looks += looks
 
-    def tell(self, target: Target, summary: Summary | None = None) -> None:
-        """Tell that a target is quiet, by its summary, or that it needs a run."""
+    def awaits(self, targets: Sequence[Target], what: str) -> None:
+        """Note whose answer these wait for now."""
         with self._lock:
-            job = self._open.pop(target.name, None)
-            if job is None:
-                return
-            self.tally.quiet += summary is not None
-        try:
-            self._tell(job, _unchanged(job, summary) if summary else None)
-        finally:
-            self._is_told()
+            self._awaited.update(dict.fromkeys((target.name for target in targets), what))
 
-    def _is_told(self) -> None:
-        with self._lock:
-            self._left -= 1
-            if not self._left:
-                self.ended.set()
+    def quiet(self, target: Target, summary: Summary) -> None:
+        """Tell that a target has nothing to do."""
+        self._say(target.name, summary)
+
+    def pass_on(self, targets: Sequence[Target], mute: str = "") -> None:
+        """Let targets have their runs. `mute`: what didn't answer."""
+        for target in targets:
+            self._say(target.name, None, mute)
 
     def give_up(self) -> None:
         """Let all that are left have their runs."""
         with self._lock:
-            left, self._open = self._open, {}
+            left = [(name, self._awaited[name]) for name in self._open]
             self.tally.late += len(left)
-        for job in left.values():
-            self._tell(job, None)
+        for name, awaited in left:
+            self._say(name, None, awaited)
+
+    def _say(self, name: str, summary: Summary | None, mute: str = "") -> None:
+        with self._lock:
+            job = self._open.pop(name, None)
+            if job is None:
+                return
+            self.tally.quiet += summary is not None
+        try:
+            self._tell(job, _unchanged(job, summary) if summary else None, mute)
+        finally:
+            with self._lock:
+                self._left -= 1
+                if not self._left:
+                    self.ended.set()
 
 
 def _unchanged(job: Job, summary: Summary) -> Result:

@@ -31,10 +31,18 @@ class Ticks:
         look: the survey; None: each tick gets its run.
         run: takes a job that needs a run now, from any thread.
         count: takes the end of a tick that needed none.
+        mute: takes a target and what of it didn't answer, `cluster` or `git host`.
 
     """
 
-    def __init__(self, settings: Settings, look: Look | None, run: Callable[[Job], None], count: Callable[[Job, Result], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        look: Look | None,
+        run: Callable[[Job], None],
+        count: Callable[[Job, Result], None],
+        mute: Callable[[str, str], None],
+    ) -> None:
         looked_at = [target for target in settings.targets if not target.suspend]
         drifting = [target.name for target in looked_at if target.drift != "ignore"]
         intervals, clocks = (settings.interval, settings.drift_interval), (time.monotonic(), time.time())
@@ -42,6 +50,7 @@ class Ticks:
         self._look = look
         self._run = run
         self._count = count
+        self._mute = mute
         self._ended: dict[str, float] = {}
         self._lock = threading.Lock()
 
@@ -70,13 +79,15 @@ class Ticks:
         started = time.monotonic()
         if self._look is None:
             for job in jobs:
-                self._tell(job, None)
+                self._tell(job, None, "")
             return
         tally = self._look(jobs, self._tell)
         fields = {**asdict(tally), "runs": tally.targets - tally.quiet, "seconds": round(time.monotonic() - started, 3)}
         _LOG.info("survey", extra={"fields": fields})
 
-    def _tell(self, job: Job, result: Result | None) -> None:
+    def _tell(self, job: Job, result: Result | None, mute: str) -> None:
+        if mute:
+            self._mute(job.target, mute)
         if result is None:
             with self._lock:
                 at_once = self._schedule.need(job.target, time.monotonic())

@@ -82,3 +82,45 @@ def test_how_many_may_hang_before_the_others_wait(clusters: int, hung: int, lane
             busy.append(name)
     assert len(busy) < lanes.threads
     assert lanes.beside(busy)(f"{clusters - 1}-0")
+
+
+@pytest.mark.parametrize("lane", ["cluster", "host"])
+def test_however_many_are_known_to_hang_the_others_go_on(lane: str) -> None:
+    """Fifty clusters of which forty hang; a survey has found that out, or a run has."""
+    lanes = Lanes(settings(*(target(f"{number}-{run}", **{lane: f"c{number}"}) for number in range(50) for run in range(5))))
+    kind, code = {"cluster": ("cluster", "cluster-unavailable"), "host": ("git host", "git-unavailable")}[lane]
+    for number in range(40):
+        if number % 2:
+            lanes.mute(f"{number}-0", kind)
+        else:
+            lanes.ended(f"{number}-0", code)
+    busy: list[str] = []
+    for name in (f"{number}-{run}" for number in range(40) for run in range(5)):
+        if lanes.beside(busy)(name):
+            busy.append(name)
+    assert 0 < len(busy) <= MOST_THREADS // 4
+    assert lanes.beside(busy)("49-0")
+
+
+def test_who_is_heard_again_has_all_its_room() -> None:
+    lanes = Lanes(settings(*(target(f"{number}-{run}", f"c{number}") for number in range(20) for run in range(2))))
+    for number in range(10):
+        lanes.mute(f"{number}-0", "cluster")
+    hung = [f"{number}-0" for number in range(4)]
+    assert not lanes.beside(hung)("9-0")
+    lanes.ended("9-1", "")
+    assert lanes.beside(hung)("9-0")
+    assert not lanes.beside(hung)("8-0")
+
+
+def test_a_run_refused_for_another_reason_shows_that_its_cluster_answers() -> None:
+    lanes = Lanes(settings(target("a", "a"), target("b", "b"), target("c", "c")))
+    lanes.mute("a", "cluster")
+    lanes.ended("a", "plan-refused")
+    assert lanes.beside(["b", "c", "b"])("a")
+
+
+def test_the_only_cluster_keeps_its_threads_while_it_hangs() -> None:
+    lanes = Lanes(settings(*(target(f"t{number}") for number in range(9))))
+    lanes.mute("t0", "cluster")
+    assert lanes.beside(["t1", "t2", "t3"])("t0")
