@@ -11,6 +11,22 @@ from pathlib import Path
 from infra.gobuild import Build, Log
 
 MODULE = Path(__file__).resolve().parent
+HELM = "v3.22.0"
+KUSTOMIZE = "v5.8.1"
+KUBERNETES = "36"
+"""The minor version that charts are rendered for, as the control plane's; without it helm takes a cluster for v1.20."""
+LINKER = " ".join(
+    (
+        "-s -w",
+        f"-X helm.sh/helm/v3/internal/version.version={HELM}",
+        *(
+            f"-X helm.sh/helm/v3/pkg/{package}.k8sVersion{part}={value}"
+            for package in ("chartutil", "lint/rules")
+            for part, value in (("Major", "1"), ("Minor", KUBERNETES))
+        ),
+        f"-X sigs.k8s.io/kustomize/api/provenance.version={KUSTOMIZE}",
+    )
+)
 NO_GO = "kustomize and helm are built from Go modules and there is no `go` on PATH.\n  Install Go 1.26 or newer (https://go.dev/dl/)."
 
 
@@ -30,6 +46,7 @@ BUILD = Build(
     takes="about 2 minutes",
     packages=1000,
     no_go=NO_GO,
+    linker=LINKER,
 )
 """`packages` is how many an empty Go build cache compiles."""
 

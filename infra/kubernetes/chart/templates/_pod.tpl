@@ -1,0 +1,135 @@
+{{- /* The pod of a component. Given: a list of the root, the component, and its name and args. */ -}}
+{{- define "anneal.pod" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $part := index . 2 -}}
+{{- with $root.Values -}}
+serviceAccountName: {{ include "anneal.account" $root }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ .terminationGracePeriodSeconds }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "anneal.selector" (list $root $component) | nindent 8 }}
+    matchLabelKeys:
+      - pod-template-hash
+containers:
+  - name: anneal
+    {{- $tag := .image.tag | default $root.Chart.AppVersion }}
+    image: {{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ $tag }}{{ end }}
+    imagePullPolicy: {{ .image.pullPolicy }}
+    args:
+      {{- toYaml $part.args | nindent 6 }}
+    env:
+      - name: ANNEAL_CONFIG
+        value: /etc/anneal/anneal.yaml
+      - name: POD_NAMESPACE
+        valueFrom:
+          fieldRef:
+            fieldPath: metadata.namespace
+      - name: ANNEAL_WORKLOAD
+        value: $(POD_NAMESPACE)/{{ $part.name }}
+      {{- with .env }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+    {{- if eq $component "door" }}
+    {{- include "anneal.door" $root | nindent 4 }}
+    {{- end }}
+    resources:
+      {{- toYaml .resources | nindent 6 }}
+    securityContext:
+      allowPrivilegeEscalation: false
+      privileged: false
+      readOnlyRootFilesystem: true
+      capabilities:
+        drop:
+          - ALL
+    volumeMounts:
+      - name: config
+        mountPath: /etc/anneal
+        readOnly: true
+      {{- if .secret }}
+      - name: secrets
+        mountPath: /etc/anneal-secrets
+        readOnly: true
+      {{- end }}
+      - name: tmp
+        mountPath: /tmp
+volumes:
+  - name: config
+    configMap:
+      name: {{ include "anneal.config" $root }}
+  {{- with .secret }}
+  - name: secrets
+    secret:
+      secretName: {{ . }}
+      defaultMode: 288
+  {{- end }}
+  - name: tmp
+    emptyDir:
+      medium: Memory
+      sizeLimit: {{ .tmpSize }}
+{{- end -}}
+{{- end -}}
+
+{{- /* What listens, and how it is asked whether it stands. */ -}}
+{{- define "anneal.door" -}}
+ports:
+  - name: http
+    containerPort: 8080
+    protocol: TCP
+  - name: metrics
+    containerPort: 9090
+    protocol: TCP
+startupProbe:
+  httpGet:
+    path: /readyz
+    port: http
+  periodSeconds: 2
+  failureThreshold: 60
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: http
+  periodSeconds: 5
+  timeoutSeconds: 3
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: http
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+lifecycle:
+  preStop:
+    sleep:
+      seconds: 3
+{{- end -}}

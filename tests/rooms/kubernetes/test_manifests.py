@@ -1,0 +1,178 @@
+"""Both forms of Anneal's own manifests say the same, and what every one of them must say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.build import WORKLOAD
+from handler.config.load import load
+from handler.config.secrets import ALL, references
+from handler.supervise import STOP_SECONDS
+from tests.manifests import CHART, NAMES, NAMESPACE, OVERLAYS, Forms, Manifest, by_name, documents, one, template, tried
+
+CONFIG = f"--set-file=config={OVERLAYS / 'single-namespace' / 'anneal.yaml'}"
+
+
+@pytest.fixture(params=NAMES)
+def forms(request: pytest.FixtureRequest, tmp_path: Path) -> Forms:
+    return Forms(request.param, tmp_path / "k")
+
+
+def canonical(text: str) -> dict[str, str]:
+    return {str(key): json.dumps(each, sort_keys=True, indent=1) for key, each in by_name(documents(text)).items()}
+
+
+def pods(found: list[Manifest]) -> list[dict[str, Any]]:
+    return [each["spec"]["template"]["spec"] for each in found if each["kind"] == "Deployment"]
+
+
+def test_the_chart_and_the_overlay_are_the_same_objects(forms: Forms) -> None:
+    assert canonical(forms.helm()) == canonical(forms.kustomize())
+
+
+def test_so_are_they_with_all_that_is_optional(forms: Forms) -> None:
+    options = "--set=serviceMonitor.enabled=true", "--set=namespace.create=true", "--set=replicas=3", "--set=image.tag=9.9.9"
+    change = "images:\n- {name: anneal, newTag: 9.9.9}\nreplicas:\n- {name: anneal, count: 3}\n"
+    built = forms.kustomize("service-monitor", "namespace", change=change)
+    workers = "--set=workers.replicas=2"
+    assert canonical(forms.helm(*options, workers)) == canonical(built)
+    assert {"ServiceMonitor", "Namespace"} < {each["kind"] for each in documents(built)}
+    assert one(documents(built), "Deployment")["spec"]["replicas"] == 3
+
+
+def test_a_changed_configuration_changes_the_pods_alike(forms: Forms, tmp_path: Path) -> None:
+    changed = tmp_path / "anneal.yaml"
+    changed.write_text((forms.files / "anneal.yaml").read_text() + 'installation: "1 < 2 & é" # the hash is of JSON\n')
+    (tmp_path / "k").mkdir()
+    (tmp_path / "k" / "anneal.yaml").write_bytes(changed.read_bytes())
+    merge = f"configMapGenerator:\n- name: config-anneal\n  namespace: {NAMESPACE}\n  behavior: merge\n  files: [anneal.yaml]\n"
+    built = forms.kustomize(change=merge)
+    assert canonical(forms.helm(f"--set-file=config={changed}")) == canonical(built)
+    before = one(documents(forms.kustomize()), "Deployment")["spec"]["template"]
+    assert one(documents(built), "Deployment")["spec"]["template"] != before
+
+
+def test_the_configuration_loads_and_its_files_are_mounted(forms: Forms) -> None:
+    found = documents(forms.kustomize())
+    settings = load(forms.files / "anneal.yaml")
+    assert settings.state_namespace == NAMESPACE
+    for pod in pods(found):
+        mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0]["volumeMounts"]}
+        assert set(mounts) == {"/etc/anneal", "/etc/anneal-secrets", "/tmp"}
+        environment = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+        assert environment["ANNEAL_CONFIG"] == "/etc/anneal/anneal.yaml"
+    read = list(references(settings, ALL))
+    assert read
+    assert all(Path(reference.file).parent == Path("/etc/anneal-secrets") for reference in read)
+
+
+def test_each_pod_knows_its_workload_and_outlives_its_processes(forms: Forms) -> None:
+    found = documents(forms.kustomize())
+    for each in (each for each in found if each["kind"] == "Deployment"):
+        pod = each["spec"]["template"]["spec"]
+        container = pod["containers"][0]
+        environment = {entry["name"]: entry.get("value") for entry in container["env"]}
+        assert environment[WORKLOAD] == f"$(POD_NAMESPACE)/{each['metadata']['name']}"
+        pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+        assert pod["terminationGracePeriodSeconds"] > STOP_SECONDS + pause
+
+
+def test_no_secret_is_in_them_and_none_in_the_environment(forms: Forms) -> None:
+    found = documents(forms.kustomize())
+    assert "Secret" not in {each["kind"] for each in found}
+    sources = [entry.get("valueFrom", {}) for pod in pods(found) for entry in pod["containers"][0]["env"]]
+    assert not any("secretKeyRef" in source for source in sources)
+    assert not any("envFrom" in pod["containers"][0] for pod in pods(found))
+
+
+def test_selectors_find_the_pods_and_named_ports_are_there(forms: Forms) -> None:
+    found = documents(forms.kustomize())
+    labels = [each["spec"]["template"]["metadata"]["labels"] for each in found if each["kind"] == "Deployment"]
+    selectors = [each["spec"]["selector"]["matchLabels"] for each in found if each["kind"] in ("Deployment", "PodDisruptionBudget")]
+    selectors += [each["spec"]["selector"] for each in found if each["kind"] == "Service"]
+    for selector in selectors:
+        assert sum(selector.items() <= each.items() for each in labels) == 1
+    door = one(found, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    ports = {port["name"]: port["containerPort"] for port in door["ports"]}
+    asked = [port["targetPort"] for port in one(found, "Service")["spec"]["ports"]]
+    asked += [port["port"] for rule in one(found, "NetworkPolicy")["spec"]["ingress"] for port in rule["ports"]]
+    asked += [door[probe]["httpGet"]["port"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
+    assert set(asked) == set(ports)
+    assert door["args"][-1] == f"0.0.0.0:{ports['http']}"
+    assert load(forms.files / "anneal.yaml").metrics.bind == f"0.0.0.0:{ports['metrics']}"
+
+
+# --- the chart's values
+def test_every_value_is_in_the_schema_and_no_other() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    def check(values: dict[str, Any], schema: dict[str, Any], path: str) -> None:
+        assert set(schema["properties"]) == set(values), path
+        assert schema["additionalProperties"] is False, path
+        for key, value in values.items():
+            if "properties" in schema["properties"][key]:
+                check(value, schema["properties"][key], f"{path}.{key}")
+
+    check(values, {**schema, "properties": {key: each for key, each in schema["properties"].items() if key != "global"}}, "values")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--set=replica=2", "replica"),
+        ("--set=replicas=0", "replicas"),
+        ("--set=image.digest=latest", "digest"),
+        ("--set=terminationGracePeriodSeconds=10", "terminationGracePeriodSeconds"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(option: str, said: str) -> None:
+    done = tried("helm", "template", "anneal", str(CHART), CONFIG, option)
+    assert done.returncode
+    assert said in done.stderr
+
+
+def test_without_a_configuration_it_says_how_to_pass_one() -> None:
+    assert "--set-file config=anneal.yaml" in tried("helm", "template", "anneal", str(CHART)).stderr
+
+
+def test_every_value_reaches_an_object() -> None:
+    given = {
+        "fullnameOverride": "gitops",
+        "image": {"repository": "registry.example.com/anneal", "digest": f"sha256:{'0' * 64}", "pullSecrets": ["pull"]},
+        "serviceAccount": {"name": "deployer"},
+        "secret": "",
+        "env": [{"name": "AWS_REGION", "value": "eu-central-1"}],
+        "priorityClassName": "important",
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "networkPolicy": {"egressPorts": [8443]},
+        "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "paths": ["/api"], "tlsSecret": ""},
+    }
+    found = documents(template(CONFIG, *(f"--set-json={key}={json.dumps(value)}" for key, value in given.items())))
+    pod = one(found, "Deployment", "gitops")["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert container["image"] == f"registry.example.com/anneal@sha256:{'0' * 64}"
+    assert (pod["imagePullSecrets"], pod["serviceAccountName"]) == ([{"name": "pull"}], "deployer")
+    assert (pod["priorityClassName"], pod["nodeSelector"]) == (given["priorityClassName"], given["nodeSelector"])
+    assert pod["tolerations"] == given["tolerations"]
+    assert container["env"][-1] == {"name": "AWS_REGION", "value": "eu-central-1"}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]} == {"config", "tmp"}
+    ingress = one(found, "Ingress", "gitops")
+    assert (ingress["spec"]["ingressClassName"], ingress["metadata"]["annotations"]) == ("nginx", {"a": "b"})
+    assert "tls" not in ingress["spec"]
+    assert one(found, "NetworkPolicy", "gitops")["spec"]["egress"][1]["ports"] == [{"protocol": "TCP", "port": 8443}]
+    assert one(found, "ServiceAccount", "deployer")
+    assert "NetworkPolicy" not in {each["kind"] for each in documents(template(CONFIG, "--set=networkPolicy.enabled=false"))}
+
+
+def test_another_release_beside_it_shares_no_name() -> None:
+    def names(*options: str) -> set[tuple[str, str, str]]:
+        return set(by_name(documents(template(CONFIG, "--set=ingress.enabled=true", *options))))
+
+    assert not names() & names("--set=fullnameOverride=second")
