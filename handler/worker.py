@@ -18,6 +18,7 @@ from handler import running
 from handler.answering import Answers
 from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
+from handler.intake import Intake
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.queues.deferred import Deferred
@@ -26,6 +27,7 @@ from handler.queues.inline import Inline
 from handler.queues.lanes import Lanes
 from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
+from handler.queues.sqs import Sqs
 from handler.reading import Json, Reader, ended
 from handler.running import Run
 from handler.ticks import Look, Ticks
@@ -41,7 +43,7 @@ LONGEST_WAIT = 1.0
 class Parts:
     """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
 
-    `look`: surveys the ticks of many targets; None: each has its run.
+    `look`: surveys the ticks of many targets; None: each has its run. `queue`: one that several workers share; None: there is none.
     """
 
     run: Run
@@ -49,6 +51,7 @@ class Parts:
     requests: Callable[[], float] = lambda: 0.0
     mask: Callable[[str], str] = str
     look: Look | None = None
+    queue: Sqs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,12 @@ class Worker:
         self._queue = Inline(self._work, self._lanes.threads, self._lanes)
         self._metrics = RunMetrics(lambda: self._queue.waiting, lambda: self._queue.running, parts.requests)
         self._ledger = Ledger()
-        self._taking = threading.Lock()
+        self._taking = threading.RLock()
         self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._metrics.quiet, self._lanes.mute)
         self._deferred = Deferred()
+        self._intake = Intake(parts.queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy) if parts.queue else None
 
     def stop(self) -> None:
         """Ask every run to come to its end, and `serve` to return. Safe in a signal handler."""
@@ -89,6 +93,8 @@ class Worker:
         inbox = Inbox(path, self._offered, self.answers.answer)
         self._queue.start()
         inbox.start()
+        if self._intake:
+            self._intake.start()
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
         wait = 0.0
         while not self._stop.wait(wait):
@@ -99,9 +105,13 @@ class Worker:
             wait = min(max(min(self._ticks.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
         inbox.stop()
+        if self._intake:
+            self._intake.halt()
         left = self._queue.stop(GRACE)
         for work in (*self._queue.close(), *self._deferred.due(math.inf)):
-            _warn_of(work)
+            self._leave(work)
+        if self._intake:
+            self._intake.stop()
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
 
     def _offered(self, work: Work) -> Json:
@@ -118,9 +128,13 @@ class Worker:
         with self._taking:
             left = work.without([run for run in work.runs if self._ledger.find(run)])
             if left:
-                self._ledger.queued(self._queue.accept(self._deferred.joined(_taken(left))))
+                self._put(left)
         entry = self._ledger.find(work.run)
         return {"run": entry.run if entry else work.run, "boot": self._ledger.boot}
+
+    def _put(self, work: Work) -> None:
+        with self._taking:
+            self._ledger.queued(self._queue.accept(self._deferred.joined(_taken(work))))
 
     def _due(self, job: Job) -> None:
         """Put what nobody asked for but the clock into the queue."""
@@ -134,7 +148,7 @@ class Worker:
 
     def _work(self, work: Work) -> None:
         if self._stop.is_set():  # handed out between the word to stop and the queue's end
-            _warn_of(work)
+            self._leave(work)
             return
         started = time.time()
         self._ledger.running(work)
@@ -147,14 +161,21 @@ class Worker:
             return
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
             self._ledger.back(work)
-            _warn_of(work)
+            self._leave(work)
         else:
             self._ledger.ended(work, ended(result, work.job, started))
         running.tell(work, result, seconds)
         self._ticks.ended(work.job.target, result.next_try)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)
+        if self._intake:
+            self._intake.ended(work, result, cut=self._stop.is_set())
         self._metrics.run(work.job, result, seconds)
+
+    def _leave(self, work: Work) -> None:
+        """Part with what this worker won't run: a shared queue gives it to another one."""
+        if not (self._intake and self._intake.left(work)):
+            _warn_of(work)
 
     def _defer(self, work: Work, at: float) -> None:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""

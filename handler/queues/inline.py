@@ -46,6 +46,11 @@ class Inline:
         return self._pending.waiting
 
     @property
+    def busy(self) -> tuple[str, ...]:
+        """The targets that are worked on."""
+        return self._pending.busy
+
+    @property
     def running(self) -> int:
         """How many targets are worked on."""
         return len(self._pending.busy)

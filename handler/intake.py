@@ -1,0 +1,224 @@
+"""The worker's end of a queue that several containers share: messages become work, and work that has ended acknowledges them.
+
+Law: a message is held only while this process can do something for it. It is asked for while a thread is free; what is held is kept from
+others by one thread, and given back when the process stops. A target's messages are done in their order: what was asked by name is handed
+out when all before it is settled; where it isn't, all behind it goes back, too. What can't be read is left to the dead letters.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from handler.model.errors import SenderError
+from handler.model.result import Result
+from handler.queues import message
+from handler.queues.errors import QueueUnavailable
+from handler.queues.handling import backoff, settles
+from handler.queues.pending import Work
+from handler.queues.sqs import BATCH, Received, Sqs
+
+_LOG = logging.getLogger("anneal.queue")
+WAIT = 10.0
+"""Seconds of one long poll; a worker that is told to stop waits for its end, for what it brings would be hidden from others."""
+VISIBLE = 60.0
+"""Seconds until another worker gets what this one held, should it die; extended every third."""
+PARKED, MOST_PARKED, STUCK = 32, 1000, 5.0
+"""Targets that wait here for others of their cluster or git host; so many where one has waited for so many seconds: what hangs is parked
+whole, so that it keeps no thread from the others; what moves is left to other workers."""
+LOOK_EVERY = 0.5
+"""Seconds until it is looked again whether a thread is free."""
+LONGEST_PAUSE = 30.0
+
+
+@dataclass(slots=True)
+class _Group:
+    """One target's messages, by the run they ask for: those that the worker has since `since` (monotonic), and those behind, in order."""
+
+    given: dict[str, Received] = field(default_factory=dict)
+    behind: deque[tuple[Work, Received]] = field(default_factory=deque)
+    since: float = 0.0
+
+    def held(self) -> list[Received]:
+        return [*self.given.values(), *(each for _, each in self.behind)]
+
+
+class Intake:
+    """Takes from one queue. `take`: hands work to the worker; `busy`: the targets that it works on; `names`: those that it may."""
+
+    def __init__(
+        self, queue: Sqs, names: Collection[str], threads: int, take: Callable[[Work], None], busy: Callable[[], Collection[str]]
+    ) -> None:
+        self._queue = queue
+        self._names = names
+        self._threads = threads
+        self._take = take
+        self._busy = busy
+        self._groups: dict[str, _Group] = {}
+        self._lock = threading.Lock()
+        self._stop, self._ended = threading.Event(), threading.Event()
+        self._receiver = threading.Thread(target=self._receive, name="intake", daemon=True)
+        self._keeper = threading.Thread(target=self._keep, name="visibility", daemon=True)
+
+    def start(self) -> None:
+        """Take messages."""
+        self._receiver.start()
+        self._keeper.start()
+
+    def halt(self) -> None:
+        """Ask for no more messages."""
+        self._stop.set()
+
+    def stop(self) -> None:
+        """Give back whatever is held."""
+        self.halt()
+        if self._receiver.ident:
+            self._receiver.join(WAIT)
+        with self._lock:
+            held = [each for group in self._groups.values() for each in group.held()]
+            self._groups.clear()
+        self._ended.set()
+        self._back(held, 0)
+
+    # --- what the worker tells
+    def ended(self, work: Work, result: Result, *, cut: bool) -> None:
+        """Acknowledge what a run has settled, or let it come again. `cut`: the worker stops, and the run may have been told to end."""
+        settled = settles(work, result, cut=cut)
+        if cut and not settled:
+            return  # given back by `stop`: our own last poll would get it now
+        with self._lock:
+            group = self._groups.get(work.job.target, _Group())
+            mine = [group.given.pop(run) for run in work.runs if run in group.given]
+            back = [] if settled or not mine else [*mine, *(each for _, each in group.behind)]
+            if back:
+                group.behind.clear()
+        if back:
+            self._back(back, backoff(max(each.count for each in mine)))
+        elif mine:
+            self._acknowledge(mine)
+        self._hand(work.job.target)
+
+    def left(self, work: Work) -> bool:
+        """Say whether work that this worker won't do any more is somebody's: its messages go back, and a push gets a new one."""
+        with self._lock:
+            group = self._groups.get(work.job.target)
+            if group and not group.given.keys().isdisjoint(work.runs):
+                return True
+        if not (work.job.hint or work.job.deliveries):
+            return False
+        try:
+            self._queue.put(work.job)
+        except SenderError as error:
+            _tell("a push isn't looked for any more; the tick finds it", error)
+            return False
+        return True
+
+    # --- receiving
+    def _receive(self) -> None:
+        pause = 1.0
+        while not self._stop.is_set():
+            most = self._room()
+            if not most:
+                self._stop.wait(LOOK_EVERY)
+                continue
+            try:
+                found = self._queue.receive(most, WAIT, VISIBLE)
+                pause = 1.0
+                self._received(found)
+            except QueueUnavailable as error:
+                _tell("the queue gives nothing", error)
+                self._stop.wait(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except Exception:  # noqa: BLE001 - a thread that ends here ends the worker's use
+                _LOG.exception("taking from the queue has failed")
+                self._stop.wait(pause)
+
+    def _room(self) -> int:
+        """Return for how many messages there is room now: for each free thread one; where lanes are full, one to look behind them."""
+        busy = frozenset(self._busy())
+        now = time.monotonic()
+        with self._lock:
+            given = self._groups.keys() | busy
+            parked = [group.since for name, group in self._groups.items() if name not in busy]
+        free = self._threads - len(given)
+        if free > 0:
+            return min(free, BATCH)
+        stuck = bool(parked) and now - min(parked) >= STUCK
+        return int(len(busy) < self._threads and len(parked) < (MOST_PARKED if stuck else PARKED))
+
+    def _received(self, messages: Sequence[Received]) -> None:
+        """Keep what can be read; the rest stays unacknowledged, until it is a dead letter. Raises nothing of the queue's."""
+        if self._stop.is_set():
+            self._back(messages, 0)
+            return
+        targets = []
+        for each in messages:
+            try:
+                work = message.decode(each.body)
+                if work.job.target not in self._names:
+                    raise ValueError(f"there is no target {work.job.target}")
+            except ValueError as error:
+                fields = {"message": each.id, "group": each.group, "received": each.count, "seen": str(error)}
+                _LOG.warning("a message can't be used; it ends as a dead letter", extra={"fields": fields})
+                self._back([each], backoff(each.count))
+                continue
+            self._hold(work, each)
+            targets.append(work.job.target)
+        for target in dict.fromkeys(targets):
+            self._hand(target)
+
+    def _hold(self, work: Work, received: Received) -> None:
+        """Put a message behind those of its target. One that we have already was hidden too short, and came again under a new receipt."""
+        with self._lock:
+            group = self._groups.setdefault(work.job.target, _Group())
+            if work.run in group.given:
+                group.given[work.run] = received
+                return
+            group.behind = deque((each, kept) for each, kept in group.behind if each.run != work.run)
+            group.behind.append((work, received))
+
+    def _hand(self, target: str) -> None:
+        """Hand out a target's next: what was asked by name alone, plain requests together, for the worker makes one of them."""
+        with self._lock:
+            group = self._groups.get(target)
+            if group is None or group.given or self._stop.is_set():
+                return
+            works: list[Work] = []
+            while group.behind and not (works and (works[0].job.acts or group.behind[0][0].job.acts)):
+                work, received = group.behind.popleft()
+                group.given[work.run] = received
+                works.append(work)
+            group.since = time.monotonic()
+            if not works:
+                del self._groups[target]
+        for work in works:
+            self._take(work)
+
+    # --- keeping
+    def _keep(self) -> None:
+        """Hide from others what is held, as long as it is."""
+        while not self._ended.wait(VISIBLE / 3):
+            with self._lock:
+                held = [each for group in self._groups.values() for each in group.held()]
+            self._back(held, VISIBLE)
+
+    def _back(self, messages: Sequence[Received], seconds: float) -> None:
+        try:
+            self._queue.postpone(messages, seconds)
+        except QueueUnavailable as error:
+            _tell("messages keep the time they had", error)
+
+    def _acknowledge(self, messages: Sequence[Received]) -> None:
+        try:
+            self._queue.delete(messages)
+        except QueueUnavailable as error:
+            _tell("what has ended isn't acknowledged, and will be run again", error)
+
+
+def _tell(what: str, error: SenderError) -> None:
+    seen = "; ".join([str(error), *getattr(error, "__notes__", ())])
+    _LOG.warning(what, extra={"fields": {"code": error.code, "seen": seen}})
