@@ -42,6 +42,7 @@ from handler.source.host import GitHost
 from handler.state.configmap import state_name
 from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
+from handler.stores import Services
 
 T = TypeVar("T")
 WORKLOAD = "ANNEAL_WORKLOAD"
@@ -79,6 +80,7 @@ class Handler:
         self.secrets = secrets
         self._sandbox = sandbox
         self._environ = environ
+        self._services = Services(environ)
         self._options = options
         self._renderers = renderers
         self._made: dict[Hashable, Any] = {}
@@ -121,7 +123,15 @@ class Handler:
         options = self._options
         return self._once(
             ("connection", target.cluster),
-            lambda: connect(target.cluster, kubeconfig=options.kubeconfig, context=options.context, environ=self._environ),
+            lambda: connect(
+                target.cluster,
+                kubeconfig=options.kubeconfig,
+                context=options.context,
+                environ=self._environ,
+                fetch=self._services.fetch,
+                interval=self.settings.secrets_interval,
+                cloud=self._services.eks,
+            ),
         )
 
     def discovery(self, target: Target) -> Discovery:

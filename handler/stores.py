@@ -1,28 +1,61 @@
-"""Who is asked for a secret that stands neither in the environment nor in a file: one row a place. Nothing is loaded before it is asked."""
+"""What the handler asks outside the targets' clusters and git hosts: stores of secrets, a cloud's list of clusters.
+
+One row a place; a library is loaded when its place is first asked, so who configures none of them loads none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cached_property
 
+from handler.aws.eks import Clusters
+from handler.aws.secrets import Stores
+from handler.aws.session import Aws
 from handler.config.git import SecretRef
 from handler.config.remote import Fetch, nowhere
 from handler.config.settings import Settings
 
-Reader = Callable[[Settings, Mapping[str, str]], Fetch]
+
+class Services:
+    """The ways to them, made at first use. Safe to share between threads, not across a fork."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    @cached_property
+    def _aws(self) -> Aws:
+        return Aws(self._environ)
+
+    @cached_property
+    def amazon(self) -> Stores:
+        """Amazon's stores of secrets."""
+        return Stores(self._aws)
+
+    @cached_property
+    def eks(self) -> Clusters:
+        """Clusters of EKS."""
+        return Clusters(self._aws)
+
+    @cached_property
+    def secrets(self) -> Fetch:
+        """Secrets of the handler's own cluster."""
+        from handler.cluster.secrets import OwnSecrets  # noqa: PLC0415 - the cluster's client takes half a second to load
+
+        return OwnSecrets(self._environ)
+
+    def fetch(self, ref: SecretRef) -> str | None:
+        """Ask the place that a reference names. Raises SecretUnavailable."""
+        return next((ask(self)(ref) for place, ask in PLACES.items() if getattr(ref, place)), None) if ref.remote else nowhere(ref)
 
 
-READERS: Mapping[str, Reader] = {}
-"""By the field of a reference that names the place."""
+PLACES: Mapping[str, Callable[[Services], Fetch]] = {
+    "aws_secrets_manager": lambda services: services.amazon.secret,
+    "aws_parameter": lambda services: services.amazon.parameter,
+    "kubernetes_secret": lambda services: services.secrets,
+}
+"""By the field of a reference that names the place: what asks it."""
 
 
-def fetcher(settings: Settings, environ: Mapping[str, str]) -> Fetch:
-    """Return what asks the stores that this configuration's remote references name."""
-    reader = cache(lambda place: READERS[place](settings, environ))
-
-    def fetch(ref: SecretRef) -> str | None:
-        place = next((place for place in READERS if getattr(ref, place)), "")
-        ask: Fetch = reader(place) if place else nowhere
-        return ask(ref)
-
-    return fetch
+def fetcher(_settings: Settings, environ: Mapping[str, str]) -> Fetch:
+    """Return what asks the stores that a configuration's references name."""
+    return Services(environ).fetch

@@ -108,8 +108,8 @@ class Remote:
             raise SecretUnavailable(*told.error.problems)
         return told.value
 
-    def renew(self) -> None:
-        """Ask anew for what is due, in a thread of its own, and wait for it a little; while one is on its way, go on at once.
+    def renew(self, patience: float = PATIENCE) -> None:
+        """Ask anew for what is due, in a thread of its own, and wait `patience` seconds for it; while one is on its way, go on at once.
 
         Only one thread may call this at a time.
         """
@@ -120,7 +120,7 @@ class Remote:
             return
         self._thread = threading.Thread(target=self._round, args=(due,), name="secrets", daemon=True)
         self._thread.start()
-        self._thread.join(PATIENCE)
+        self._thread.join(patience)
 
     def _round(self, refs: Iterable[SecretRef]) -> None:
         """Ask for all of these, several at once. A value is as old as its question: a process may be frozen before the answer."""

@@ -70,6 +70,10 @@ class Eks:
     region: str = _doc("Region; empty: the environment's.", "", kind="region")
     role: str = _doc("ARN of a role to assume first; empty: the handler's own.", "", kind="roleArn")
 
+    def __str__(self) -> str:
+        """Name the cluster, as messages do."""
+        return f"EKS cluster {self.cluster}" + (f" in {self.region}" if self.region else "") + (f" as {self.role}" if self.role else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:

@@ -1,0 +1,108 @@
+"""Clusters of Amazon EKS: where they are, whom to trust there, and the token that signs in.
+
+The token is `k8s-aws-v1.` and the base64url, without padding, of a presigned request to STS's GetCallerIdentity that has the cluster's
+name in a signed header; the cluster sends it to STS and learns who made it (aws-iam-authenticator, pkg/token). STS takes it for 15
+minutes whatever X-Amz-Expires says; authenticators want that between 0 and 900. Making one asks nobody, unless a role's session has ended.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from handler.aws.session import Aws, asked
+from handler.config import masking
+from handler.config.settings import Eks
+from handler.model.errors import AnnealError, KubeconfigInvalid
+
+PREFIX, HEADER, EXPIRES = "k8s-aws-v1.", "x-k8s-aws-id", 60
+QUERY = "Action=GetCallerIdentity&Version=2011-06-15"
+RENEWED, ENDS = 600.0, 840.0
+"""Seconds after which a token is made anew, by nobody who waits for it, and after which nobody may use it any more."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Made:
+    """A token and when it was made, by two clocks: one stands still while a function is frozen, the other may be set by anyone."""
+
+    token: str
+    monotonic: float
+    wall: float
+
+    def __repr__(self) -> str:
+        return "_Made(***)"
+
+    @property
+    def age(self) -> float:
+        """Seconds that it may be old."""
+        return max(time.monotonic() - self.monotonic, time.time() - self.wall)
+
+
+class Clusters:
+    """Clusters of EKS, described and signed in to. Safe to share between threads; none of them waits for another cluster."""
+
+    def __init__(self, aws: Aws) -> None:
+        self._aws = aws
+        self._made: dict[Eks, _Made] = {}
+        self._renewals: dict[Eks, threading.Thread] = {}
+
+    def describe(self, eks: Eks) -> tuple[str, str]:
+        """Return a cluster's address and the PEM of its authority, in base64.
+
+        Raises:
+            KubeconfigInvalid, AccessDenied: there is no such cluster, or it isn't ready; the credentials may not describe it.
+            ClusterUnavailable: AWS can't be asked now.
+        """
+        subject = str(eks)
+
+        def ask() -> Any:
+            region = self._aws.region(eks.region, subject)
+            return self._aws.client("eks", region, eks.role).describe_cluster(name=eks.cluster)
+
+        cluster = asked(subject, _allowed(eks), ask, KubeconfigInvalid)["cluster"]
+        endpoint, authority = cluster.get("endpoint"), (cluster.get("certificateAuthority") or {}).get("data")
+        if not endpoint or not authority:
+            seen = f"has no address yet: it is {cluster.get('status', 'in an unknown state')}"
+            raise KubeconfigInvalid.of(subject, seen, fix="wait until it is ACTIVE")
+        return str(endpoint), str(authority)
+
+    def token(self, eks: Eks, *, fresh: bool = False) -> str:
+        """Return a token that holds for some minutes more; `fresh`: one that nobody has been refused with.
+
+        Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable.
+        """
+        made = self._made.get(eks)
+        if made is None or fresh or made.age > ENDS:
+            return self._renew(eks)
+        thread = self._renewals.get(eks)
+        if made.age > RENEWED and not (thread and thread.is_alive()):
+            self._renewals[eks] = threading.Thread(target=self._quietly, args=(eks,), name="eks token", daemon=True)
+            self._renewals[eks].start()
+        return made.token
+
+    def _quietly(self, eks: Eks) -> None:
+        """Renew while the present one still holds; who is refused later says why."""
+        with contextlib.suppress(AnnealError):
+            self._renew(eks)
+
+    def _renew(self, eks: Eks) -> str:
+        subject, moment = str(eks), (time.monotonic(), time.time())
+
+        def sign() -> str:
+            region = self._aws.region(eks.region, subject)
+            return self._aws.presigned("sts", QUERY, {HEADER: eks.cluster}, region, eks.role, EXPIRES)
+
+        url = asked(subject, _allowed(eks), sign, KubeconfigInvalid)
+        token = PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+        masking.learn(token, url, token.removeprefix(PREFIX), seconds=2 * ENDS)
+        self._made[eks] = _Made(token, *moment)
+        return token
+
+
+def _allowed(eks: Eks) -> dict[str, str]:
+    """Return by operation what a policy must name."""
+    return {"DescribeCluster": f"arn:aws:eks:*:*:cluster/{eks.cluster}", "AssumeRole": eks.role}

@@ -1,0 +1,122 @@
+"""What Amazon's services and the way to them said, as one of our errors. Tables; their own texts are never repeated.
+
+A message names the subject, what was seen, and the one IAM action that is missing. Who must act decides the class: the caller's `kind`
+for the operator, TransientError's kinds for nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, SecretUnavailable
+
+ACTIONS = {
+    "GetSecretValue": "secretsmanager:GetSecretValue",
+    "GetParameter": "ssm:GetParameter",
+    "DescribeCluster": "eks:DescribeCluster",
+    "AssumeRole": "sts:AssumeRole",
+    "AssumeRoleWithWebIdentity": "sts:AssumeRoleWithWebIdentity",
+}
+"""By the operation that was refused, which is not always the one that was asked for: a role is assumed first."""
+DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+UNREADABLE = frozenset({"DecryptionFailure", "InvalidKeyId", "KMSAccessDenied"})
+"""Where what is denied is the use of a key."""
+MISSING = frozenset({"ResourceNotFoundException", "ParameterNotFound", "ParameterVersionNotFound"})
+REFUSED = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "IncompleteSignature",
+        "MissingAuthenticationToken",
+        "InvalidIdentityToken",
+    }
+)
+LATER = frozenset(
+    {
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "InternalFailure",
+        "InternalServiceError",
+        "InternalServerError",
+        "ServerException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+    }
+)
+KEYS = "give the process a role, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+WAYS = {
+    "NoCredentialsError": ("no AWS credentials are found", KEYS),
+    "PartialCredentialsError": ("the AWS credentials are incomplete", KEYS),
+    "CredentialRetrievalError": ("the AWS credentials can't be had", KEYS),
+    "MetadataRetrievalError": ("the AWS credentials can't be had", KEYS),
+    "ProfileNotFound": ("there is no such AWS profile", "correct AWS_PROFILE"),
+    "ConfigParseError": ("AWS's own configuration file can't be read", "correct ~/.aws/config"),
+    "ParamValidationError": ("isn't a name that AWS takes", "correct the configuration"),
+    "EndpointConnectionError": ("AWS isn't reached", ""),
+    "ConnectTimeoutError": ("AWS isn't reached in time", ""),
+    "ReadTimeoutError": ("AWS doesn't answer in time", ""),
+    "ConnectionClosedError": ("AWS closed the connection", ""),
+    "ProxyConnectionError": ("the proxy isn't reached", ""),
+    "SSLError": ("AWS's certificate isn't trusted", "set AWS_CA_BUNDLE to the authorities to trust"),
+}
+"""By the vendor's class: what is seen, and the way out; where there is none, it may pass by itself."""
+_KEY = re.compile(r"\bkms\b|ciphertext", re.IGNORECASE)
+_WHO = re.compile(r"User: (arn:[A-Za-z0-9:/_+=,.@-]{1,300}) is not authorized")
+
+
+def code_of(error: Exception) -> str:
+    """Return the code of a service's refusal; empty: the way to it failed."""
+    response: Any = getattr(error, "response", None)
+    found = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""
+    return str(found).rpartition("#")[2].rpartition(":")[2]
+
+
+def message_of(error: Exception) -> str:
+    """Return a service's own words. They are looked at, never shown."""
+    response: Any = getattr(error, "response", None)
+    return str(response.get("Error", {}).get("Message", "")) if isinstance(response, dict) else ""
+
+
+def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind: type[AnnealError]) -> AnnealError:
+    """Translate a vendor's exception.
+
+    `allowed`: by operation, what an IAM policy must name; `kind`: the error when the operator must act. A SecretUnavailable stays one
+    whatever happened: who reads a secret keeps the one before and asks again.
+    """
+    code, operation = code_of(error), str(getattr(error, "operation_name", ""))
+    status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0) if code else 0
+    secret = issubclass(kind, SecretUnavailable)
+    passing, denied = (kind, kind) if secret else (ClusterUnavailable, AccessDenied)
+    if code in DENIED | UNREADABLE:
+        seen, fix = _denied(message_of(error), code, operation, allowed)
+        return denied.of(subject, seen, fix=fix)
+    if code in MISSING:
+        return kind.of(subject, "AWS knows no such thing in this region and account", fix="correct its name, or set its region")
+    if code in REFUSED:
+        return kind.of(subject, f"AWS doesn't accept the credentials ({code})", fix=KEYS)
+    if code in LATER or status >= 500:
+        return passing.of(subject, f"AWS answers {code}")
+    if code:
+        return kind.of(subject, f"AWS answers {code} to {operation}")
+    seen, fix = WAYS.get(type(error).__name__, (f"AWS can't be asked: {type(error).__name__}", ""))
+    return (kind if fix else passing).of(subject, seen, fix=fix)
+
+
+def _denied(message: str, code: str, operation: str, allowed: Mapping[str, str]) -> tuple[str, str]:
+    """Say who may not do what, and the one statement that would allow it."""
+    found = _WHO.search(message)
+    who = found[1] if found else "the handler's identity"
+    if code in UNREADABLE or _KEY.search(message):
+        return f"{who} may not decrypt it", "allow it kms:Decrypt on the key that encrypts it"
+    action = ACTIONS.get(operation, operation)
+    trusted = ", and let the trust policy of that role name it" if operation == "AssumeRole" else ""
+    return f"{who} may not {action}", f"allow it {action} on {allowed.get(operation, 'it')}{trusted}"

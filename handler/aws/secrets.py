@@ -1,0 +1,65 @@
+"""Secrets of Amazon's two stores: Secrets Manager and the parameters of Systems Manager. One request each; nothing is kept here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handler.aws.session import Aws, asked
+from handler.config.git import SecretRef
+from handler.model.errors import SecretUnavailable
+
+CURRENT = "AWSCURRENT"
+"""The stage that every secret with a value has."""
+
+
+class Stores:
+    """Reads whole secrets and parameters. Safe to share between threads."""
+
+    def __init__(self, aws: Aws) -> None:
+        self._aws = aws
+
+    def secret(self, ref: SecretRef) -> str | None:
+        """Return a secret's text, or its bytes as text; None: it has no version of that stage. Raises SecretUnavailable."""
+        wanted = ref.aws_secrets_manager
+        if wanted is None:
+            raise SecretUnavailable.of(str(ref), "is no secret of AWS Secrets Manager")
+
+        def ask() -> Any:
+            client = self._aws.client("secretsmanager", self._aws.region(region_of(wanted.id), str(ref)))
+            try:
+                return client.get_secret_value(SecretId=wanted.id, VersionStage=wanted.stage)
+            except client.exceptions.ResourceNotFoundException:
+                if wanted.stage == CURRENT:
+                    raise
+                client.get_secret_value(SecretId=wanted.id, VersionStage=CURRENT)  # the code is the same when there is no such secret
+                return {"SecretString": None}
+
+        answer = asked(str(ref), {"GetSecretValue": wanted.id}, ask, SecretUnavailable)
+        if "SecretString" in answer:
+            text: str | None = answer["SecretString"]
+            return text
+        return _decoded(answer["SecretBinary"], ref)
+
+    def parameter(self, ref: SecretRef) -> str:
+        """Return a parameter's value, decrypted. Raises SecretUnavailable."""
+        name = ref.aws_parameter
+
+        def ask() -> Any:
+            client = self._aws.client("ssm", self._aws.region(region_of(name), str(ref)))
+            return client.get_parameter(Name=name, WithDecryption=True)
+
+        return str(asked(str(ref), {"GetParameter": f"parameter {name}"}, ask, SecretUnavailable)["Parameter"]["Value"])
+
+
+def region_of(name: str) -> str:
+    """Return the region that an ARN names (arn:partition:service:region:account:…); of a plain name nothing."""
+    parts = name.split(":")
+    return parts[3] if parts[0] == "arn" and len(parts) > 5 else ""
+
+
+def _decoded(raw: bytes, ref: SecretRef) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:  # it holds the bytes, so it must not become anyone's __context__
+        problem = "is not UTF-8 text"
+    raise SecretUnavailable.of(str(ref), problem)

@@ -1,0 +1,119 @@
+"""Clients of Amazon's services, made when they are first used, and impatient: whoever waits for one is on the way of a request.
+
+botocore finds the credentials itself: environment, profile, web identity (IRSA), container and instance roles.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from handler.aws.errors import translated
+from handler.config import masking
+from handler.model.errors import AnnealError, ConfigInvalid
+
+T = TypeVar("T")
+CONNECT, READ, ATTEMPTS = 2.0, 5.0, 2
+"""Seconds for a connection and for silence, and how often a request is sent at most: three calls in a row stay below 45 seconds."""
+ROLE_SECONDS = 3600
+"""Of a role's session; roles chained onto a role allow no more."""
+
+
+class Aws:
+    """The services, seen with the handler's own identity or with a role's. Safe to share between threads, not across a fork."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """`environ`: AWS_REGION and AWS_DEFAULT_REGION; credentials botocore reads from this process's own."""
+        self._environ = environ
+        self._lock = threading.RLock()  # a client of a role may want one without
+        self._sessions: dict[tuple[str, str], Any] = {}
+        self._clients: dict[tuple[str, ...], Any] = {}
+
+    def region(self, wanted: str, subject: str) -> str:
+        """Return the region to ask: the wanted one, the environment's or the profile's. Raises ConfigInvalid."""
+        named = wanted or self._environ.get("AWS_REGION") or self._environ.get("AWS_DEFAULT_REGION")
+        if named:
+            return named
+        with self._lock:
+            named = self._session("", "").get_config_variable("region")
+        if not named:
+            raise ConfigInvalid.of(subject, "no AWS region is known", fix="set AWS_REGION, or name it by its ARN or its `region`")
+        return str(named)
+
+    def client(self, service: str, region: str, role: str = "", **options: Any) -> Any:
+        """Return a service's client; botocore makes one safely only by one thread at a time. `options`: of botocore's Config."""
+        key = (service, region, role, *sorted(options))
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = self._session(role, region).create_client(service, region_name=region, config=_config(**options))
+            return self._clients[key]
+
+    def presigned(self, service: str, query: str, headers: Mapping[str, str], region: str, role: str, seconds: int) -> str:
+        """Return a signed URL of the region's own service, whatever endpoint our requests go to: who is handed it takes no other host."""
+        from botocore.exceptions import NoCredentialsError  # noqa: PLC0415 - the same third of a second
+        from botocore.signers import RequestSigner  # noqa: PLC0415 - the same
+
+        client = self.client(service, region, role, ignore_configured_endpoint_urls=True)
+        with self._lock:
+            session = self._session(role, region)
+            credentials, events = session.get_credentials(), session.get_component("event_emitter")
+        if credentials is None:
+            raise NoCredentialsError
+        signer = RequestSigner(client.meta.service_model.service_id, region, service, "v4", credentials, events)
+        url = f"{client.meta.endpoint_url.rstrip('/')}/?{query}"
+        request = {"method": "GET", "url": url, "body": {}, "headers": dict(headers), "context": {}}
+        return str(signer.generate_presigned_url(request, operation_name="", region_name=region, expires_in=seconds))
+
+    def _session(self, role: str, region: str) -> Any:
+        """Return the session whose credentials are a role's; those of all roles share one reader of botocore's own data."""
+        key = (role, region if role else "")
+        if key not in self._sessions:
+            import botocore.session  # noqa: PLC0415 - the same third of a second
+
+            made = botocore.session.Session()
+            made.set_config_variable("sts_regional_endpoints", "regional")
+            made.set_default_client_config(_config())  # of the clients that botocore makes by itself, to assume a role by web identity
+            if role:
+                from botocore.credentials import DeferredRefreshableCredentials  # noqa: PLC0415 - the same
+
+                made.register_component("data_loader", self._session("", "").get_component("data_loader"))
+                made._credentials = DeferredRefreshableCredentials(lambda: self._assumed(role, region), "assume-role")  # noqa: SLF001 - botocore has no other way to give a session credentials that renew themselves
+            self._sessions[key] = made
+        return self._sessions[key]
+
+    def _assumed(self, role: str, region: str) -> dict[str, Any]:
+        """Assume a role at the region's own STS, and let nothing that is printed show what it gave."""
+        answer = self.client("sts", region).assume_role(RoleArn=role, RoleSessionName="anneal", DurationSeconds=ROLE_SECONDS)
+        given = answer["Credentials"]
+        masking.learn(given["SecretAccessKey"], given["SessionToken"], seconds=ROLE_SECONDS)
+        keys = {"access_key": given["AccessKeyId"], "secret_key": given["SecretAccessKey"], "token": given["SessionToken"]}
+        return {**keys, "expiry_time": given["Expiration"].isoformat()}
+
+
+def _config(**options: Any) -> Any:
+    from botocore.config import Config  # noqa: PLC0415 - a third of a second that only who asks Amazon pays
+
+    retries = {"total_max_attempts": ATTEMPTS, "mode": "standard"}
+    return Config(connect_timeout=CONNECT, read_timeout=READ, retries=retries, user_agent_extra="anneal", **options)
+
+
+def asked(subject: str, allowed: Mapping[str, str], ask: Callable[[], T], kind: type[AnnealError]) -> T:
+    """Ask a service, and let no vendor's exception through.
+
+    Args:
+        subject: what is asked for, first in every message.
+        allowed: by operation, the name or ARN that an IAM policy must allow.
+        ask: the call.
+        kind: the error when it is the operator who must act.
+
+    Raises:
+        AnnealError: of `kind`, or ClusterUnavailable when nobody must act.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - the same third of a second
+
+    try:
+        return ask()
+    except (BotoCoreError, ClientError) as error:
+        failure = translated(error, subject, allowed, kind)
+    raise failure  # outside of `except`: what the vendor raised, and the request it may hold, isn't anybody's context

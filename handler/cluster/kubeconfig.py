@@ -1,0 +1,204 @@
+"""Where a cluster's address, trust and credentials stand: kubeconfig files, a secret that holds one, the pod, EKS. One function a place.
+
+`kubernetes.config` reads kubeconfigs, token files, exec plugins and the pod's own service account; nothing typed is used.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Protocol
+
+import yaml
+from kubernetes.client import Configuration
+from kubernetes.config import ConfigException
+from kubernetes.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
+from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+from handler.config import masking
+from handler.config.git import SecretRef
+from handler.config.remote import Fetch, Remote, text_of
+from handler.config.secrets import resolve
+from handler.config.settings import Eks
+from handler.model.errors import KubeconfigInvalid, SecretUnavailable
+
+_Merger: Any = KubeConfigMerger  # the vendor's loaders carry no types
+_Loader: Any = KubeConfigLoader
+_PodLoader: Any = InClusterConfigLoader
+_DATA = ("certificate-authority", "client-certificate", "client-key")
+_FILES = (*_DATA, "tokenFile")
+_PRIVATE = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value")
+"""Fields that hold credentials; `value`: of an exec plugin's environment."""
+_MASKED = 86_400.0
+"""Seconds that the credentials of a kubeconfig stay masked after it was read."""
+
+
+class Cloud(Protocol):
+    """What knows a cloud's clusters."""
+
+    def describe(self, eks: Eks) -> tuple[str, str]:
+        """Return a cluster's address and the PEM of its authority, in base64."""
+
+    def token(self, eks: Eks, *, fresh: bool = False) -> str:
+        """Return a token that holds for some minutes more."""
+
+
+class Held:
+    """A kubeconfig that is the value of a secret reference. What its store says is looked at now and then, and never waited for."""
+
+    def __init__(self, ref: SecretRef, environ: Mapping[str, str], fetch: Fetch, interval: float) -> None:
+        self._ref, self._environ, self._fetch, self._interval = ref, environ, fetch, interval
+        self._remote: Remote | None = None
+        self._text = ""
+        self._waiting = ""
+
+    def read(self) -> str:
+        """Return the text that a change has brought, else what the place holds at this moment. Raises SecretUnavailable."""
+        if self._waiting:
+            self._text, self._waiting = self._waiting, ""
+            return self._text
+        remote = Remote([self._ref], self._fetch, self._interval)
+        self._text = resolve(self._ref, self._environ, remote).reveal()
+        self._remote = remote
+        return self._text
+
+    def changed(self) -> bool:
+        """Tell, once, that the store holds another text now; asks it if the last answer is old, but waits for nothing."""
+        if self._remote is None or not self._ref.remote:
+            return False
+        self._remote.renew(patience=0)
+        try:
+            text = text_of(self._ref, self._remote)
+        except SecretUnavailable:
+            return False
+        if not text or text == self._text:
+            return False
+        self._text = self._waiting = text
+        return True
+
+
+def from_files(files: str, context: str, source: str) -> Any:
+    """Load kubeconfig files; refreshed OIDC tokens are written back, as kubectl does. Raises KubeconfigInvalid."""
+
+    def load() -> tuple[Any, Any]:
+        merger = _Merger(files)
+        if merger.config is None:
+            raise KubeconfigInvalid.of(source, "there is no such file", fix="pass --kubeconfig FILE or correct the path")
+        return _Loader(
+            config_dict=merger.config, active_context=context or None, config_base_path=None, config_persister=merger.save_changes
+        ), merger.config.value
+
+    return _configured(load, source)
+
+
+def from_text(text: str, context: str, source: str) -> Any:
+    """Load a kubeconfig that lies in no directory, so that it can't name files relative to one. Raises KubeconfigInvalid."""
+
+    def load() -> tuple[Any, Any]:
+        document = yaml.safe_load(text)
+        if not isinstance(document, dict):
+            raise KubeconfigInvalid.of(source, "holds no kubeconfig", fix="its value is the whole text of a kubeconfig file")
+        masking.learn(*_private(document), seconds=_MASKED)
+        loader = _Loader(config_dict=document, active_context=context or None, config_base_path="")
+        _check_paths(loader, document, source)
+        return loader, document
+
+    return _configured(load, source)
+
+
+def from_eks(eks: Eks, cloud: Cloud) -> Any:
+    """Ask a cloud for a cluster, and sign in by tokens that it makes anew in time.
+
+    Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable.
+    """
+    server, authority = cloud.describe(eks)
+    named = {"name": eks.cluster}
+    document = {
+        "current-context": eks.cluster,
+        "contexts": [{**named, "context": {"cluster": eks.cluster, "user": eks.cluster}}],
+        "clusters": [{**named, "cluster": {"server": server, "certificate-authority-data": authority}}],
+        "users": [{**named, "user": {"token": cloud.token(eks, fresh=True)}}],
+    }
+    configuration = _configured(lambda: (_Loader(config_dict=document, config_base_path=""), document), str(eks))
+
+    def renew(present: Any) -> None:
+        present.api_key["BearerToken"] = f"Bearer {cloud.token(eks)}"
+
+    configuration.refresh_api_key_hook = renew
+    return configuration
+
+
+def _configured(load: Callable[[], tuple[Any, Any]], source: str) -> Any:
+    """Return what a loader makes of its kubeconfig; `load` returns both."""
+    try:
+        loader, document = load()
+        configuration = Configuration()
+        loader.load_and_set(configuration)
+    except ConfigException as error:
+        raise KubeconfigInvalid.of(source, short(error), fix="kubectl config view --minify shows what it should be") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        raise KubeconfigInvalid.of(source, f"isn't YAML{where}") from None  # its context quotes the text
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # the loader checks no types
+        raise KubeconfigInvalid.of(source, f"can't be read: {type(error).__name__}") from error
+    _check_exec(loader, document, configuration, source)
+    return configuration
+
+
+def _check_exec(loader: Any, document: Any, configuration: Any, source: str) -> None:
+    """Refuse a silent exec plugin: the loader only logs its failure, and the requests would go out anonymously."""
+    plugin = _chosen(loader, document, "user").get("exec")
+    if plugin and not configuration.api_key and not configuration.cert_file:
+        command = plugin.get("command", "")
+        raise KubeconfigInvalid.of(source, f"its exec plugin {command} gave no credentials", fix=f"run {command} by hand to see why")
+
+
+def _check_paths(loader: Any, document: Any, source: str) -> None:
+    """Refuse files named relative to a kubeconfig that lies nowhere."""
+    cluster, user = _chosen(loader, document, "cluster"), _chosen(loader, document, "user")
+    named = [(field, str(each[field])) for each in (cluster, user) for field in _FILES if each.get(field)]
+    command = str((user.get("exec") or {}).get("command", ""))
+    for field, path in (*named, *([("exec.command", command)] if "/" in command else [])):
+        if not PurePath(path).is_absolute():
+            fix = f"write its content into {field}-data" if field in _DATA else "name it by an absolute path"
+            raise KubeconfigInvalid.of(source, f"its {field} is the relative path {path}, and a secret lies in no directory", fix=fix)
+
+
+def _chosen(loader: Any, document: Any, kind: str) -> dict[str, Any]:
+    """Return the cluster or user of the present context."""
+    name = loader.current_context["context"].get(kind)
+    named: Iterator[dict[str, Any]] = (getattr(each, "value", each) for each in document[f"{kind}s"])  # the vendor's merger wraps each
+    return next((each.get(kind) or {} for each in named if each["name"] == name), {})
+
+
+def _private(node: Any) -> Iterator[str]:
+    """Yield what may not be shown of the users of a kubeconfig, however deep it stands; keys also as the PEM that is their content."""
+    if isinstance(node, list):
+        for each in node:
+            yield from _private(each)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            if isinstance(value, str) and key in _PRIVATE:
+                yield value
+            elif key != "clusters":
+                yield from _private(value)
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        yield base64.b64decode(node["client-key-data"]).decode()
+
+
+def from_pod(environ: Mapping[str, str], source: str) -> Any:
+    """Load the service account that Kubernetes mounts into a pod; its token is re-read every minute."""
+    configuration = Configuration()
+    try:
+        _PodLoader(SERVICE_TOKEN_FILENAME, SERVICE_CERT_FILENAME, environ=environ).load_and_set(configuration)
+    except (ConfigException, OSError) as error:
+        raise KubeconfigInvalid.of(source, short(error), fix="set automountServiceAccountToken: true, or pass a kubeconfig") from error
+    return configuration
+
+
+def short(error: Exception) -> str:
+    """Return a loader's message on one line; nodes it quotes may hold tokens, so only the first 200 characters before any brace."""
+    return str(error).split("{", 1)[0].splitlines()[0][:200].rstrip() if str(error) else type(error).__name__
