@@ -30,9 +30,12 @@ VENDORS = {
     "plan": {"jsonschema"},
     "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
     "queues": {"boto3", "botocore"},
+    "aws": {"botocore"},
     "web": {"flask", "gunicorn", "werkzeug", "yaml"},  # yaml: its OpenAPI document
     "cli": {"click", "rich", "yaml", "urllib3"},  # yaml: what render and rbac print; urllib3: replay speaks to a running server
     "wsgi": {"flask", "gunicorn"},
+    "doors": {"flask"},
+    "gateway": {"apig_wsgi"},
 }
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
