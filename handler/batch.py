@@ -1,0 +1,111 @@
+"""Messages of the queue, as Lambda hands them over: each is run to its end; those that came to none are reported, and come again.
+
+Law: messages of a FIFO queue are worked on in their order; the first one that fails ends the batch, for what stands behind it may be of the
+same target. What is reported comes back later and later, and after the queue's `maxReceiveCount` it is a dead letter.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from handler.feedback.emf import Lines
+from handler.ground import clusters, ground
+from handler.model.errors import AnnealError
+from handler.model.event import Job
+from handler.model.result import Result
+from handler.queues import message
+from handler.queues.handling import MARGIN, backoff, handle
+from handler.queues.pending import Work
+from handler.queues.sqs import Received
+from handler.running import Run, guarded, tell
+
+_LOG = logging.getLogger("anneal.queue")
+SAFETY = 2.0
+"""Seconds before the end of the function at which everything must have returned."""
+AFTER = 30.0
+"""Seconds after the end of the function at which a message comes again whose function died."""
+
+
+class Context(Protocol):
+    """What the runtime tells of an invocation."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return the milliseconds until the function is ended by force."""
+
+
+class Waiting(Protocol):
+    """The queue, as far as a batch needs it."""
+
+    def put(self, job: Job) -> str:
+        """Take a job. Raises QueueUnavailable."""
+
+    def postpone(self, messages: Sequence[Received], seconds: float) -> Any:
+        """Let messages be handed out again after so many seconds. Raises QueueUnavailable."""
+
+
+class Batch:
+    """Works on the events of one event source mapping. `run`: runs a job; `lines`: is told of each end."""
+
+    def __init__(self, queue: Waiting, run: Run, lines: Lines) -> None:
+        self._queue = queue
+        self._run = guarded(run)
+        self._lines = lines
+
+    def __call__(self, event: Any, context: Context) -> dict[str, Any]:
+        """Return which messages of an event must come again."""
+        left = context.get_remaining_time_in_millis() / 1000
+        deadline = time.monotonic() + left - SAFETY
+        received = [Received.of(row) for row in event["Records"]]
+        for place, each in enumerate(received):
+            late = place > 0 and time.monotonic() >= deadline - MARGIN
+            if late or not self._settled(each, deadline):
+                self._postpone(received[place if late else place + 1 :], 0)  # nobody has begun them
+                return {"batchItemFailures": [{"itemIdentifier": one.id} for one in received[place:]]}
+        return {"batchItemFailures": []}
+
+    def _settled(self, received: Received, deadline: float) -> bool:
+        """Work on a message; return whether it can be acknowledged. One that isn't comes again before the queue's own time is over."""
+        fields = {"message": received.id, "target": received.group, "times": received.count}
+        try:
+            work = message.decode(received.body)
+        except ValueError as error:
+            _LOG.error("a message can't be read", extra={"fields": {**fields, "seen": str(error)}})
+            self._postpone((received,), 0)
+            return False
+        self._postpone((received,), deadline - time.monotonic() + SAFETY + AFTER)
+        try:
+            settled = handle(work, self._told, self._queue.put, deadline)
+        except AnnealError as error:  # what is left to do can't be put into the queue: it is done again, whole
+            _LOG.warning("a message isn't acknowledged", extra={"fields": {**fields, "run": work.run, "seen": str(error)}})
+            settled = False
+        if not settled:
+            again = backoff(received.count)
+            _LOG.warning("a message comes again", extra={"fields": {**fields, "run": work.run, "seconds": again}})
+            self._postpone((received,), again)
+        return settled
+
+    def _told(self, job: Job, stop: Any) -> Result:
+        """Run a job, and tell its end in the log."""
+        started = time.time()
+        result = self._run(job, stop)
+        seconds = time.time() - started
+        tell(Work(job, (job.run,)), result, seconds)
+        self._lines.run(job, result, seconds)
+        return result
+
+    def _postpone(self, received: Sequence[Received], seconds: float) -> None:
+        """Say when messages come again that aren't acknowledged; where that can't be said, the queue's own visibility time-out counts."""
+        try:
+            self._queue.postpone(received, max(seconds, 0.0))
+        except AnnealError as error:
+            _LOG.warning("messages aren't postponed", extra={"fields": {"messages": [each.id for each in received], "seen": str(error)}})
+
+
+def batch(environ: Mapping[str, str]) -> Batch:
+    """Make the worker of functions; it knows the secrets of git hosts alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
+    base = ground(environ, {"git"})
+    return Batch(base.queue, clusters(base, environ, notes=True).run, Lines())

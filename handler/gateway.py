@@ -1,0 +1,67 @@
+"""HTTP as events: what a function URL, API Gateway and a load balancer send becomes a WSGI request, and the answer an answer of theirs.
+
+Law: the body is the bytes that were signed, whichever way they are wrapped, and its length is its own, whatever a header says. What is no
+HTTP request is answered 400, and nothing that a sender writes ends the function.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+_LOG = logging.getLogger("anneal.web")
+Json = dict[str, Any]
+Answer = Callable[[Any, Any], Json]
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
+
+def served(app: Wsgi) -> Answer:
+    """Return the handler of HTTP events for a WSGI application that raises nothing."""
+    from apig_wsgi import make_lambda_handler  # noqa: PLC0415 - only functions behind HTTP load it
+
+    adapted = make_lambda_handler(_whole(app))
+
+    def answer(event: Any, context: Any) -> Json:
+        try:
+            found: Json = adapted(_without_stage(event), context)
+        except _MALFORMED as error:
+            _LOG.warning("an event is no HTTP request", extra={"fields": {"seen": type(error).__name__}})
+            return plain(400, "bad-payload", "not an HTTP request as a function URL, API Gateway or a load balancer sends it")
+        return found
+
+    return answer
+
+
+def plain(status: int, code: str, message: str) -> Json:
+    """Return an answer of ours without an application, in a form that all three understand."""
+    body: Json = {"matched": [], "ignored": [], "run": None, "code": code, "error": message}
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    multiple = {name: [value] for name, value in headers.items()}
+    return {
+        "statusCode": status,
+        "headers": headers,
+        "multiValueHeaders": multiple,
+        "isBase64Encoded": False,
+        "body": json.dumps(body),
+    }
+
+
+def _whole(app: Wsgi) -> Wsgi:
+    """Say that the body is all there, however its sender framed it."""
+
+    def call(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        environ.pop("HTTP_TRANSFER_ENCODING", None)
+        return app(environ, start)
+
+    return call
+
+
+def _without_stage(event: Any) -> Any:
+    """Return an event of an HTTP API without the name of its stage before the path; of the stage `$default` there is none."""
+    stage = event["requestContext"].get("stage") if isinstance(event, Mapping) and event.get("version") == "2.0" else ""
+    if not stage or not event["rawPath"].startswith(f"/{stage}/"):
+        return event
+    return {**event, "rawPath": event["rawPath"].removeprefix(f"/{stage}")}

@@ -1,0 +1,68 @@
+"""What every function begins with: the configuration, the secrets of its own task, its log on standard output, the queue.
+
+Law: a function resolves no secret that another one needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from handler import log
+from handler.config.load import load
+from handler.config.remote import Fetch
+from handler.config.rotation import Rotation
+from handler.config.secrets import Need
+from handler.config.settings import Settings
+from handler.queues.errors import QueueInvalid
+from handler.queues.sqs import URL, Sqs, queue_url
+from handler.stores import fetcher
+
+if TYPE_CHECKING:
+    from handler.build import Handler
+
+CONFIG = "ANNEAL_CONFIG"
+DEFAULT = "anneal.yaml"
+"""Where a function finds its configuration: beside its code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The parts. `fetch`: asks the stores that secrets are in."""
+
+    settings: Settings
+    secrets: Rotation
+    fetch: Fetch
+    queue: Sqs
+
+
+def ground(environ: Mapping[str, str], needs: Collection[Need]) -> Ground:
+    """Make them; the log is configured then.
+
+    Args:
+        environ: ANNEAL_CONFIG names the configuration, ANNEAL_QUEUE_URL the queue; secrets are found there, too.
+        needs: which secrets are resolved.
+
+    Raises:
+        ConfigInvalid, SecretUnavailable, QueueInvalid: with every mistake of a kind.
+
+    """
+    settings = load(Path(environ.get(CONFIG) or DEFAULT))
+    url = queue_url(settings, environ)
+    if not url:
+        raise QueueInvalid.of("queue", "none is configured, and a function has no other memory", fix=f"set {URL} or `queue.sqs.url`")
+    fetch = fetcher(settings, environ)
+    secrets = Rotation(settings, environ, needs=needs, fetch=fetch)
+    log.configure(secrets.mask, sys.stdout)
+    return Ground(settings, secrets, fetch, Sqs(url))
+
+
+def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
+    """Return the way to all clusters. `notes`: as in `handler.build.Options`."""
+    from handler.build import Handler, Options  # noqa: PLC0415 - who only enqueues loads no cluster's client
+    from handler.render import Sandbox  # noqa: PLC0415 - the same
+
+    return Handler(base.settings, base.secrets, Sandbox(), environ, Options(notes=notes))

@@ -1,0 +1,57 @@
+"""Pushes that a cloud's own event bus tells of: decided and put into the queue as those over HTTP are, answered to whoever reads the log.
+
+Law: IAM alone has let the event in, so it may speak for every target; a queue that takes nothing is an error, and the bus tells it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handler.feedback.emf import Lines
+from handler.ground import ground
+from handler.model.errors import BadPayload
+from handler.model.event import Event
+from handler.model.match import Index, decide
+from handler.queues import Queue
+from handler.triggers import codecommit
+from handler.web import taking
+from handler.web.verdict import watch
+
+_LOG = logging.getLogger("anneal.delivery")
+
+
+@dataclass(frozen=True, slots=True)
+class Pushes:
+    """Takes events of one provider. `read`: the Event of what the function was given, raises BadPayload; `lines`: is told of each."""
+
+    provider: str
+    read: Callable[[Any], Event]
+    watched: Index
+    queue: Queue
+    lines: Lines
+
+    def __call__(self, event: Any, _context: Any) -> dict[str, Any]:
+        """Return what was decided. Raises QueueUnavailable; what can't be read is refused, for it wouldn't be better a second time."""
+        started = time.monotonic()
+        try:
+            pushed = self.read(event)
+        except BadPayload as refusal:
+            _LOG.warning("delivery refused", extra={"fields": {"provider": self.provider, "code": refusal.code, "seen": str(refusal)}})
+            self.lines.delivery(self.provider, "refused", refusal.code)
+            return {"matched": [], "ignored": [], "code": refusal.code, "error": str(refusal)}
+        decisions = decide(pushed, self.watched)
+        runs = taking.put(self.queue, pushed, decisions, started)
+        self.lines.delivery(self.provider, "matched" if runs else "ignored")
+        taking.tell(pushed, decisions, runs, {"provider": self.provider, "seconds": time.monotonic() - started})
+        ignored = [{"target": decision.target or None, "reason": decision.reason} for decision in decisions if not decision.matched]
+        return {"matched": [{"target": target, "run": run} for target, run in runs.items()], "ignored": ignored}
+
+
+def of_codecommit(environ: Mapping[str, str]) -> Pushes:
+    """Make the door of CodeCommit; it resolves no secret. Raises ConfigInvalid, QueueInvalid."""
+    base = ground(environ, ())
+    return Pushes("codecommit", codecommit.read, watch(base.settings.targets), base.queue, Lines())

@@ -1,0 +1,118 @@
+"""What a configuration asks of the package and the roles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, Verify, WebhookSecrets
+from handler.config.settings import Cluster, Eks, Replay, ReplayToken, Settings, Target, Webhooks
+from handler.model.errors import ConfigInvalid
+from infra.functions.configured import resources, settings_of, unfit
+
+HOOK, GIT, TOKEN = (SecretRef(aws_secrets_manager=AwsSecret(name)) for name in ("hook", "git", "token"))
+AUTH = RepositoryAuth(basic=BasicAuth("oauth2", GIT))
+TARGET = Target("shop", Repository("https://git.example.com/shop.git", auth=AUTH), ("shop",), cluster=Cluster(eks=Eks("prod", "eu-west-1")))
+SETTINGS = Settings(targets=(TARGET,), webhooks=Webhooks(github=WebhookSecrets((HOOK,))), replay=Replay(tokens=(ReplayToken("ci", TOKEN),)))
+
+
+def rights(settings: Settings) -> dict[str, dict[str, list[str]]]:
+    """Return what each policy allows: by function and action, the resources."""
+    return {
+        name.removesuffix("Reads").lower(): {
+            statement["Action"]: [each if isinstance(each, str) else each["Fn::Sub"] for each in statement["Resource"]]
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        }
+        for name, policy in resources(settings).items()
+    }
+
+
+def own(service: str, rest: str, region: str = "${AWS::Region}") -> str:
+    return f"arn:${{AWS::Partition}}:{service}:{region}:${{AWS::AccountId}}:{rest}"
+
+
+def test_each_function_reads_what_it_resolves_and_nothing_else() -> None:
+    cluster = {"eks:DescribeCluster": [own("eks", "cluster/prod", "eu-west-1")]}
+    git = {"secretsmanager:GetSecretValue": [own("secretsmanager", "secret:git-??????")]}
+    assert rights(SETTINGS) == {
+        "webhook": {"secretsmanager:GetSecretValue": [own("secretsmanager", "secret:hook-??????")]},
+        "worker": git | cluster,
+        "tick": git | cluster,
+        "api": {"secretsmanager:GetSecretValue": [own("secretsmanager", "secret:token-??????")]} | cluster,
+    }
+
+
+def test_a_kubeconfig_is_read_by_who_speaks_to_clusters_and_a_role_is_assumed_where_one_is_written() -> None:
+    role = "arn:aws:iam::123456789012:role/deployer"
+    targets = (
+        replace(TARGET, name="a", cluster=Cluster(kubeconfig=SecretRef(aws_parameter="/anneal/kubeconfig"))),
+        replace(TARGET, name="b", cluster=Cluster(eks=Eks("far", role=role))),
+    )
+    found = rights(replace(SETTINGS, targets=targets))
+    for name in ("worker", "tick", "api"):
+        assert found[name]["ssm:GetParameter"] == [own("ssm", "parameter/anneal/kubeconfig")]
+        assert found[name]["sts:AssumeRole"] == [role]
+        assert "eks:DescribeCluster" not in found[name], "the role that is assumed describes it"
+    assert "ssm:GetParameter" not in found["webhook"]
+
+
+@pytest.mark.parametrize(
+    ("given", "resource"),
+    [
+        ("arn:aws:secretsmanager:eu-west-1:1:secret:hook-AbC123", "arn:aws:secretsmanager:eu-west-1:1:secret:hook-AbC123"),
+        ("arn:aws:secretsmanager:eu-west-1:1:secret:hook", "arn:aws:secretsmanager:eu-west-1:1:secret:hook-??????"),
+    ],
+)
+def test_a_secret_by_its_arn(given: str, resource: str) -> None:
+    hooks = Webhooks(github=WebhookSecrets((SecretRef(aws_secrets_manager=AwsSecret(given)),)))
+    assert rights(replace(SETTINGS, webhooks=hooks))["webhook"] == {"secretsmanager:GetSecretValue": [resource]}
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (replace(TARGET, repository=Repository("ssh://git@example.com/a.git")), "targets[shop].repository.url: needs the SSH library"),
+        (replace(TARGET, verify=Verify()), "targets[shop].verify: needs the OpenPGP library"),
+        (replace(TARGET, cluster=Cluster()), "targets[shop].cluster: is none that a function reaches"),
+        (replace(TARGET, cluster=Cluster(kubeconfig=SecretRef(file="a"))), "targets[shop].cluster: is none that a function reaches"),
+        (
+            replace(TARGET, repository=replace(TARGET.repository, auth=RepositoryAuth(basic=BasicAuth("x", SecretRef(file="/t"))))),
+            "file /t: is no place that a function reaches",
+        ),
+    ],
+)
+def test_what_a_function_could_not_do_is_told_with_the_way_out(target: Target, told: str) -> None:
+    assert unfit(SETTINGS, ssh=False) == ()
+    (problem,) = unfit(replace(SETTINGS, targets=(target,)), ssh=False)
+    assert str(problem).startswith(told)
+    assert problem.fix
+
+
+def test_ssh_and_signatures_are_no_mistake_once_they_are_packed() -> None:
+    target = replace(TARGET, repository=Repository("ssh://git@example.com/a.git"), verify=Verify())
+    assert unfit(replace(SETTINGS, targets=(target,)), ssh=True) == ()
+
+
+HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ninclude: ['targets/*.yaml']\n"
+ITEM = "name: a\nrepository: {url: 'https://git.example.com/a.git', tls: {caFile: %s}}\nnamespaces: [a]\n"
+
+
+def test_included_files_and_named_ones_are_packed_at_their_places(tmp_path: Path) -> None:
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "mine.yaml").write_text(HEAD)
+    (tmp_path / "targets" / "a.yaml").write_text(ITEM % "ca.pem")
+    (tmp_path / "ca.pem").write_text("an authority")
+    settings, files = settings_of(tmp_path / "mine.yaml")
+    assert [target.name for target in settings.targets] == ["a"]
+    assert set(files) == {"anneal.yaml", "targets/a.yaml", "ca.pem"}
+
+
+@pytest.mark.parametrize("name", ["/etc/ssl/ca.pem", "../ca.pem"])
+def test_a_file_elsewhere_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "mine.yaml").write_text(HEAD)
+    (tmp_path / "targets" / "a.yaml").write_text(ITEM % name)
+    with pytest.raises(ConfigInvalid, match="lies outside the configuration's directory"):
+        settings_of(tmp_path / "mine.yaml")

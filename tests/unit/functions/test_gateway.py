@@ -1,0 +1,241 @@
+"""HTTP as events: the bytes that were signed arrive, in every form and wrapping; what is no request is answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handler.doors import TOKENS, WEBHOOKS
+from handler.feedback.emf import Lines
+from handler.gateway import Answer, plain, served
+from handler.model.errors import AnnealError
+from handler.model.event import Job
+from handler.queues.errors import QueueUnavailable
+from handler.web.app import create_app
+from tests.fakes import events
+from tests.fakes.door import SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
+from tests.fakes.events import FORMS, Context, Json
+
+PUSH = github_push()
+PATH = "/webhooks/github"
+ODD = github_push(pusher={"name": 'é \u2028 " \\ \U0001f600 \x7f', "note": "spaces  and\ttabs"})
+"""What JSON may hold raw: a body that is encoded anew somewhere on its way isn't the one that was signed."""
+RAW = json.dumps(json.loads(ODD), ensure_ascii=False).encode()
+
+
+@pytest.fixture
+def queue() -> Kept:
+    return Kept()
+
+
+@pytest.fixture
+def lines() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def answer(queue: Kept, lines: list[Any]) -> Answer:
+    return door(queue, lines)
+
+
+def door(queue: Any, lines: list[Any], parts: Any = WEBHOOKS) -> Answer:
+    told = Lines(lambda line: lines.append(json.loads(line)))
+    return served(create_app(door_settings(), door_secrets(), queue, lambda: True, metrics=told, parts=parts))
+
+
+def body(answered: Json) -> Any:
+    assert answered["isBase64Encoded"] is False
+    return json.loads(answered["body"])
+
+
+forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+@forms
+@pytest.mark.parametrize("encoded", [False, True], ids=["plain", "base64"])
+@pytest.mark.parametrize("sent", [PUSH, ODD, RAW, PUSH + b"\n"], ids=["push", "escaped", "raw", "newline"])
+def test_a_signed_push_is_taken_in_every_form(form: Callable[..., Json], encoded: bool, sent: bytes, answer: Answer, queue: Kept) -> None:
+    answered = answer(form("POST", PATH, github_headers(sent), sent, encoded=encoded), Context())
+    assert (answered["statusCode"], body(answered)["run"]) == (202, "r1")
+    (job,) = queue.jobs
+    assert (job.target, job.actor) == ("shop-prod", "ada")
+
+
+@forms
+def test_one_byte_more_and_it_isnt_believed(form: Callable[..., Json], answer: Answer, queue: Kept) -> None:
+    answered = answer(form("POST", PATH, github_headers(PUSH), PUSH + b" "), Context())
+    assert (answered["statusCode"], body(answered)["code"], queue.jobs) == (401, "bad-signature", [])
+
+
+@forms
+def test_bytes_that_are_no_text_are_refused_and_no_more(form: Callable[..., Json], answer: Answer) -> None:
+    sent = b'{"a": "\xff\xfe"}'
+    assert answer(form("POST", PATH, github_headers(sent), sent, encoded=True), Context())["statusCode"] == 400
+
+
+@forms
+@pytest.mark.parametrize("length", ["0", "1", "30000000", "-1", "", "x"])
+def test_the_length_is_the_bodys_own(form: Callable[..., Json], length: str, answer: Answer) -> None:
+    sent = {**github_headers(PUSH), "Content-Length": length}
+    event = form("POST", PATH, sent, PUSH)
+    for headers in ("headers", "multiValueHeaders"):
+        for key in event.get(headers, {}):
+            if key.lower() == "content-length":
+                event[headers][key] = [length] if headers == "multiValueHeaders" else length
+    assert answer(event, Context())["statusCode"] == 202
+
+
+@forms
+def test_how_it_was_framed_on_its_way_is_over(form: Callable[..., Json], answer: Answer) -> None:
+    assert answer(form("POST", PATH, {**github_headers(PUSH), "Transfer-Encoding": "chunked"}, PUSH), Context())["statusCode"] == 202
+
+
+@forms
+def test_without_a_body_nothing_is_signed(form: Callable[..., Json], answer: Answer) -> None:
+    event = form("POST", PATH, github_headers(b""))
+    event["body"] = None
+    assert answer(event, Context())["statusCode"] in (400, 401)
+    del event["body"], event["isBase64Encoded"]
+    assert answer(event, Context())["statusCode"] in (400, 401)
+
+
+def test_a_header_that_comes_twice_proves_nothing(answer: Answer, queue: Kept) -> None:
+    right = github_headers(PUSH)["X-Hub-Signature-256"]
+    twice = events.rest("POST", PATH, github_headers(PUSH), PUSH)
+    twice["multiValueHeaders"]["X-Hub-Signature-256"] = [right, right]
+    joined = events.function_url("POST", PATH, github_headers(PUSH) | {"X-Hub-Signature-256": f"{right},{right}"}, PUSH)
+    lists = events.balancer_of_lists("POST", PATH, github_headers(PUSH), PUSH)
+    lists["multiValueHeaders"]["x-hub-signature-256"] = [f"sha256={'0' * 64}", right]
+    assert [answer(event, Context())["statusCode"] for event in (twice, joined, lists)] == [401, 401, 401]
+    assert queue.jobs == []
+
+
+@forms
+def test_a_body_over_the_cap_is_refused(form: Callable[..., Json], answer: Answer) -> None:
+    large = b"[" + b" " * (5 * 1024 * 1024) + b"]"
+    answered = answer(form("POST", PATH, github_headers(large), large, encoded=True), Context())
+    assert (answered["statusCode"], body(answered)["code"]) == (413, "too-large")
+
+
+@forms
+def test_a_form_is_not_read(form: Callable[..., Json], answer: Answer) -> None:
+    sent = {**github_headers(PUSH), "Content-Type": "application/x-www-form-urlencoded"}
+    assert answer(form("POST", PATH, sent, PUSH), Context())["statusCode"] == 415
+
+
+@forms
+def test_the_webhook_function_serves_deliveries_and_its_own_health_alone(form: Callable[..., Json], answer: Answer) -> None:
+    token = {"Authorization": f"Bearer {SECRETS['ALL']}"}
+    asked = [
+        ("POST", "/replay/shop-prod"),
+        ("GET", "/api/targets"),
+        ("GET", "/metrics"),
+        ("GET", "/readyz"),
+        ("POST", "/webhooks/codecommit"),
+    ]
+    assert [answer(form(method, path, token), Context())["statusCode"] for method, path in asked] == [404] * len(asked)
+    assert body(answer(form("GET", "/healthz", {}), Context())) == {"web": "ok"}
+
+
+@forms
+def test_the_api_function_serves_no_delivery(form: Callable[..., Json], queue: Kept) -> None:
+    api = door(queue, [], TOKENS)
+    assert api(form("POST", PATH, github_headers(PUSH), PUSH), Context())["statusCode"] == 404
+    token = {"Authorization": f"Bearer {SECRETS['CI']}"}
+    assert api(form("POST", "/replay/shop-prod", token), Context())["statusCode"] == 202
+    assert queue.jobs == [Job("shop-prod", "replay", actor="ci")]
+
+
+def test_metrics_are_not_served_and_who_may_read_them_is_told_why(queue: Kept, lines: list[Any]) -> None:
+    api = door(queue, lines, TOKENS)
+    answered = api(events.function_url("GET", "/metrics", {"Authorization": f"Bearer {SECRETS['SCRAPER']}"}), Context())
+    assert answered["statusCode"] == 404
+    assert "namespace Anneal" in body(answered)["error"]
+    assert api(events.function_url("GET", "/metrics", {}), Context())["statusCode"] == 401
+    assert [(line["route"], line["anneal_token_failures"]) for line in lines] == [("/metrics", 1)]
+
+
+@forms
+def test_a_query_arrives(form: Callable[..., Json], queue: Kept) -> None:
+    answered = door(queue, [], TOKENS)(form("GET", "/api/targets?limit=x", {"Authorization": f"Bearer {SECRETS['ALL']}"}), Context())
+    assert (answered["statusCode"], body(answered)["code"]) == (400, "bad-payload")
+
+
+class Away(Kept):
+    """A queue that can't be reached."""
+
+    def put_all(self, jobs: Any) -> tuple[str, ...]:
+        refusal: AnnealError = QueueUnavailable.of("queue anneal.fifo", "isn't reached", fix="try again")
+        refusal.add_note("with the account's number")
+        raise refusal
+
+
+@forms
+def test_without_its_queue_a_delivery_is_answered_503(form: Callable[..., Json]) -> None:
+    answered = door(Away(), [])(form("POST", PATH, github_headers(PUSH), PUSH), Context())
+    assert (answered["statusCode"], body(answered)["code"]) == (503, "queue-unavailable")
+    assert "account" not in answered["body"]
+
+
+def test_each_delivery_is_a_line_and_so_is_each_refusal(answer: Answer, lines: list[Any]) -> None:
+    for sent in (PUSH, github_push(ref="refs/heads/other")):
+        answer(events.function_url("POST", PATH, github_headers(sent), sent), Context())
+    answer(events.function_url("POST", PATH, github_headers(PUSH, "wrong-secret-wrong-secret"), PUSH), Context())
+    assert [(line["provider"], line["outcome"], line.get("code")) for line in lines] == [
+        ("github", "matched", None),
+        ("github", "ignored", None),
+        ("github", "refused", "bad-signature"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"version": "3.0"},
+        {"version": "2.0"},
+        {"version": "2.0", "requestContext": None},
+        {"version": "2.0", "requestContext": {"stage": "live"}},
+        events.every_minute(),
+        events.messages("{}"),
+        events.function_url("POST", PATH, {}) | {"body": 1},
+        events.function_url("POST", PATH, {}) | {"body": "é", "isBase64Encoded": True},
+        events.function_url("POST", PATH, {}) | {"body": "a", "isBase64Encoded": True},
+        events.function_url("POST", PATH, {}) | {"headers": {"x": None}},
+        events.rest("POST", PATH, {}) | {"multiValueHeaders": {"x": None}},
+        events.rest("POST", PATH, {}) | {"path": None},
+    ],
+)
+def test_what_is_no_request_is_answered(event: Any, answer: Answer) -> None:
+    assert answer(event, Context())["statusCode"] in (400, 401, 415)
+
+
+TEXT = st.text(max_size=40)
+
+
+@settings(max_examples=100, deadline=None)
+@given(path=TEXT, headers=st.dictionaries(TEXT, TEXT, max_size=5), sent=TEXT, form=st.sampled_from(sorted(FORMS)))
+def test_no_text_anywhere_ends_the_function(path: str, headers: dict[str, str], sent: str, form: str) -> None:
+    event = FORMS[form]("POST", "/webhooks/github", headers)
+    event["body"] = sent
+    for key in ("rawPath", "path"):
+        if key in event:
+            event[key] = path or "/"
+    assert 400 <= DOOR(event, Context())["statusCode"] < 500
+
+
+DOOR = door(Kept(), [])
+
+
+def test_an_answer_of_ours_has_one_form_everywhere() -> None:
+    answered = plain(503, "not-started", "why")
+    assert body(answered) == {"matched": [], "ignored": [], "run": None, "code": "not-started", "error": "why"}
+    assert answered["headers"]["Content-Type"] == answered["multiValueHeaders"]["Content-Type"][0] == "application/json"
