@@ -24,6 +24,8 @@ from handler import log
 from handler.config.load import load
 from handler.config.secrets import resolve_all
 from handler.model.errors import ConfigInvalid
+from handler.queues.errors import QueueInvalid
+from handler.queues.sqs import URL, queue_url
 from handler.stores import fetcher
 from handler.worker import Engine, work
 
@@ -125,6 +127,7 @@ def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None
     """
     settings = load(config)
     log.configure(resolve_all(settings, os.environ, fetch=fetcher(settings, os.environ)).mask)
+    queue_url(settings, os.environ)  # a mistake in it is told now, and not by every delivery
     with contextlib.ExitStack() as opened:
         listeners = {"ANNEAL_LISTEN": opened.enter_context(listen(bind, "--bind"))}
         host, port = listeners["ANNEAL_LISTEN"].getsockname()[:2]
@@ -134,6 +137,20 @@ def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None
             host, port = scraped.getsockname()[:2]
             _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
         return supervise(listeners, {**(web or {}), "ANNEAL_CONFIG": str(config.resolve())}, lambda path: work(settings, path, engine))
+
+
+def work_alone(config: Path, engine: Engine) -> int:
+    """Run the worker of a configuration without a door, on its queue, until SIGTERM or SIGINT; return the exit status.
+
+    Raises ConfigInvalid, SecretUnavailable, QueueInvalid before anything is started.
+    """
+    settings = load(config)
+    log.configure(resolve_all(settings, os.environ, needs={"git"}, fetch=fetcher(settings, os.environ)).mask)
+    if not queue_url(settings, os.environ):
+        raise QueueInvalid.of("queue", "none is configured, and without one nobody hands work over", fix=f"set {URL} or `queue.sqs.url`")
+    with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
+        path = Path(private) / "worker.sock"
+        return Supervisor((Child("worker", lambda: _be_worker((), lambda path: work(settings, path, engine), path)),)).run()
 
 
 def supervise(listeners: Mapping[str, socket.socket], web: dict[str, str], worker: Callable[[Path], int]) -> int:

@@ -17,7 +17,9 @@ from handler.config.load import load
 from handler.config.rotation import Rotation
 from handler.config.secrets import Need
 from handler.feedback.metrics import DoorMetrics
+from handler.queues import Queue
 from handler.queues.outbox import Outbox
+from handler.queues.sqs import Sqs, queue_url
 from handler.stores import fetcher
 from handler.web.app import create_app
 from handler.web.exposition import Exposition
@@ -30,6 +32,8 @@ NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
 def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
     """Make the application and the outbox it fills, in the process that serves it: the outbox has a thread.
 
+    With a queue that is shared with others what is asked for goes there; the worker beside us is still asked how things stand.
+
     `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_SOCKET the worker's socket, ANNEAL_METRICS_LISTEN the file descriptor of a
     listener for metrics, if there is one; secrets are found there, too.
     Raises ConfigInvalid, SecretUnavailable.
@@ -41,6 +45,8 @@ def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
     metrics = DoorMetrics(__version__, lambda: outbox.waiting, lambda: outbox.kept)
     if listener := environ.get("ANNEAL_METRICS_LISTEN"):
         Exposition(socket.socket(fileno=os.dup(int(listener))), lambda: exposed(metrics, outbox.ask)).start()
-    worker, most = Behind(outbox.ask, outbox.waits), settings.webhooks.max_body
-    app = create_app(settings, secrets, outbox, outbox.ready, worker=worker, metrics=metrics, max_body=most)
+    url = queue_url(settings, environ)
+    queue: Queue = Sqs(url) if url else outbox
+    worker, most = Behind(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
+    app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, max_body=most)
     return app, outbox

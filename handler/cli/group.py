@@ -37,6 +37,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rbac": ("rbac", "Print the least rights that a target needs."),
     "doctor": ("doctor", "Examine this machine, its tools and what it reaches."),
     "serve": ("serve", "Serve webhooks and run targets until SIGTERM."),
+    "work": ("work", "Run what waits in a queue, without the web process."),
+    "dlq": ("dlq", "List what ended as dead letters, or ask for it again."),
     "explain-delivery": ("explain_delivery", "Say what the door would answer to a webhook payload, and why."),
     "completion": ("completion", "Print what makes a shell complete commands."),
 }

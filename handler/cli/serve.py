@@ -1,24 +1,14 @@
-"""`anneal serve`: hands the configuration to the supervisor, and composes what its worker runs."""
+"""`anneal serve`: hands the configuration to the supervisor, and what its worker runs."""
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from handler import log
-from handler.build import Handler, Options
+from handler.cli.engine import engine
 from handler.cli.options import command
 from handler.cli.session import Session
-from handler.config.rotation import Rotation
-from handler.config.settings import Settings
-from handler.reading import Reader
-from handler.render import Sandbox
-from handler.stores import fetcher
 from handler.supervise import serve as supervised
-from handler.survey import Survey
 from handler.web.defaults import BIND, MAX_REQUESTS
-from handler.worker import Engine, Parts
 
 
 @command()
@@ -34,16 +24,9 @@ from handler.worker import Engine, Parts
     help="Replace the web process after about so many; 0: never [ANNEAL_MAX_REQUESTS].",
 )
 def serve(session: Session, bind: str, access_log: bool, max_requests: int) -> int:
-    """Serve webhooks and run targets until SIGTERM: one web process, one worker process, one supervisor."""
-    sandbox = Sandbox()
+    """Serve webhooks and run targets until SIGTERM: one web process, one worker process, one supervisor.
 
-    def build(settings: Settings) -> Parts:
-        options = Options(session.kubeconfig, session.context)
-        secrets = Rotation(settings, os.environ, fetch=fetcher(settings, os.environ))
-        log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value
-        handler = Handler(settings, secrets, sandbox, os.environ, options)
-        reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
-        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look)
-
+    With a queue (`queue.sqs.url`, or ANNEAL_QUEUE_URL) what arrives waits there, and any worker on the same queue runs it.
+    """
     web = {"ANNEAL_ACCESS_LOG": "1" if access_log else "", "ANNEAL_MAX_REQUESTS": str(max_requests)}
-    return supervised(session.path, bind, Engine(sandbox.start, build), web)
+    return supervised(session.path, bind, engine(session), web)

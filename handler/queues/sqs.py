@@ -158,6 +158,11 @@ class Sqs:
         found: dict[str, str] = self._call("get_queue_attributes", AttributeNames=list(names)).get("Attributes", {})
         return found
 
+    def address(self, name: str, account: str) -> str:
+        """Return the URL of another queue by its name. Raises QueueUnavailable."""
+        found: str = amazon.call(self._made(), self.url, "get_queue_url", QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
+        return found
+
     def beside(self, url: str) -> Sqs:
         """Return another queue, by the same client."""
         return Sqs(url, self._made(), longest_wait=self._longest_wait)

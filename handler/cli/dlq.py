@@ -1,0 +1,116 @@
+"""`anneal dlq list` and `anneal dlq redrive`: what came to no end however often it was tried, and asking for it again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from handler.cli import reports
+from handler.cli.options import command
+from handler.cli.session import Session
+from handler.cli.times import ago
+from handler.queues.dead import DeadLetters, Letter
+from handler.queues.errors import QueueInvalid
+from handler.queues.pending import Work
+from handler.queues.sqs import URL, Sqs, queue_url
+from handler.state.rules import stamp
+
+_HEADS = ("SINCE", "TARGET", "ASKED", "BY", "COMMIT", "RUN", "TRIED")
+
+
+@command()
+@click.argument("what", type=click.Choice(["list", "redrive"]))
+@click.option("--target", metavar="TARGET", help="Only what asks for this target.")
+@click.option("--run", metavar="ID", help="Only the request of this run.")
+@click.option("--drop-unreadable", is_flag=True, help="With redrive: delete what can't be read; it is kept otherwise.")
+def dlq(session: Session, what: str, target: str | None, run: str | None, drop_unreadable: bool) -> int:
+    """List what ended as dead letters, or put it into the queue again.
+
+    A message whose run came to no end, and stands in no record, comes again a few times; then SQS moves it to the queue's dead letters.
+
+    `list` hides nothing from others for longer than it looks. `redrive` puts all of them, or those that are named, into the queue again,
+    after what made them fail is mended; each is deleted only then, so none is lost. Should it be killed in between, one is run twice,
+    which changes nothing. What can't be read, or asks for a target that isn't configured, stays where it is.
+    """
+    names = {session.target(target).name} if target else {each.name for each in session.settings.targets}
+    letters = _letters(session)
+
+    def wanted(work: Work) -> bool:
+        return work.job.target in names and run in (None, work.run)
+
+    if what == "redrive":
+        return _redrive(session, letters, wanted, drop_unreadable=drop_unreadable)
+    if drop_unreadable:
+        raise click.UsageError("--drop-unreadable goes with redrive")
+    return _list(session, letters, lambda work: (target is None or work.job.target in names) and run in (None, work.run))
+
+
+def _letters(session: Session) -> DeadLetters:
+    url = queue_url(session.settings, session.environ)
+    if not url:
+        raise QueueInvalid.of("queue", "none is configured", fix=f"set {URL} or `queue.sqs.url`")
+    return DeadLetters(Sqs(url))
+
+
+def _list(session: Session, letters: DeadLetters, wanted: Callable[[Work], bool]) -> int:
+    found = letters.look()
+    chosen = [letter for letter in found.found if letter.work is None or wanted(letter.work)]
+    output = session.output
+    if output.as_json:
+        output.document({"queue": letters.name, "waiting": found.waiting, "letters": [_told(letter) for letter in chosen]})
+        return reports.DONE_CODE
+    if chosen:
+        output.table(_HEADS, [_row(letter) for letter in chosen])
+    more = found.waiting - len(found.found)
+    output.line(f"{letters.name}: {found.waiting or 'no'} dead letter{'' if found.waiting == 1 else 's'}")
+    if more > 0:
+        output.line(f"{more} more can't be seen now: of one target ten are shown, and others may be looking at them", "dim")
+    return reports.DONE_CODE
+
+
+def _redrive(session: Session, letters: DeadLetters, wanted: Callable[[Work], bool], *, drop_unreadable: bool) -> int:
+    done = letters.redrive(wanted, drop_unreadable=drop_unreadable)
+    output = session.output
+    if output.as_json:
+        output.document({name: [_told(letter) for letter in getattr(done, name)] for name in _DONE})
+    for name, doing in _DONE.items():
+        for letter in getattr(done, name):
+            output.line(f"{doing} {_named(letter)}", "" if name == "again" else "warn")
+    output.line(f"{letters.name}: {len(done.again)} asked for again, {len(done.dropped)} deleted, {len(done.kept)} left")
+    return reports.DONE_CODE
+
+
+_DONE = {"again": "asked for again:", "dropped": "deleted, unreadable:", "kept": "left:"}
+
+
+def _named(letter: Letter) -> str:
+    if letter.work is None:
+        return f"message {letter.received.id}, which can't be read: {letter.trouble}"
+    job = letter.work.job
+    return f"{job.target}, {_asked(letter.work)} as {letter.work.run}"
+
+
+def _asked(work: Work) -> str:
+    return " ".join((work.job.trigger, *work.job.acts))
+
+
+def _row(letter: Letter) -> tuple[str, ...]:
+    since, tried = ago(stamp(letter.received.sent), time.time()), str(letter.received.count)
+    if letter.work is None:
+        return since, letter.received.group, f"unreadable: {letter.trouble}", "", "", letter.received.id, tried
+    job = letter.work.job
+    return since, job.target, _asked(letter.work), job.actor, (job.commit or job.hint)[:12], letter.work.run, tried
+
+
+def _told(letter: Letter) -> dict[str, Any]:
+    """Return a dead letter as JSON; it holds no payload and no secret."""
+    received = letter.received
+    told: dict[str, Any] = {"message": received.id, "since": stamp(received.sent), "received": received.count}
+    if letter.work is None:
+        return told | {"target": None, "group": received.group, "unreadable": letter.trouble}
+    job = letter.work.job
+    told |= {"target": job.target, "trigger": job.trigger, "acts": list(job.acts), "actor": job.actor, "run": letter.work.run}
+    return told | {"commit": job.commit, "hint": job.hint, "deliveries": [delivery.id for delivery in job.deliveries]}

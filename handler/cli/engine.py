@@ -1,0 +1,39 @@
+"""What the worker process of `serve` and of `work` runs, put together in that process; both take from the queue that is configured."""
+
+from __future__ import annotations
+
+import os
+
+from handler import log
+from handler.build import Handler, Options
+from handler.cli.session import Session
+from handler.config.rotation import Rotation
+from handler.config.secrets import ALL, Need
+from handler.config.settings import Settings
+from handler.intake import WAIT
+from handler.queues.sqs import Sqs, queue_url
+from handler.reading import Reader
+from handler.render import Sandbox
+from handler.stores import fetcher
+from handler.survey import Survey
+from handler.worker import Engine, Parts
+
+
+def engine(session: Session, needs: frozenset[Need] = ALL) -> Engine:
+    """Return what a worker process is made of. `needs`: the secrets that it resolves.
+
+    With a queue nobody knows whose memory to ask for a run: then the record tells of every one that was asked for by name.
+    """
+    sandbox = Sandbox()
+
+    def build(settings: Settings) -> Parts:
+        url = queue_url(settings, os.environ)
+        options = Options(session.kubeconfig, session.context, notes=bool(url))
+        secrets = Rotation(settings, os.environ, needs=needs, fetch=fetcher(settings, os.environ))
+        log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value
+        handler = Handler(settings, secrets, sandbox, os.environ, options)
+        reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
+        queue = Sqs(url, longest_wait=WAIT) if url else None
+        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue)
+
+    return Engine(sandbox.start, build)

@@ -1,0 +1,160 @@
+"""Dead letters are found by the redrive policy, looked at without being hidden, and asked for again without one being lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import boto3
+import pytest
+
+from handler.model.event import Job
+from handler.queues import message
+from handler.queues.dead import DeadLetters
+from handler.queues.errors import QueueInvalid, QueueUnavailable
+from handler.queues.pending import Work
+from handler.queues.sqs import Entry, Sqs
+from infra.moto import Moto
+from tests.fakes.fifo import Fifo, refused
+
+
+@dataclass
+class Queues:
+    """A queue and its dead letters, on one clock."""
+
+    now: float = 0.0
+    main: Fifo = field(init=False)
+
+    def __post_init__(self) -> None:
+        dead = Fifo("anneal-dead.fifo", lambda: self.now)
+        self.main = Fifo(now=lambda: self.now, dead=dead, most_receives=1)
+        self.sqs = Sqs(self.main.url, self.main)
+
+    def die(self, *bodies: str, group: str = "") -> None:
+        """Let messages be handed out once too often."""
+        for number, body in enumerate(bodies):
+            target = group or json.loads(body)["target"]
+            self.sqs.send([Entry(body, target, f"{number}-{body[:100]}-{self.now}")])
+        for _ in bodies:
+            self.sqs.receive(10, 0, 1)
+            self.now += 2.0
+        self.sqs.receive(10, 0, 1)
+
+    @property
+    def dead(self) -> Fifo:
+        assert self.main.dead
+        return self.main.dead
+
+    @property
+    def letters(self) -> DeadLetters:
+        return DeadLetters(self.sqs)
+
+
+def asks(target: str, number: int = 0) -> str:
+    return message.encode(Work(Job(target, "replay", actor="ops"), (f"{target}.{number:012x}",)))
+
+
+def everything(_work: Work) -> bool:
+    return True
+
+
+@pytest.fixture
+def queues() -> Queues:
+    return Queues()
+
+
+def test_what_waits_is_told_and_stays_visible(queues: Queues) -> None:
+    queues.die(asks("shop"), asks("infra"))
+    queues.die("{odd", group="shop-dev")
+    found = queues.letters.look()
+    assert [letter.work.job.target if letter.work else letter.received.group for letter in found.found] == ["shop", "infra", "shop-dev"]
+    assert found.found[2].trouble
+    assert found.waiting == 3
+    assert not any(queues.dead.locked(group) for group in ("shop", "infra", "shop-dev"))
+
+
+def test_of_one_target_ten_are_seen_and_the_rest_is_counted(queues: Queues) -> None:
+    queues.die(*(asks("shop", number) for number in range(13)))
+    found = queues.letters.look()
+    assert (len(found.found), found.waiting) == (10, 13)
+
+
+def test_all_are_asked_for_again_also_more_than_one_look_shows(queues: Queues) -> None:
+    bodies = [asks("shop", number) for number in range(13)]
+    queues.die(*bodies)
+    done = queues.letters.redrive(everything)
+    assert [len(done.again), len(done.kept), len(queues.dead.messages)] == [13, 0, 0]
+    assert [each.body for each in queues.main.messages] == bodies
+    assert {each.group for each in queues.main.messages} == {"shop"}
+
+
+def test_only_what_is_wanted_is_asked_for_again(queues: Queues) -> None:
+    queues.die(asks("shop"), asks("infra"))
+    done = queues.letters.redrive(lambda work: work.job.target == "infra")
+    assert [letter.work.job.target for letter in done.kept if letter.work] == ["shop"]
+    assert [each.group for each in queues.main.messages] == ["infra"]
+    assert [each.group for each in queues.dead.messages] == ["shop"]
+    assert not queues.dead.locked("shop")
+
+
+def test_what_can_not_be_read_is_kept_unless_it_is_to_go(queues: Queues) -> None:
+    queues.die("{odd", group="shop")
+    kept = queues.letters.redrive(everything)
+    assert [letter.received.body for letter in kept.kept] == ["{odd"]
+    gone = queues.letters.redrive(everything, drop_unreadable=True)
+    assert [letter.received.body for letter in gone.dropped] == ["{odd"]
+    assert queues.dead.messages == queues.main.messages == []
+
+
+def test_killed_between_sending_and_deleting_none_is_lost_and_the_next_redrive_adds_none(queues: Queues) -> None:
+    queues.die(asks("shop"))
+    real: Callable[..., object] = queues.main.delete_message_batch
+
+    def killed(**_: object) -> object:
+        raise refused("InternalError")
+
+    queues.main.delete_message_batch = killed  # type: ignore[method-assign,assignment]  # the moment of death
+    with pytest.raises(QueueUnavailable):
+        queues.letters.redrive(everything)
+    assert (len(queues.main.messages), len(queues.dead.messages)) == (1, 1)
+    queues.main.delete_message_batch = real  # type: ignore[method-assign,assignment]  # the next process
+    queues.letters.redrive(everything)
+    assert (len(queues.main.messages), len(queues.dead.messages)) == (1, 0)
+
+
+def test_one_that_dies_again_can_be_asked_for_again_within_five_minutes(queues: Queues) -> None:
+    queues.die(asks("shop"))
+    assert len(queues.letters.redrive(everything).again) == 1
+    queues.sqs.receive(10, 0, 1)
+    queues.now += 2.0
+    queues.sqs.receive(10, 0, 1)
+    assert len(queues.dead.messages) == 1
+    assert len(queues.letters.redrive(everything).again) == 1
+    assert len(queues.main.messages) == 1
+
+
+def test_a_queue_without_a_redrive_policy_is_told() -> None:
+    fifo = Fifo()
+    with pytest.raises(QueueInvalid, match=r"queue anneal.fifo: has no redrive policy"):
+        DeadLetters(Sqs(fifo.url, fifo))
+
+
+def test_the_real_client_lists_and_asks_again(aws: Moto) -> None:
+    client = boto3.client("sqs", **aws.client)
+    dead = client.create_queue(QueueName="anneal-dead.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    arn = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    url = client.create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true", "RedrivePolicy": policy})["QueueUrl"]
+    queue = Sqs(url)
+    queue.put(Job("shop", "replay", actor="ops"))
+    for _ in range(2):
+        queue.receive(10, 0, 0)
+    letters = DeadLetters(queue)
+    assert letters.name == "anneal-dead.fifo"
+    (letter,) = letters.look().found
+    assert letter.work
+    assert letter.work.job.actor == "ops"
+    assert len(letters.redrive(everything).again) == 1
+    assert letters.look().found == ()
+    assert len(queue.receive(10, 0, 30)) == 1
