@@ -47,10 +47,11 @@ def born(pid: int) -> str:
 
 def alive(process: Process) -> bool:
     """Tell whether exactly this process still runs."""
+    lives = bool(process.born) and born(process.pid) == process.born
     child = _started.get(process.pid)
-    if child and child.poll() is not None:
+    if child and child.poll() is not None:  # after the look: what it saw ended is reaped, though nobody looks again
         del _started[process.pid]
-    return bool(process.born) and born(process.pid) == process.born
+    return lives
 
 
 def stop(processes: list[Process], *, patience: float = 3.0) -> None:

@@ -202,6 +202,20 @@ def test_a_recycled_pid_is_not_killed(tmp_path: Path, sleeper: processes.Process
     assert not processes.alive(sleeper)
 
 
+def test_what_ends_while_it_is_looked_at_is_reaped(sleeper: processes.Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = processes.born
+
+    def ended_meanwhile(pid: int) -> str:
+        os.kill(pid, signal.SIGKILL)
+        while found := look(pid):
+            time.sleep(0.01)
+        return found
+
+    monkeypatch.setattr(processes, "born", ended_meanwhile)
+    assert not processes.alive(sleeper)
+    assert not Path(f"/proc/{sleeper.pid}").exists(), "it is still a zombie"
+
+
 def test_what_ignores_being_asked_is_killed(tmp_path: Path) -> None:
     deaf = processes.start("deaf", ["/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"], tmp_path / "log")
     while "ready" not in (tmp_path / "log").read_text():
