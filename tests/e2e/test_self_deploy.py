@@ -19,7 +19,7 @@ from tests.e2e.deploying import ACCOUNT, SELF, Bed, application, image_of, live
 from tests.e2e.serving import Serving, until
 from tests.e2e.wire import Wired, is_write
 from tests.kubectl import Kubectl
-from tests.manifests import NAMES, NAMESPACE, OVERLAYS, Forms, documents, one
+from tests.manifests import CHART, NAMES, NAMESPACE, OVERLAYS, Forms, documents, one, run
 from tests.rooms.cluster.wire import Handler
 
 SHAPES = {"single-namespace": (1, 0), "cluster-wide": (2, 0), "sqs-workers": (2, 2)}
@@ -167,6 +167,25 @@ def test_only_restricted_pods_are_admitted_and_ours_are(bed: Bed, tmp_path: Path
             loose = {**pod, "spec": {**spec, "containers": [{**container, "securityContext": security}]}}
             refused = bed.kubectl.tried(*tried, given=json.dumps(loose))
             assert 'violates PodSecurity "restricted:latest"' in refused.stderr, worse
+
+
+@pytest.mark.parametrize("overlay", NAMES)
+def test_kubectl_takes_an_overlay_too(bed: Bed, overlay: str) -> None:
+    bed.kubectl.run("apply", "-k", str(OVERLAYS / overlay), "--dry-run=server", "--validate=strict")
+
+
+def test_helm_installs_upgrades_and_removes_the_chart(bed: Bed, tmp_path: Path) -> None:
+    where = f"--kubeconfig={bed.kubectl.kubeconfig}", "--namespace=helm"
+    release = "gitops", str(CHART), f"--values={OVERLAYS / 'sqs-workers' / 'values.yaml'}"
+    config = f"--set-file=config={OVERLAYS / 'sqs-workers' / 'anneal.yaml'}"
+    bed.kubectl.run("create", "namespace", "helm")
+    bed.kubectl.run("label", "namespace", "helm", "pod-security.kubernetes.io/enforce=restricted")
+    run("helm", "install", *release, config, *where, "--wait", "--timeout=60s")
+    told = run("helm", "upgrade", *release, config, *where, "--set=replicas=3", "--wait", "--timeout=60s")
+    assert "anneal status" in told
+    found = bed.kubectl("get", "deployments", "-n", "helm")["items"]
+    assert {each["metadata"]["name"]: each["status"]["readyReplicas"] for each in found} == {"gitops-anneal": 3, "gitops-anneal-worker": 2}
+    run("helm", "uninstall", "gitops", *where)
 
 
 @pytest.mark.slow

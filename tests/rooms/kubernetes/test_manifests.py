@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from handler.build import WORKLOAD
+from handler.cli.group import anneal
 from handler.config.load import load
 from handler.config.secrets import ALL, references
 from handler.supervise import STOP_SECONDS
-from tests.manifests import CHART, NAMES, NAMESPACE, OVERLAYS, Forms, Manifest, by_name, documents, one, template, tried
+from tests.manifests import CHART, KUBERNETES, NAMES, NAMESPACE, OVERLAYS, Forms, Manifest, by_name, documents, one, template, tried
 
+DOCKERFILE = KUBERNETES.parent / "container" / "Dockerfile"
 CONFIG = f"--set-file=config={OVERLAYS / 'single-namespace' / 'anneal.yaml'}"
 
 
@@ -80,6 +83,21 @@ def test_each_pod_knows_its_workload_and_outlives_its_processes(forms: Forms) ->
         assert environment[WORKLOAD] == f"$(POD_NAMESPACE)/{each['metadata']['name']}"
         pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
         assert pod["terminationGracePeriodSeconds"] > STOP_SECONDS + pause
+
+
+def test_the_commands_are_the_command_lines_own(forms: Forms) -> None:
+    for pod in pods(documents(forms.kustomize())):
+        parsed = CliRunner().invoke(anneal, [*pod["containers"][0]["args"], "--help"])  # what it doesn't know it refuses before it helps
+        assert parsed.exit_code == 0, parsed.output
+
+
+def test_they_fit_the_image(forms: Forms) -> None:
+    lines = DOCKERFILE.read_text().splitlines()
+    assert 'ENTRYPOINT ["anneal"]' in lines
+    for pod in pods(documents(forms.kustomize())):
+        security = pod["securityContext"]
+        assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in lines
+        assert "command" not in pod["containers"][0]
 
 
 def test_no_secret_is_in_them_and_none_in_the_environment(forms: Forms) -> None:
