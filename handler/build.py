@@ -145,10 +145,11 @@ class Handler:
     def records(self, target: Target) -> Objects:
         """Return the same for those who only read and won't wait long."""
         connection = self._connection(target)
-        return self._once(("records", target.cluster), lambda: Objects(Api(connection, deadline=DEADLINE, silence=DEADLINE)))
+        brief = self._once(("brief", target.cluster), lambda: Api(connection, deadline=DEADLINE, silence=DEADLINE))
+        return self._once(("records", target.cluster), lambda: Objects(brief))
 
     def requests(self) -> float:
-        """Return how many requests to API servers runs have made so far."""
+        """Return how many requests to API servers were made so far, by runs, surveys and readers."""
         with self._lock:
             return float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
 

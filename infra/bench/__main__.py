@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.bench import cluster_rows, door_rows, process_rows
+from infra.bench import cluster_rows, door_rows, many_rows, process_rows
 from infra.bench.bed import Bed, bed
 from infra.bench.rows import Row
 
@@ -32,6 +32,7 @@ def measures(*, quick: bool) -> dict[str, Measure]:
         "prune": lambda bench: cluster_rows.prune(bench, quick=quick),
         "kube-prometheus": lambda bench: cluster_rows.kube_prometheus(bench, _DATA),
         "memory": process_rows.memory,
+        "thousand": many_rows.thousand,
         "door": lambda bench: door_rows.door(bench, quick=quick),
     }
 

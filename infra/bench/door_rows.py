@@ -21,7 +21,7 @@ from infra.bench.bed import Bed, Shop
 from infra.bench.objects import mixed
 from infra.bench.rows import Row
 
-_SECRET = "a secret for one bench run"  # noqa: S105 - made for this run and gone with it
+SECRET = "a secret for one bench run"  # noqa: S105 - made for this run and gone with it
 _RATE, _SENDERS = 200, 8
 _QUICK, _FULL = 10, 60
 """Seconds of load."""
@@ -47,7 +47,7 @@ def door(bed: Bed, *, quick: bool) -> Iterator[Row]:
     """Measure the door of `anneal serve`. `quick`: for 10 s instead of 60."""
     shop, seconds = bed.shop(mixed(200, bed.namespace())), _QUICK if quick else _FULL
     shop.run()
-    with _Server(bed, shop) as server:
+    with Server(bed.directory, _configuration(bed, shop)) as server:
         body = _push(shop, shop.work.head())
         idle = _load(server.port, lambda: body, seconds)
         busy = _busy_load(server.port, shop, seconds)
@@ -103,7 +103,7 @@ def _send(port: int, body: Body, load: Load, start: float, number: int, seconds:
         due = start + (turn * _SENDERS + number) / _RATE
         time.sleep(max(due - time.perf_counter(), 0))
         sent = body()
-        signature = "sha256=" + hmac.new(_SECRET.encode(), sent, hashlib.sha256).hexdigest()
+        signature = "sha256=" + hmac.new(SECRET.encode(), sent, hashlib.sha256).hexdigest()
         headers = {"Content-Type": "application/json", "X-GitHub-Event": "push", "X-Hub-Signature-256": signature}
         headers["X-GitHub-Delivery"] = f"{number}-{turn}"
         since = time.perf_counter()
@@ -119,20 +119,20 @@ def _send(port: int, body: Body, load: Load, start: float, number: int, seconds:
         load.lost += answer.status != 202
 
 
-class _Server:
-    """`anneal serve` as a process of its own, on a free port."""
+class Server:
+    """`anneal serve` as a process of its own, on a free port, with this configuration."""
 
-    def __init__(self, bed: Bed, shop: Shop) -> None:
+    def __init__(self, directory: Path, configuration: str) -> None:
         self.port = 0
-        self._config = bed.directory / "anneal.yaml"
-        self._log = bed.directory / "serve.log"
-        self._config.write_text(_configuration(bed, shop))
+        self.log = directory / "serve.log"
+        self._config = directory / "anneal.yaml"
+        self._config.write_text(configuration)
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> _Server:
+    def __enter__(self) -> Server:
         command = [sys.executable, "-m", "handler", "--config", str(self._config), "serve", "--bind", "127.0.0.1:0"]
-        with self._log.open("wb") as log:
-            environment = {**os.environ, "BENCH_SECRET": _SECRET}
+        with self.log.open("wb") as log:
+            environment = {**os.environ, "BENCH_SECRET": SECRET}
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=Path(__file__).resolve().parents[2])
         self._wait_ready()
         return self
@@ -142,15 +142,21 @@ class _Server:
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(30)
 
+    @property
+    def pid(self) -> int:
+        """Its process id: the supervisor's, whose children are the web process's arbiter and the worker."""
+        assert self._process is not None  # noqa: S101 - entered
+        return self._process.pid
+
     def _wait_ready(self) -> None:
         """Find the port in the log, then ask until the server is ready."""
         for _ in range(300):
             time.sleep(0.1)
-            with self._log.open() as log:
+            with self.log.open() as log:
                 self.port = self.port or _port(log)
             if self.port and _status(self.port) == 200:
                 return
-        raise RuntimeError(f"anneal serve did not start:\n{self._log.read_text()}")
+        raise RuntimeError(f"anneal serve did not start:\n{self.log.read_text()}")
 
 
 def _port(log: IO[str]) -> int:

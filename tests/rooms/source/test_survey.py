@@ -121,7 +121,7 @@ def test_whoever_is_not_certainly_at_the_head_gets_a_run_and_nobody_else(
     assert all(f'anneal_target_last_success_timestamp_seconds{{target="{name}"}}' in text for name in quiet)
     surveys = [record.fields for record in caplog.records if record.message == "survey"]  # type: ignore[attr-defined]  # `extra` sets it
     assert [(each["targets"], each["quiet"], each["runs"]) for each in surveys] == [(COUNT, len(quiet), len(odd | followers))]
-    assert not [record for record in caplog.records if record.message == "run" and record.fields["target"] in quiet]  # type: ignore[attr-defined]
+    assert not [record for record in caplog.records if record.message == "run" and record.fields["target"] in quiet]  # type: ignore[attr-defined]  # likewise
 
 
 def test_what_a_takeover_left_due_is_armed_without_a_run(host: Host, tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+"""The rows of very many targets: what a start costs when nothing changed, and what a target costs that nobody pushes to.
+
+The targets are recorded without having been run: the state room writes for each what a run leaves. The server that starts then is a whole
+`anneal serve`, which knows nothing. Its drift runs are put off, for they are no part of the tick.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from handler.build import Handler
+from handler.config.digest import settings_digest
+from handler.config.load import load
+from handler.config.secrets import Secrets
+from handler.config.settings import Settings, Target
+from handler.state.record import State, Status
+from handler.state.rules import stamp
+from infra.bench.bed import Bed
+from infra.bench.door_rows import Server
+from infra.bench.rows import Row
+from infra.githost import Work
+
+_REPOSITORIES, _SIZES = 10, (100, 500, 1000)
+_LONGEST = 120.0
+"""Seconds after which a start that isn't through has failed."""
+_MIB = 1024.0
+
+
+def thousand(bed: Bed) -> Iterator[Row]:
+    """Start-up tick of 1,000 unchanged targets in ten repositories on one cluster, and the memory of 100, 500 and 1,000."""
+    namespace = bed.namespace()
+    repositories = _repositories(bed)
+    document = _document(bed, namespace, [url for url, _ in repositories], _SIZES[-1])
+    settings = _settings(bed, document)
+    _record(bed, settings, dict(repositories))
+    memory: dict[int, dict[str, float]] = {}
+    for size in _SIZES:
+        seconds, figures, memory[size] = _start(bed, document | {"targets": document["targets"][:size]})
+    yield Row("1,000 targets, nothing changed, start until all are known to be", seconds, 60, "s", details=figures)
+    for process in ("worker", "web"):
+        grown = (memory[_SIZES[-1]][process] - memory[_SIZES[0]][process]) * _MIB / (_SIZES[-1] - _SIZES[0])
+        peaks = {f"MB at {size:,}": memory[size][process] for size in _SIZES}
+        yield Row(f"a quiet target more, RSS of the {process} process", grown, 30, "kB", details=peaks)
+
+
+def _repositories(bed: Bed) -> list[tuple[str, str]]:
+    """Make the repositories; return the URL and head of each."""
+    found = []
+    for number in range(_REPOSITORIES):
+        bed.count += 1
+        name = f"many-{bed.count}"
+        work = Work.of(bed.host, name)
+        work.write("deploy/made.yaml", f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: made-{number}}}\n")
+        sha = work.commit("Bench")
+        work.push()
+        found.append((bed.host.url_of(name), sha))
+    return found
+
+
+def _document(bed: Bed, namespace: str, urls: list[str], count: int) -> dict[str, Any]:
+    targets = [
+        {
+            "name": f"many-{number}",
+            "repository": {"url": urls[number % len(urls)]},
+            "namespaces": [namespace],
+            "path": "deploy",
+            "cluster": {"kubeconfig": {"file": str(bed.kubeconfig)}},
+        }
+        for number in range(count)
+    ]
+    webhooks = {"github": {"secrets": [{"env": "BENCH_SECRET"}]}}
+    facts = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": namespace, "driftInterval": "240h"}
+    return {**facts, "webhooks": webhooks, "targets": targets}
+
+
+def _settings(bed: Bed, document: dict[str, Any]) -> Settings:
+    """Read the configuration as the server will."""
+    place = bed.directory / "many.yaml"
+    place.write_text(json.dumps(document))
+    return load(place)
+
+
+def _record(bed: Bed, settings: Settings, heads: dict[str, str]) -> None:
+    """Write each target's state as a run leaves it that has applied the head."""
+    handler = Handler(settings, Secrets(), bed.sandbox, {})
+    uid = handler.cluster_uid(settings.targets[0])
+
+    def record(target: Target) -> None:
+        store = handler.store(target)
+        store.create(_recorded(store.blank(target.repository.url, uid), target, heads[target.repository.url]))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(record, settings.targets))
+
+
+def _recorded(blank: State, target: Target, head: str) -> State:
+    status = Status("applied", stamp(time.time()))
+    return replace(blank, commit=head, reads="d" * 64, settings=settings_digest(target), status=status)
+
+
+def _start(bed: Bed, document: dict[str, Any]) -> tuple[float, dict[str, Any], dict[str, float]]:
+    """Start a server and wait for its first survey; return the seconds from its start, what it asked for, and memory in MB."""
+    bed.host.requests.clear()
+    before, since = _served(bed), time.perf_counter()
+    with Server(bed.directory, json.dumps(document)) as server:
+        survey = _survey(server.log)
+        seconds = time.perf_counter() - since
+        asked = _served(bed) - before
+        memory = {name: _resident(pid) for name, pid in _processes(server.pid).items()}
+    if survey["quiet"] != len(document["targets"]):
+        raise RuntimeError(f"not all targets were found unchanged: {survey}")
+    looks = sum(b"command=ls-refs" in request.body for request in bed.host.requests if request.method == "POST")
+    figures = {"survey s": survey["seconds"], "ls-refs": looks, "git requests": len(bed.host.requests)}
+    return seconds, figures | {f"{verb} states": asked[verb] for verb in ("LIST", "GET", "PUT")}, memory
+
+
+def _survey(log: Path) -> dict[str, Any]:
+    """Wait for the line of the first survey."""
+    for _ in range(int(_LONGEST / 0.02)):
+        found = [line for line in log.read_text().splitlines() if '"survey"' in line]
+        if found:
+            survey: dict[str, Any] = json.loads(found[0])
+            return survey
+        time.sleep(0.02)
+    raise RuntimeError(f"no survey ended:\n{log.read_text()[-2000:]}")
+
+
+_COUNTED = re.compile(
+    r'^apiserver_request_total\{.*resource="configmaps",scope="(?:namespace|resource)".*verb="([A-Z]+)".*\} ([0-9.e+]+)$', re.MULTILINE
+)
+
+
+def _served(bed: Bed) -> Counter[str]:
+    """Return how many requests for ConfigMaps of a namespace the API server has answered, by verb; a page of a LIST is one."""
+    found: Counter[str] = Counter()
+    for verb, count in _COUNTED.findall(bed.kubectl("get", "--raw", "/metrics")):
+        found[verb] += int(float(count))
+    return found
+
+
+def _processes(supervisor: int) -> dict[str, int]:
+    """Return the process ids of the worker and of the process that answers webhooks."""
+    arbiter = next(pid for pid in _children(supervisor) if b"handler.web" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    worker = max((pid for pid in _children(supervisor) if pid != arbiter), key=_resident)
+    return {"worker": worker, "web": _children(arbiter)[0]}
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _resident(pid: int) -> float:
+    """Return a process's resident memory in MB."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / _MIB
