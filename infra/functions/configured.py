@@ -31,7 +31,7 @@ class Function:
 FUNCTIONS: Mapping[str, Function] = {
     "webhook": Function(frozenset({"webhooks"}), clusters=False),
     "worker": Function(frozenset({"git"}), clusters=True),
-    "tick": Function(frozenset({"git"}), clusters=True),
+    "tick": Function(frozenset(), clusters=True),
     "codecommit": Function(frozenset(), clusters=False),
     "api": Function(frozenset({"tokens"}), clusters=True),
 }

@@ -20,7 +20,8 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = "/var/task"
 """Where Lambda unpacks a function: the paths in its tracebacks."""
-TAGS = {"arm64": "aarch64-manylinux2014", "x86_64": "x86_64-manylinux2014"}
+TAGS = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
+"""Lambda's Pythons since 3.12 stand on glibc 2.34. With an older tag uv would take dulwich's wheel without its compiled parts."""
 
 _LEFT_OUT = (
     "bin/*",
@@ -31,6 +32,12 @@ _LEFT_OUT = (
     "dulwich/cli.py",
     "dulwich/contrib/*",
     "dulwich/cloud/*",
+    "dulwich/patch.py",
+    "dulwich/rebase.py",
+    "dulwich/signature.py",
+    "dulwich/web.py",
+    "dulwich/worktree.py",
+    "pydantic/mypy.py",
     "pydantic/v1/*",
     "cffi/*",  # makes bindings; what cryptography runs with is _cffi_backend
     "*/tests/*",

@@ -45,8 +45,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/package", description="Packs the cloud functions; serverless.yml deploys them.")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration that goes in, with what it includes")
     parser.add_argument("--ssh", action="store_true", help="with the libraries of ssh:// repositories and signed commits")
-    parser.add_argument("--platform", choices=("arm64", "x86_64", "host"), default="arm64", help="default: arm64")
-    parser.add_argument("--python", type=_python, help="3.11 to 3.14; default: 3.13, for host the Python here")
+    parser.add_argument(
+        "--platform",
+        choices=("arm64", "x86_64", "host"),
+        default="arm64",
+        help="default: arm64; host: to try it here",
+    )
+    parser.add_argument("--python", type=_python, default="3.13", help="3.12 to 3.14; default: 3.13")
     parser.add_argument(
         "-o", dest="out", type=Path, default=ROOT / "dist" / "package.zip", metavar="FILE", help="default: dist/package.zip"
     )
@@ -57,8 +62,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _python(text: str) -> str:
-    if not re.fullmatch(r"3\.1[1-4]", text):
-        raise argparse.ArgumentTypeError(f"expected 3.11, 3.12, 3.13 or 3.14, found {text}")
+    if not re.fullmatch(r"3\.1[2-4]", text):
+        raise argparse.ArgumentTypeError(f"expected 3.12, 3.13 or 3.14, found {text}")
     return text
 
 
@@ -85,7 +90,7 @@ def _runtime(options: argparse.Namespace) -> Runtime:
     arch = _ARCHES.get(platform.machine().lower(), "") if host else options.platform
     if not arch:
         raise ConfigInvalid.of("--platform host", f"Lambda has no {platform.machine()}", fix="--platform arm64")
-    python = options.python or (f"{sys.version_info.major}.{sys.version_info.minor}" if host else "3.13")
+    python = f"{sys.version_info.major}.{sys.version_info.minor}" if host else options.python
     runtime = Runtime(arch, python, interpreter(python, options.uv))
     if not runtime.interpreter:
         print(f"package: there is no Python {python} here, so nothing is compiled and cold starts take twice as long;", file=sys.stderr)

@@ -39,7 +39,7 @@ def test_each_function_reads_what_it_resolves_and_nothing_else() -> None:
     assert rights(SETTINGS) == {
         "webhook": {"secretsmanager:GetSecretValue": [own("secretsmanager", "secret:hook-??????")]},
         "worker": git | cluster,
-        "tick": git | cluster,
+        "tick": cluster,
         "api": {"secretsmanager:GetSecretValue": [own("secretsmanager", "secret:token-??????")]} | cluster,
     }
 

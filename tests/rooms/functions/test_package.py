@@ -1,0 +1,141 @@
+"""The functions' package: for the platform it says, with all that is imported, small, the same bytes each time."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.packing import ISOLATED, ROOT, package
+from tests.rooms.functions.sample import CONFIG
+
+MB = 1_000_000
+MACHINES = {"aarch64": 183, "x86_64": 62}
+"""e_machine of an ELF header (System V ABI: EM_AARCH64, EM_X86_64)."""
+ENTRIES = ("functions", "gateway", "doors", "batch", "scheduled", "pushes", "build", "reconcile", "source.github_app", "source.versions")
+LATE = ("boto3", "jsonschema", "kubernetes.config", "dulwich.client", "yaml")
+SERVICES = ("sqs", "sts", "eks", "secretsmanager", "ssm")
+
+
+def libraries(path: Path) -> dict[str, bytes]:
+    """Return the shared libraries of a package by name, each with its ELF header."""
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name)[:20] for name in archive.namelist() if ".so" in Path(name).suffixes}
+
+
+def assert_built_for(path: Path, python: str, machine: str) -> None:
+    found = libraries(path)
+    assert {"yaml", "dulwich", "pydantic_core", "rpds", "cryptography"} <= {name.partition("/")[0] for name in found}
+    tags = (f".cpython-{python.replace('.', '')}-{machine}-linux-gnu.so", ".abi3.so")
+    assert [name for name in found if not name.endswith(tags)] == []
+    assert [name for name, head in found.items() if head[:5] != b"\x7fELF\x02"] == []
+    assert {int.from_bytes(head[18:20], "little") for head in found.values()} == {MACHINES[machine]}
+
+
+def unpacked_size(path: Path) -> int:
+    with zipfile.ZipFile(path) as archive:
+        return sum(entry.file_size for entry in archive.infolist())
+
+
+def test_the_package_is_for_the_platform_that_was_asked_for_and_small(arm64: Path) -> None:
+    assert_built_for(arm64, "3.13", "aarch64")
+    assert unpacked_size(arm64) < 60 * MB
+
+
+def test_with_ssh_and_signatures_it_is_still_small(tmp_path: Path) -> None:
+    out = package(tmp_path / "ssh.zip", "--ssh")
+    assert_built_for(out, "3.13", "aarch64")
+    assert {"paramiko", "pysequoia", "nacl"} <= {name.partition("/")[0] for name in zipfile.ZipFile(out).namelist()}
+    assert unpacked_size(out) < 85 * MB
+
+
+def test_the_configuration_lies_inside_with_what_it_names_and_nothing_else_of_its_place(arm64: Path) -> None:
+    with zipfile.ZipFile(arm64) as archive:
+        names = archive.namelist()
+        assert archive.read("trust/ca.pem") == b"an authority\n"
+        assert archive.read("anneal.yaml") == (arm64.parent / "mine.yaml").read_bytes()
+    assert "handler/functions.py" in names
+    assert [name for name in names if name.startswith(("handler/cli/", "kubernetes/aio/", "aiohttp/", "gunicorn/", "rich/"))] == []
+
+
+def test_the_same_inputs_give_the_same_bytes_in_another_place(task: Path, tmp_path: Path) -> None:
+    """Another checkout, another cache, other modes, another time zone, other hashes of strings."""
+    elsewhere = tmp_path / "checkout"
+    for name in ("handler", "infra"):
+        shutil.copytree(ROOT / name, elsewhere / name, ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copyfile)
+    for lock in ROOT.glob("requirements*.lock"):
+        shutil.copyfile(lock, elsewhere / lock.name)
+    uv = shutil.which("uv") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anneal" / "uv" / "bin" / "uv"
+    options = ["--uv", str(uv), "--cache", str(tmp_path / "cache"), "--platform", "host", "-o", str(tmp_path / "again.zip")]
+    environ = {**os.environ, "PYTHONPATH": str(elsewhere), "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "7"}
+    command = ["sh", "-c", 'umask 077; exec "$0" -P -m infra.functions.package "$@"', sys.executable, *options]
+    subprocess.run(command, cwd=tmp_path, env=environ, check=True, capture_output=True)
+    assert (tmp_path / "again.zip").read_bytes() == (task.parent / "host.zip").read_bytes()
+
+
+def test_all_that_functions_import_lies_inside(task: Path) -> None:
+    """In a Python that sees nothing else: the entry points, what they import late, and boto3's clients of our services."""
+    assert_built_for(task.parent / "host.zip", f"{sys.version_info.major}.{sys.version_info.minor}", platform.machine())
+    code = f"""
+import importlib, sys
+sys.path.insert(0, {str(task)!r})
+for name in {[*(f"handler.{name}" for name in ENTRIES), *LATE]!r}: importlib.import_module(name)
+import boto3
+for service in {SERVICES!r}: boto3.client(service, region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="y")
+import yaml; yaml.CSafeLoader
+outside = [name for name, each in sys.modules.items() if "site-packages" in (getattr(each, "__file__", None) or "")]
+assert not outside, outside
+"""
+    done = subprocess.run([*ISOLATED, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (
+            "from handler.source.access import upload_pack; upload_pack(Repository(url='ssh://git@example.com/a.git'), None, Limits())",
+            "a repository by SSH: needs the library paramiko",
+        ),
+        (
+            "h = Handler(Settings(targets=(t,)), Secrets(), None, {}); h.source(t)",
+            "targets[shop].verify: needs the library pysequoia",
+        ),
+    ],
+)
+def test_what_needs_a_library_that_is_left_out_says_so(task: Path, code: str, told: str) -> None:
+    prelude = f"""
+import sys
+sys.path.insert(0, {str(task)!r})
+from handler.build import Handler
+from handler.config.git import Repository, Verify
+from handler.config.secrets import Secrets
+from handler.config.settings import Settings, Target
+from handler.model.errors import ConfigInvalid
+from handler.source.limits import Limits
+t = Target("shop", Repository(url="https://git.example.com/a.git"), ("shop",), verify=Verify())
+try:
+    {code}
+except ConfigInvalid as error:
+    print(error)
+"""
+    done = subprocess.run([*ISOLATED, "-c", prelude], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(told)
+    assert "scripts/package --ssh" in done.stdout
+
+
+def test_a_configuration_that_no_function_could_run_is_refused(tmp_path: Path) -> None:
+    """Before anything is packed, with all mistakes at once."""
+    (tmp_path / "anneal.yaml").write_text(str({**CONFIG, "webhooks": {"github": {"secrets": [{"file": "/run/hook"}]}}}))
+    command = [ROOT / "scripts" / "package", "--config", tmp_path / "anneal.yaml", "-o", tmp_path / "package.zip"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "trust/ca.pem: expected a file, found none at" in done.stderr
+    assert not (tmp_path / "package.zip").exists()
