@@ -1,4 +1,4 @@
-"""Events as AWS sends them: HTTP in each of its forms, messages of a queue, the minute's schedule; and what the runtime hands over beside."""
+"""Events as AWS sends them: HTTP in each of its forms, messages of a queue, the minute's schedule; and what stands beside them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,273 @@
+"""Messages that Lambda hands over: what is acknowledged, what comes again and when, and what a run leaves that can't finish in time."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import urllib3
+
+from handler.batch import AFTER, Batch
+from handler.build import Handler
+from handler.feedback.emf import Lines
+from handler.model.event import Delivery, Job
+from handler.model.result import Outcome, Result
+from handler.queues.errors import QueueUnavailable
+from handler.queues.sqs import Received
+from handler.running import Run
+from tests.fakes.apiserver import ApiServer, Call
+from tests.fakes.apiserver.connection import Reply
+from tests.fakes.clock import World
+from tests.fakes.engine import cluster, engine, pushed, state_of
+from tests.fakes.events import Context, messages
+from tests.fakes.githost import GitHost
+
+ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
+
+
+@dataclass
+class Asked:
+    """A queue that notes what it is told: which messages come again in how many seconds, and what is put."""
+
+    postponed: list[tuple[str, float]] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    away: bool = False
+
+    def put(self, job: Job) -> str:
+        self._answer()
+        self.jobs.append(job)
+        return job.run
+
+    def postpone(self, messages: Sequence[Received], seconds: float) -> None:
+        self._answer()
+        self.postponed += [(each.id, seconds) for each in messages]
+
+    def _answer(self) -> None:
+        if self.away:
+            raise QueueUnavailable.of("queue", "isn't reached")
+
+
+@dataclass
+class Function:
+    """A worker function and what it was seen to do."""
+
+    run: Run
+    queue: Asked = field(default_factory=Asked)
+    lines: list[Any] = field(default_factory=list)
+
+    def __call__(self, *bodies: str | Job, seconds: float = 300.0, times: int = 1) -> Any:
+        batch = Batch(self.queue, self.run, Lines(lambda line: self.lines.append(json.loads(line))))
+        return batch(messages(*bodies, times=times), Context(seconds))
+
+
+def failures(*names: str) -> dict[str, Any]:
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in names]}
+
+
+def push(sha: str, run: str = "0a1b2c3d4e5f", target: str = "shop") -> Job:
+    delivery = Delivery("d1", "github", "refs/heads/main", sha, "ada", "2026-03-01T12:00:00Z")
+    return Job(target, "push", hint=sha, actor="ada", deliveries=(delivery,), run=f"{target}.{run}")
+
+
+def replay(run: str = "0a1b2c3d4e5f", **about: Any) -> Job:
+    return Job("shop", "replay", actor="ann", run=f"shop.{run}", **about)
+
+
+def ending(*outcomes: Outcome, recorded: bool = True) -> Run:
+    """Return runs that end like this, one after the other."""
+    left = list(outcomes)
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        return Result(job.target, left.pop(0), trigger=job.trigger, run=job.run, recorded=recorded)
+
+    return run
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    return cluster()
+
+
+@pytest.fixture
+def host() -> GitHost:
+    return GitHost()
+
+
+def test_a_push_is_applied_recorded_and_acknowledged(server: ApiServer, host: GitHost) -> None:
+    sha, handler = pushed(host), engine(server, host)
+    worker = Function(handler.run)
+    assert worker(push(sha)) == ALL_TAKEN
+    state = state_of(handler)
+    assert (state.commit, state.attempt, state.history[0].id) == (sha, None, "shop.0a1b2c3d4e5f")
+    (line,) = worker.lines
+    assert (line["target"], line["outcome"], line["anneal_changes"], line["anneal_run_failures"]) == ("shop", "applied", 1, 0)
+
+
+def test_a_message_that_comes_twice_changes_nothing(server: ApiServer, host: GitHost) -> None:
+    worker = Function(engine(server, host).run)
+    sha = pushed(host)
+    assert [worker(push(sha)), worker(push(sha), times=2)] == [ALL_TAKEN, ALL_TAKEN]
+    assert [line["outcome"] for line in worker.lines] == ["applied", "unchanged"]
+
+
+def test_while_a_run_lives_its_message_is_nobodys_and_no_longer(server: ApiServer, host: GitHost) -> None:
+    worker = Function(engine(server, host).run)
+    worker(push(pushed(host)), seconds=120.0)
+    ((name, seconds),) = worker.queue.postponed
+    assert name == "m0"
+    assert 120.0 < seconds <= 120.0 + AFTER
+
+
+def test_the_first_failure_ends_the_batch_and_what_stands_behind_it_comes_again_in_its_order() -> None:
+    worker = Function(ending(Outcome.UNCHANGED, Outcome.FAILED, Outcome.UNCHANGED))
+    worker_run = worker.run
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        found = worker_run(job, stop)
+        return Result(job.target, found.outcome, run=job.run, recorded=found.outcome is not Outcome.FAILED)
+
+    worker.run = run
+    answer = worker(replay("0a"), replay("0b"), replay("0c"), replay("0d"), times=2)
+    assert answer == failures("m1", "m2", "m3")
+    assert worker.queue.postponed[-3:] == [("m1", 30), ("m2", 0), ("m3", 0)]
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", "{}", '{"v": 1}', "x" * 100_000])
+def test_what_cant_be_read_goes_to_the_dead_letters_soon(body: str) -> None:
+    worker = Function(ending())
+    assert worker(body) == failures("m0")
+    assert worker.queue.postponed == [("m0", 0)]
+
+
+def test_a_mistake_of_ours_ends_one_run_and_its_message_comes_again() -> None:
+    def run(job: Job, stop: threading.Event) -> Result:
+        raise ZeroDivisionError
+
+    worker = Function(run)
+    assert worker(replay()) == failures("m0")
+    assert worker.lines[0]["code"] == "internal"
+
+
+def test_a_queue_that_is_away_changes_nothing_of_a_run(server: ApiServer, host: GitHost) -> None:
+    worker = Function(engine(server, host).run, Asked(away=True))
+    assert worker(push(pushed(host))) == ALL_TAKEN
+
+
+class Cut:
+    """A run that is told to end at its first write of an object."""
+
+    def __init__(self, server: ApiServer, host: GitHost) -> None:
+        self.handler = engine(server, host, way=self._way)
+        self._stop: threading.Event | None = None
+
+    def run(self, job: Job, stop: threading.Event) -> Result:
+        self._stop = stop
+        return self.handler.run(job, stop)
+
+    def _way(self, call: Call, do: Callable[[], Reply]) -> Reply:
+        found = do()
+        if self._stop and call.asked.method == "PATCH" and not call.asked.dry:
+            self._stop.set()
+        return found
+
+
+def several(host: GitHost) -> str:
+    """Push a commit of two stages."""
+    documents = [
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first, namespace: shop}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: then, namespace: shop, annotations: {argocd.argoproj.io/sync-wave: '1'}}\n",
+    ]
+    sha = host.commit({"shop/all.yaml": "---\n".join(documents)})
+    host.push(sha)
+    return sha
+
+
+def test_a_run_that_cant_finish_in_time_is_finished_by_the_next(server: ApiServer, host: GitHost) -> None:
+    sha, cut = several(host), Cut(server, host)
+    worker = Function(cut.run)
+    assert worker(replay(force=True)) == failures("m0")
+    assert worker.queue.postponed[-1:] == [("m0", 15)]
+    left = state_of(cut.handler)
+    assert (left.commit, len(left.history), left.attempt and left.attempt.commit) == ("", 0, sha)
+    following = Function(engine(server, host).run)
+    assert following(replay(force=True), times=2) == ALL_TAKEN  # at once: the Lease was released
+    done = state_of(cut.handler)
+    assert (done.commit, done.attempt) == (sha, None)
+    assert [entry.outcome for entry in done.history if entry.id == "shop.0a1b2c3d4e5f"] == ["applied"]
+
+
+def test_a_function_with_no_time_left_begins_nothing_it_would_have_to_break_off(server: ApiServer, host: GitHost) -> None:
+    pushed(host)
+    worker = Function(engine(server, host).run)
+    assert worker(replay("0a", force=True), replay("0b"), seconds=5.0) == failures("m0", "m1")
+    assert [line["run"] for line in worker.lines] == ["shop.0a"]
+
+
+def unreachable(_call: Call, _do: Callable[[], Reply]) -> Reply:
+    raise urllib3.exceptions.ProtocolError("connection reset")
+
+
+@pytest.fixture
+def lonely(server: ApiServer, host: GitHost, monkeypatch: pytest.MonkeyPatch) -> Handler:
+    """A handler whose cluster can't be reached."""
+    world = World()  # in which its requests' patience ends at once
+    monkeypatch.setattr("handler.cluster.api.time", SimpleNamespace(monotonic=lambda: world.now, sleep=world.advance))
+    pushed(host)
+    return engine(server, host, way=unreachable)
+
+
+def test_what_was_asked_of_a_cluster_that_is_away_comes_again_and_a_tick_doesnt(lonely: Handler, host: GitHost) -> None:
+    worker = Function(lonely.run)
+    assert worker(push(host.head)) == failures("m0")
+    assert worker(replay(), times=3) == failures("m0")
+    assert worker.queue.postponed[-1:] == [("m0", 60)]
+    assert worker(Job("shop", "tick", run="shop.0a")) == ALL_TAKEN
+    assert worker(Job("shop", "drift", run="shop.0b")) == ALL_TAKEN
+    assert [line["anneal_run_failures"] for line in worker.lines] == [1, 1, 1, 1]
+
+
+def test_a_broken_cluster_is_its_own_targets_trouble(lonely: Handler, server: ApiServer, host: GitHost) -> None:
+    healthy = engine(server, host)
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        return (lonely if job.run.endswith("dead") else healthy).run(job, stop)
+
+    worker = Function(run)
+    assert worker(push(host.head, "dead")) == failures("m0")
+    assert worker(push(host.head)) == ALL_TAKEN
+    assert state_of(healthy).commit == host.head
+
+
+@pytest.mark.parametrize("about", [{}, {"dry_run": True}, {"approve": "h1"}])
+def test_whatever_was_asked_by_name_is_found_in_the_record(server: ApiServer, host: GitHost, about: dict[str, Any]) -> None:
+    handler = engine(server, host)
+    worker = Function(handler.run)
+    worker(push(pushed(host), "01"))
+    assert worker(replay("02", **about)) == ALL_TAKEN
+    assert any(entry.id == "shop.02" for entry in state_of(handler).history)
+
+
+def test_a_target_that_isnt_configured_here_is_a_dead_letter(server: ApiServer, host: GitHost) -> None:
+    pushed(host)
+    worker = Function(engine(server, host).run)
+    assert worker(push(host.head, target="gone")) == failures("m0")
+    assert worker.lines[0]["code"] == "config-invalid"
+
+
+def test_what_the_host_doesnt_show_in_time_is_left_to_a_new_message(server: ApiServer, host: GitHost) -> None:
+    handler = engine(server, host)
+    handler.run(Job("shop", "tick"))
+    first = pushed(host)
+    handler.run(Job("shop", "tick"))
+    later = host.commit({"shop/web.yaml": "kind: List\napiVersion: v1\nitems: []\n"})
+    worker = Function(handler.run)
+    assert worker(push(later), seconds=21.0) == ALL_TAKEN
+    (job,) = worker.queue.jobs
+    assert (job.hint, job.looks, host.head) == (later, 1, first)
+    worker.queue.away = True
+    assert worker(push(later), seconds=21.0) == failures("m0")

@@ -1,0 +1,177 @@
+"""An event each minute: what it asks for, by the clock and by records, and that no cluster delays another's targets."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.config.git import SecretRef
+from handler.config.settings import Cluster, Settings, Target
+from handler.model.errors import ClusterUnavailable
+from handler.model.event import Job
+from handler.queues.errors import QueueUnavailable
+from handler.reading import Looks, Readable
+from handler.scheduled import AGAIN, Minutes, by_clock, by_record, minute
+from handler.state.record import Attempt, State, Status, Summary, Suspend
+from handler.state.rules import stamp
+from handler.triggers.phases import due_between
+from tests.fakes.door import Kept
+from tests.fakes.engine import SHOP
+from tests.fakes.events import Context, every_minute
+from tests.fakes.objects import FakeObjects
+from tests.fakes.parts import remember
+
+END = 1_772_366_400.0
+START, NOON = END - 60.0, "2026-03-01T12:00:00Z"
+EAST, WEST = Cluster(SecretRef(file="east.yaml")), Cluster(SecretRef(file="west.yaml"))
+HOUR = 3600.0
+
+
+def target(name: str, cluster: Cluster = EAST, **about: Any) -> Target:
+    return Target(name, SHOP, ("shop",), cluster=cluster, **about)
+
+
+def settings(*targets: Target, interval: float = 30 * HOUR, drift_interval: float = 30 * HOUR) -> Settings:
+    return Settings(targets, interval=interval, drift_interval=drift_interval)
+
+
+@pytest.mark.parametrize(
+    ("event", "end"),
+    [
+        (every_minute(), END),
+        (every_minute("2026-03-01T12:00:37Z"), END),
+        (every_minute("2026-03-01T13:00:59+01:00"), END),
+        (every_minute("2026-03-01T12:01:00Z"), END + 60),
+        ({}, END + 600),
+        ({"time": 7}, END + 600),
+        ({"time": "soon"}, END + 600),
+        ({"time": "0001-01-01T00:00:00+23:00"}, END + 600),
+        (None, END + 600),
+        ([], END + 600),
+    ],
+)
+def test_an_event_means_the_minute_before_it(event: Any, end: float) -> None:
+    assert minute(event, END + 601.5) == (end - 60.0, end)
+
+
+def test_all_targets_get_a_tick_an_interval_and_a_drift_run_in_its_place() -> None:
+    known = settings(*(target(f"t{number}") for number in range(100)), interval=300.0, drift_interval=1800.0)
+    asked = [job for number in range(30) for job in by_clock(known, END + 60.0 * number, END + 60.0 * (number + 1))]
+    drifts = [job.target for job in asked if job.trigger == "drift"]
+    assert sorted(drifts) == sorted(each.name for each in known.targets)
+    assert set(Counter(job.target for job in asked).values()) == {6, 7}, "six ticks each; a drift run in the same minute stands for one"
+
+
+def test_who_is_suspended_by_the_configuration_is_left_out_and_who_ignores_drift_gets_none() -> None:
+    known = settings(target("paused", suspend=True), target("loose", drift="ignore"), target("tight"), interval=60.0, drift_interval=60.0)
+    assert by_clock(known, START, END) == (Job("tight", "drift"), Job("loose", "tick"))
+
+
+OFTEN = next(name for name in (f"t{number}" for number in range(99)) if due_between((name,), AGAIN, START, END))
+SELDOM = next(name for name in (f"t{number}" for number in range(99)) if not due_between((name,), AGAIN, START, END))
+
+
+@pytest.mark.parametrize(
+    ("summary", "at_once", "at_its_turn"),
+    [
+        (Summary(), False, False),
+        (Summary(phase="failed"), False, False),
+        (Summary(held=True), False, False),
+        (Summary(next_try=stamp(END - 1)), True, True),
+        (Summary(next_try=stamp(START)), True, True),
+        (Summary(next_try=stamp(START - 1)), False, True),
+        (Summary(next_try=stamp(END)), False, False),
+        (Summary(drift_due=stamp(END - 30)), True, True),
+        (Summary(drift_due=stamp(END - HOUR)), False, True),
+        (Summary(attempt="a" * 40), False, True),
+        (Summary(asked=True), False, True),
+        (Summary(attempt="a" * 40, next_try=stamp(END - 1), suspended=True), False, False),
+    ],
+)
+def test_what_falls_due_is_asked_for_once_and_what_is_overdue_now_and_then(summary: Summary, at_once: bool, at_its_turn: bool) -> None:
+    assert by_record(SELDOM, summary, START, END) is at_once
+    assert by_record(OFTEN, summary, START, END) is at_its_turn
+
+
+def state(name: str, **parts: Any) -> State:
+    return replace(State(name, "default", "uid", SHOP.url), **parts)
+
+
+def minutes(known: Settings, queue: Any, records: Callable[[Target], Readable], patience: float = 5.0) -> Any:
+    return Minutes(known, queue, records, Looks(patience))(every_minute(), Context())
+
+
+def test_what_records_say_is_due_is_asked_for_by_one_list_a_cluster() -> None:
+    east, west, asked = FakeObjects(), FakeObjects(), list[str]()
+    due, open_attempt = Status("failed", next_try=stamp(END - 5)), Attempt("a" * 40, "b" * 40, "c" * 40, "uid.1", NOON)
+    remember(east, state("one", status=due))
+    remember(east, state("two", status=Status("applied")))
+    remember(west, state(OFTEN, attempt=open_attempt))
+    remember(west, state("paused", status=due, suspend=Suspend("ann")))
+
+    def records(asked_for: Target) -> Readable:
+        asked.append(asked_for.name)
+        return east if asked_for.cluster == EAST else west
+
+    queue = Kept()
+    known = settings(target("one"), target("two"), target("never-ran"), target(OFTEN, WEST), target("paused", WEST))
+    assert minutes(known, queue, records) == {"ticks": 0, "due": ["one", OFTEN], "unread": {}}
+    assert queue.jobs == [Job("one", "tick"), Job(OFTEN, "tick")]
+    assert sorted(asked) == ["one", OFTEN]
+
+
+def test_an_event_that_comes_twice_asks_for_the_same() -> None:
+    objects, first, second = FakeObjects(), Kept(), Kept()
+    known = settings(*(target(f"t{number}") for number in range(50)), interval=300.0)
+    for queue in (first, second):
+        minutes(known, queue, lambda _target: objects)
+    assert first.jobs == second.jobs != []
+
+
+@pytest.fixture
+def never() -> Iterator[threading.Event]:
+    """What a cluster that hangs waits for."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_cluster_that_hangs_or_refuses_delays_no_other_and_keeps_the_pace_of_the_clock(never: threading.Event) -> None:
+    east, queue = FakeObjects(), Kept()
+    remember(east, state("one", status=Status("failed", next_try=stamp(END - 5))))
+    north, found_in_queue = Cluster(SecretRef(file="north.yaml")), list[Job]()
+
+    def records(asked_for: Target) -> Readable:
+        found_in_queue[:] = queue.jobs
+        if asked_for.cluster == WEST:
+            never.wait()
+        if asked_for.cluster == north:
+            raise ClusterUnavailable.of("cluster north", "can't be reached")
+        return east
+
+    by_time = next(name for name in (f"w{number}" for number in range(999)) if due_between((name,), HOUR, START, END))
+    known = settings(target("one"), target("hangs", WEST), target(by_time, WEST), target("refuses", north), interval=HOUR)
+    known = replace(known, targets=tuple(each for each in known.targets if each.name == by_time or not _by_time(each)))
+    told = minutes(known, queue, records, patience=0.2)
+    assert told["due"] == ["one"]
+    assert told["unread"] == {"hangs": "cluster: hasn't answered within 0.2 s", "refuses": "cluster north: can't be reached"}
+    assert queue.jobs == [Job(by_time, "tick"), Job("one", "tick")]
+    assert found_in_queue == [Job(by_time, "tick")], "what the clock asks for was in the queue before any cluster was asked"
+
+
+def _by_time(each: Target) -> bool:
+    return bool(due_between((each.name,), HOUR, START, END))
+
+
+def test_a_queue_that_takes_nothing_is_an_error_so_that_the_event_comes_again() -> None:
+    class Away(Kept):
+        def put_all(self, jobs: Any) -> tuple[str, ...]:
+            raise QueueUnavailable.of("queue", "isn't reached")
+
+    with pytest.raises(QueueUnavailable):
+        minutes(settings(target("one"), interval=60.0), Away(), lambda _target: FakeObjects())
