@@ -32,7 +32,7 @@ PARKED, MOST_PARKED, STUCK = 32, 1000, 5.0
 whole, so that it keeps no thread from the others; what moves is left to other workers."""
 LOOK_EVERY = 0.5
 """Seconds until it is looked again whether a thread is free."""
-LONGEST_PAUSE = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Intake:
 
     # --- receiving
     def _receive(self) -> None:
-        pause = 1.0
+        pause = FIRST_PAUSE
         while not self._stop.is_set():
             most = self._room()
             if not most:
@@ -127,7 +127,7 @@ class Intake:
                 continue
             try:
                 found = self._queue.receive(most, WAIT, VISIBLE)
-                pause = 1.0
+                pause = FIRST_PAUSE
                 self._received(found)
             except QueueUnavailable as error:
                 _tell("the queue gives nothing", error)

@@ -1,0 +1,202 @@
+"""Which ends acknowledge a message, when it comes again, and how one is worked on until its deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from handler.model.event import Delivery, Job
+from handler.model.result import Outcome, Result
+from handler.queues import handling
+from handler.queues.handling import Deadline, backoff, handle, settles
+from handler.queues.pending import Work
+
+SHA = "a" * 40
+PUSH = Job("shop", "push", hint=SHA, deliveries=(Delivery("d1", "github", "refs/heads/main", SHA, "ada", "t"),))
+TICK, DRIFT, ASKED = Job("shop", "tick"), Job("shop", "drift"), Job("shop", "replay", commit=SHA, actor="ops")
+DRY = Job("shop", "replay", dry_run=True, actor="ci")
+RECORDED = {Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.DRIFTED, Outcome.FAILED, Outcome.PRUNING}
+
+
+def ended(outcome: Outcome, job: Job = PUSH, **more: object) -> bool:
+    return settles(Work.of(job), Result("shop", outcome, **more))  # type: ignore[arg-type]  # of several types
+
+
+# --- settles
+@pytest.mark.parametrize("outcome", sorted(RECORDED))
+@pytest.mark.parametrize("job", [PUSH, ASKED], ids=["push", "asked"])
+def test_what_the_record_tells_of_is_settled_and_what_it_does_not_comes_again(outcome: Outcome, job: Job) -> None:
+    assert ended(outcome, job, recorded=True)
+    assert not ended(outcome, job)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.PLANNED])
+def test_what_needs_no_record_is_settled(outcome: Outcome) -> None:
+    assert ended(outcome)
+    assert ended(outcome, ASKED)
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("job", [TICK, DRIFT], ids=["tick", "drift"])
+def test_ticks_and_drift_runs_are_settled_whatever_came_of_them(outcome: Outcome, job: Job) -> None:
+    assert ended(outcome, job)
+
+
+def test_a_drift_run_that_took_a_push_in_is_a_push() -> None:
+    assert not ended(Outcome.FAILED, DRIFT.merged(PUSH))
+    assert DRIFT.merged(PUSH).trigger == "drift"
+
+
+def test_a_target_that_another_holds_is_left_to_it() -> None:
+    assert ended(Outcome.BUSY, code="busy")
+    assert ended(Outcome.BUSY, ASKED, code="busy")
+
+
+@pytest.mark.parametrize("code", ["stopping", "lease-lost"])
+def test_a_run_cut_short_leaves_its_message(code: str) -> None:
+    assert not ended(Outcome.BUSY, code=code)
+
+
+def test_a_look_at_a_held_lease_that_was_cut_short_leaves_its_message() -> None:
+    assert not settles(Work.of(PUSH), Result("shop", Outcome.BUSY, code="busy"), cut=True)
+
+
+def test_what_the_host_does_not_show_yet_is_not_settled() -> None:
+    assert not ended(Outcome.LAGGING)
+
+
+def test_a_dry_run_that_fails_for_good_is_told_and_a_transient_one_comes_again() -> None:
+    assert ended(Outcome.FAILED, DRY, who="author")
+    assert not ended(Outcome.FAILED, DRY, who="nobody")
+
+
+def test_it_comes_again_later_and_later() -> None:
+    assert [backoff(count) for count in (0, 1, 2, 3, 4, 5, 6, 1000)] == [15, 15, 30, 60, 120, 240, 300, 300]
+
+
+# --- handle
+@dataclass
+class Script:
+    """A run that ends as it is told, one end after the other, on a clock that only waiting moves."""
+
+    ends: list[Callable[[Job], Result]]
+    ran: list[Job] = field(default_factory=list)
+    put: list[Job] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
+    now: float = 1000.0
+    takes: float = 0.0
+
+    def run(self, job: Job, stop: threading.Event) -> Result:
+        self.ran.append(job)
+        self.now += self.takes
+        assert isinstance(stop, Deadline)
+        return self.ends.pop(0)(job)
+
+    def handle(self, job: Job, seconds: float) -> bool:
+        return handle(Work(job, ("shop.1",)), self.run, self.put.append, self.now + seconds)
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Script:
+    made = Script([])
+
+    class Clock:
+        @staticmethod
+        def time() -> float:
+            return made.now
+
+        monotonic = time
+
+    def wait(deadline: Deadline, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        made.waited.append(round(timeout, 3))
+        made.now = min(made.now + timeout, max(deadline.at, made.now))
+        return deadline.is_set()
+
+    monkeypatch.setattr(handling, "time", Clock)
+    monkeypatch.setattr(Deadline, "wait", wait)
+    return made
+
+
+def lagging(script: Script, seconds: float) -> Callable[[Job], Result]:
+    return lambda job: Result("shop", Outcome.LAGGING, next_try=script.now + seconds)
+
+
+def applied(_job: Job) -> Result:
+    return Result("shop", Outcome.APPLIED, recorded=True)
+
+
+def failed(_job: Job) -> Result:
+    return Result("shop", Outcome.FAILED, who="nobody")
+
+
+def test_what_the_host_does_not_show_yet_is_looked_for_again_in_place(script: Script) -> None:
+    script.ends = [lagging(script, 1.0), lagging(script, 2.0), applied]
+    assert script.handle(PUSH, 300.0)
+    assert [job.looks for job in script.ran] == [0, 1, 2]
+    assert {job.run for job in script.ran} == {"shop.1"}
+    assert script.waited == [1.0, 2.0]
+    assert script.put == []
+
+
+def test_each_look_is_asked_for_now(script: Script) -> None:
+    script.ends = [lagging(script, 4.0), applied]
+    script.handle(PUSH, 300.0)
+    assert [job.asked for job in script.ran] == [1000.0, 1004.0]
+
+
+def test_where_there_is_no_time_left_another_message_looks_under_the_same_id(script: Script) -> None:
+    script.ends = [lagging(script, 8.0)]
+    assert script.handle(PUSH, handling.MARGIN + 5.0)
+    assert [(job.looks, job.run, job.deliveries) for job in script.put] == [(1, "shop.1", PUSH.deliveries)]
+
+
+def test_what_a_run_leaves_to_another_one_is_looked_for_in_place_and_settled_for_itself(script: Script) -> None:
+    again = Job("shop", "push", hint=SHA, looks=1)
+    script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 1.0), failed]
+    assert script.handle(PUSH, 300.0)  # the message's own end is recorded; the look that failed is the tick's
+    assert [job.looks for job in script.ran] == [0, 1]
+    assert script.ran[1].run not in ("", "shop.1")
+
+
+def test_what_a_run_leaves_is_another_message_where_there_is_no_time_left(script: Script) -> None:
+    again = Job("shop", "push", hint=SHA, looks=1)
+    script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 9.0)]
+    assert script.handle(PUSH, handling.MARGIN + 5.0)
+    assert [replace(job, run="") for job in script.put] == [again]
+
+
+def test_a_failure_without_a_record_comes_again(script: Script) -> None:
+    script.ends = [failed]
+    assert not script.handle(PUSH, 300.0)
+
+
+def test_what_was_busy_when_the_time_came_comes_again(script: Script) -> None:
+    script.takes = 290.0
+    script.ends = [lambda _: Result("shop", Outcome.BUSY, code="busy")]
+    assert not script.handle(PUSH, 300.0)
+
+
+def test_a_queue_that_takes_no_other_message_leaves_this_one(script: Script) -> None:
+    def refuses(_job: Job) -> None:
+        raise RuntimeError("the queue")
+
+    script.ends = [lagging(script, 8.0)]
+    with pytest.raises(RuntimeError):
+        handle(Work.of(PUSH), script.run, refuses, script.now + handling.MARGIN + 5.0)
+
+
+# --- the deadline
+def test_a_deadline_is_set_by_itself() -> None:
+    far, near = Deadline(time.monotonic() + 1000.0), Deadline(time.monotonic() + 0.05)
+    assert not far.is_set()
+    assert not far.wait(0.001)
+    assert near.wait(60.0)
+    assert near.wait()
+    far.set()
+    assert far.wait(60.0)
+    assert far.is_set()
