@@ -15,7 +15,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = "/var/task"
@@ -112,7 +112,7 @@ def _trim(place: Path) -> None:
             path.rmdir()
 
 
-def _unneeded(name: PurePosixPath) -> bool:
+def _unneeded(name: PurePath) -> bool:
     match name.parts:
         case (("botocore" | "boto3"), "data", service, _, *_):
             return service not in _SERVICES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import metadata
 from pathlib import Path
@@ -40,7 +41,7 @@ def test_a_lock_pins_every_direct_dependency_inside_its_bounds(lock: str) -> Non
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), str(requirement)
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, "requirements-functions.lock", "requirements-functions-ssh.lock"])
 def test_every_pin_has_a_hash(lock: str) -> None:
     text = (ROOT / lock).read_text()
     entries = re.split(r"(?m)^(?=[A-Za-z0-9])", text)[1:]
@@ -52,6 +53,21 @@ def test_every_pin_has_a_hash(lock: str) -> None:
 def test_tests_run_on_the_versions_that_production_runs_on() -> None:
     tested = locked("requirements-test.lock")
     assert {name: tested.get(name) for name in locked("requirements.lock")} == locked("requirements.lock")
+
+
+def test_the_lock_of_what_deploys_names_no_registry_and_every_package_has_a_hash() -> None:
+    packages = json.loads((ROOT / "infra" / "package-lock.json").read_text())["packages"]
+    found = {name: each for name, each in packages.items() if name}
+    assert "node_modules/osls" in found
+    assert [name for name, each in found.items() if "resolved" in each or "integrity" not in each] == []
+
+
+@pytest.mark.parametrize("name", ["functions", "functions-ssh"])
+def test_functions_run_on_the_versions_that_the_container_runs_on(name: str) -> None:
+    pins = locked(f"requirements-{name}.lock")
+    assert pins == {each: version for each, version in locked("requirements.lock").items() if each in pins}
+    wanted = {str(canonicalize_name(each.name)) for each in direct(f"requirements-{name}.txt")}
+    assert wanted <= set(pins)
 
 
 @pytest.mark.parametrize("lock", LOCKS)

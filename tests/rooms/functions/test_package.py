@@ -134,7 +134,7 @@ except ConfigInvalid as error:
 def test_a_configuration_that_no_function_could_run_is_refused(tmp_path: Path) -> None:
     """Before anything is packed, with all mistakes at once."""
     (tmp_path / "anneal.yaml").write_text(str({**CONFIG, "webhooks": {"github": {"secrets": [{"file": "/run/hook"}]}}}))
-    command = [ROOT / "scripts" / "package", "--config", tmp_path / "anneal.yaml", "-o", tmp_path / "package.zip"]
+    command = [str(ROOT / "scripts" / "package"), "--config", str(tmp_path / "anneal.yaml"), "-o", str(tmp_path / "package.zip")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "trust/ca.pem: expected a file, found none at" in done.stderr
