@@ -38,6 +38,7 @@ from handler.render.sandbox import Sandbox
 from handler.run.context import Rooms
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer, Source
+from handler.run.remembering import Remembering
 from handler.source.host import GitHost
 from handler.state.configmap import state_name
 from handler.state.lease import LeaseLock
@@ -85,6 +86,7 @@ class Handler:
         self._renderers = renderers
         self._made: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
+        self._renders = Remembering()
         self._holder = f"{socket.gethostname()}_{os.getpid()}"
 
     def run(self, job: Job, stop: threading.Event | None = None) -> Result:
@@ -95,7 +97,10 @@ class Handler:
         except AnnealError as error:
             failed = Result(job.target, Outcome.FAILED, trigger=job.trigger, message=str(error), problems=error.problems)
             return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or run_id(job.target))
-        return reconcile(rooms, job, stop)
+        try:
+            return reconcile(rooms, job, stop)
+        finally:
+            self._renders.ran(job.target, rooms.preparer)
 
     def target(self, name: str) -> Target:
         """Return a target by name.

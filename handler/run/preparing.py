@@ -94,27 +94,34 @@ class Preparer:
             AuthorError: every mistake in git, all at once.
 
         """
-        if self.last and self.last.commit.sha == sha:
+        last = self.last  # another thread may `forget` it meanwhile
+        if last and last.commit.sha == sha:
             self.source.recheck(sha, self.target.path)
-            return self.last
+            return last
         tree = self.tree(sha)
-        if self.last and self.last.reads.on(tree) == self.last.reads:
-            rendered = Rendered(self.last.manifests, self.last.reads, self.last.files)
+        if last and last.reads.on(tree) == last.reads:
+            rendered = Rendered(last.manifests, last.reads, last.files)
         else:
             rendered = self.render(tree, self.request())
         staged = stages(self._admit(rendered.manifests), self.own)
         digest = digest_of(rendered.manifests)
-        self.last = Prepared(tree.commit, rendered.reads, digest, staged, rendered.manifests, rendered.files)
-        return self.last
+        prepared = self.last = Prepared(tree.commit, rendered.reads, digest, staged, rendered.manifests, rendered.files)
+        return prepared
 
     def forget(self) -> None:
-        """Render anew next time."""
+        """Render anew next time; a run that is under way keeps what it has."""
         self.last = None
+
+    @property
+    def size(self) -> int:
+        """How many objects are kept for the next run."""
+        last = self.last
+        return len(last.manifests) if last else 0
 
     def request(self) -> RenderRequest:
         """Return what the renderer is asked for."""
-        options = self.target.renderer
-        return RenderRequest(self.target.path, options.include, options.exclude, self.last.files if self.last else {})
+        options, last = self.target.renderer, self.last
+        return RenderRequest(self.target.path, options.include, options.exclude, last.files if last else {})
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
         """Admit what was rendered; a kind nobody serves is looked for once more in a fresh discovery."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 from collections.abc import Iterator
 
@@ -107,3 +109,25 @@ def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_he
     assert audit.unguarded() == [], "a write without a Lease"
     assert fleet.kubectl("get", "configmaps", "foreign", "another", "-n", fleet.name)["items"] == before
     assert not [line for server in servers for line in server.runs(code="internal")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", [False, True], ids=["before a run", "at any moment"])
+def test_what_a_replica_took_and_died_with_is_found_by_the_tick_of_another(open_fleet: OpenFleet, begun: bool) -> None:
+    """A machine loses power right after its 202; it never comes back, and nobody sends the webhook again."""
+    fleet = open_fleet(4, 3)
+    dying, living = fleet.serve(), fleet.serve()
+    for server in (dying, living):
+        server.ready()
+    fleet.converge()
+    if not begun:
+        os.kill(dying.pid("worker"), signal.SIGSTOP)
+    pushed = {number: fleet.move(number, 1) for number in range(fleet.size)}
+    assert [dying.push(fleet.url, fleet.ref(number), sha) for number, sha in pushed.items()] == [202] * fleet.size
+    dying.kill_all()
+    fleet.converge()
+    assert dying.status("/healthz") == 0, "it is gone for good"
+    if not begun:
+        theirs = {fleet.target(number): sha for number, sha in pushed.items()}
+        assert theirs.items() <= {run["target"]: run["commit"] for run in living.runs(trigger="tick", outcome="applied")}.items()
+        assert not [run for run in dying.runs(outcome="applied") if run["commit"] in pushed.values()]
