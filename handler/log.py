@@ -29,6 +29,7 @@ def configure(mask: Mask, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug and retry lines name URLs and headers
+    logging.getLogger("botocore").setLevel(logging.ERROR)  # where credentials were found, and traces of what our own errors say
 
 
 class JsonFormatter(logging.Formatter):

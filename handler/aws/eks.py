@@ -60,7 +60,7 @@ class Clusters:
         subject = str(eks)
 
         def ask() -> Any:
-            region = self._aws.region(eks.region, subject)
+            region = self._aws.region(eks.region, subject, KubeconfigInvalid)
             return self._aws.client("eks", region, eks.role).describe_cluster(name=eks.cluster)
 
         cluster = asked(subject, _allowed(eks), ask, KubeconfigInvalid)["cluster"]
@@ -93,7 +93,7 @@ class Clusters:
         subject, moment = str(eks), (time.monotonic(), time.time())
 
         def sign() -> str:
-            region = self._aws.region(eks.region, subject)
+            region = self._aws.region(eks.region, subject, KubeconfigInvalid)
             return self._aws.presigned("sts", QUERY, {HEADER: eks.cluster}, region, eks.role, EXPIRES)
 
         url = asked(subject, _allowed(eks), sign, KubeconfigInvalid)

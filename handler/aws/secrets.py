@@ -25,7 +25,7 @@ class Stores:
             raise SecretUnavailable.of(str(ref), "is no secret of AWS Secrets Manager")
 
         def ask() -> Any:
-            client = self._aws.client("secretsmanager", self._aws.region(region_of(wanted.id), str(ref)))
+            client = self._aws.client("secretsmanager", self._aws.region(region_of(wanted.id), str(ref), SecretUnavailable))
             try:
                 return client.get_secret_value(SecretId=wanted.id, VersionStage=wanted.stage)
             except client.exceptions.ResourceNotFoundException:
@@ -45,7 +45,7 @@ class Stores:
         name = ref.aws_parameter
 
         def ask() -> Any:
-            client = self._aws.client("ssm", self._aws.region(region_of(name), str(ref)))
+            client = self._aws.client("ssm", self._aws.region(region_of(name), str(ref), SecretUnavailable))
             return client.get_parameter(Name=name, WithDecryption=True)
 
         return str(asked(str(ref), {"GetParameter": f"parameter {name}"}, ask, SecretUnavailable)["Parameter"]["Value"])

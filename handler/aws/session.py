@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from handler.aws.errors import translated
 from handler.config import masking
-from handler.model.errors import AnnealError, ConfigInvalid
+from handler.model.errors import AnnealError
 
 T = TypeVar("T")
 CONNECT, READ, ATTEMPTS = 2.0, 5.0, 2
@@ -30,15 +30,15 @@ class Aws:
         self._sessions: dict[tuple[str, str], Any] = {}
         self._clients: dict[tuple[str, ...], Any] = {}
 
-    def region(self, wanted: str, subject: str) -> str:
-        """Return the region to ask: the wanted one, the environment's or the profile's. Raises ConfigInvalid."""
+    def region(self, wanted: str, subject: str, kind: type[AnnealError]) -> str:
+        """Return the region to ask: the wanted one, the environment's or the profile's. Raises an error of `kind`: there is none."""
         named = wanted or self._environ.get("AWS_REGION") or self._environ.get("AWS_DEFAULT_REGION")
         if named:
             return named
         with self._lock:
             named = self._session("", "").get_config_variable("region")
         if not named:
-            raise ConfigInvalid.of(subject, "no AWS region is known", fix="set AWS_REGION, or name it by its ARN or its `region`")
+            raise kind.of(subject, "no AWS region is known", fix="set AWS_REGION, or name it by its ARN or its `region`")
         return str(named)
 
     def client(self, service: str, region: str, role: str = "", **options: Any) -> Any:
@@ -60,6 +60,8 @@ class Aws:
             credentials, events = session.get_credentials(), session.get_component("event_emitter")
         if credentials is None:
             raise NoCredentialsError
+        frozen = credentials.get_frozen_credentials()
+        masking.learn(*filter(None, (frozen.secret_key, frozen.token)), seconds=ROLE_SECONDS)  # the token is part of the URL
         signer = RequestSigner(client.meta.service_model.service_id, region, service, "v4", credentials, events)
         url = f"{client.meta.endpoint_url.rstrip('/')}/?{query}"
         request = {"method": "GET", "url": url, "body": {}, "headers": dict(headers), "context": {}}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from handler.config import masking
 from handler.config.git import SecretRef
-from handler.model.errors import SecretUnavailable
+from handler.model.errors import Problem, SecretUnavailable
 
 Fetch = Callable[[SecretRef], str | None]
 """Asks a store for the whole text that a reference names, its key left out. None: there is no such version of it (yet).
@@ -140,9 +140,12 @@ class Remote:
         try:
             return _Told(self._fetch(ref), None, now + self._interval)
         except SecretUnavailable as error:
-            failures = before.failures + 1 if before else 1
-            pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
-            return _Told(None, SecretUnavailable(*error.problems), now + pause, failures)
+            problems = error.problems
+        except Exception as error:  # noqa: BLE001 - a mistake of ours or of a vendor's: what there is still counts
+            problems = (Problem(str(ref), f"can't be read: {type(error).__name__}"),)
+        failures = before.failures + 1 if before else 1
+        pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
+        return _Told(None, SecretUnavailable(*problems), now + pause, failures)
 
 
 def _texts(value: str | None) -> Iterator[str]:

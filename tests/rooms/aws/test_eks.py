@@ -1,0 +1,208 @@
+"""Clusters of EKS: found by moto's EKS, signed in to by a token that an authenticator would take, in front of a real API server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import boto3
+import pytest
+import yaml
+
+from handler.aws.eks import ENDS, RENEWED, Clusters
+from handler.aws.session import Aws
+from handler.cluster.api import Api
+from handler.cluster.connect import Connection, connect
+from handler.config.masking import Mask
+from handler.config.settings import Cluster, Eks
+from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
+from infra.moto import ACCOUNT, KEYS, REGION, Moto
+from tests.rooms.cluster.wire import Handler, Wire
+
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/anneal"
+# What aws-iam-authenticator's verifier lets stand in the URL (pkg/token/token.go), in lower case.
+TAKEN = {"action", "version", *(f"x-amz-{name}" for name in ("algorithm", "credential", "date", "expires", "security-token"))}
+TAKEN |= {"x-amz-signature", "x-amz-signedheaders"}
+
+
+def presigned(token: str) -> str:
+    """Decode a token as the verifier does: Go's RawURLEncoding takes no padding."""
+    assert len(token) <= 4096
+    prefix, _, payload = token.partition(".")
+    assert prefix == "k8s-aws-v1"
+    assert "=" not in payload
+    return base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)).decode()
+
+
+def signature(url: str, cluster: str, secret: str) -> str:
+    """Sign the URL once more, by AWS's text about Signature Version 4."""
+    parts = urlsplit(url)
+    query = {name: value for name, value in parse_qsl(parts.query) if name != "X-Amz-Signature"}
+    canonical = "&".join(f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}" for name, value in sorted(query.items()))
+    empty = hashlib.sha256(b"").hexdigest()
+    request = f"GET\n/\n{canonical}\nhost:{parts.netloc}\nx-k8s-aws-id:{cluster}\n\nhost;x-k8s-aws-id\n{empty}"
+    scope = query["X-Amz-Credential"].split("/", 1)[1]
+    text = "\n".join(("AWS4-HMAC-SHA256", query["X-Amz-Date"], scope, hashlib.sha256(request.encode()).hexdigest()))
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def test_a_token_is_what_an_authenticator_takes(aws: Moto) -> None:
+    assert aws.url
+    url = presigned(Clusters(Aws(os.environ)).token(Eks("prod")))
+    parts, query = urlsplit(url), dict(parse_qsl(urlsplit(url).query))
+    assert (parts.scheme, parts.netloc, parts.path) == ("https", f"sts.{REGION}.amazonaws.com", "/")
+    assert {name.lower() for name in query} <= TAKEN
+    assert len(query) == len(parse_qsl(parts.query))
+    assert (query["Action"], query["X-Amz-Expires"]) == ("GetCallerIdentity", "60")
+    assert "x-k8s-aws-id" in query["X-Amz-SignedHeaders"].split(";")
+    assert query["X-Amz-Signature"] == signature(url, "prod", KEYS["AWS_SECRET_ACCESS_KEY"])
+    assert query["X-Amz-Signature"] != signature(url, "other", KEYS["AWS_SECRET_ACCESS_KEY"]), "the cluster's name is signed"
+
+
+def test_a_role_is_assumed_first_and_the_token_speaks_for_it(aws: Moto) -> None:
+    parts = urlsplit(presigned(Clusters(Aws(os.environ)).token(Eks("prod", "eu-west-1", ROLE))))
+    query = dict(parse_qsl(parts.query))
+    assert parts.netloc == "sts.eu-west-1.amazonaws.com"
+    assert {name.lower() for name in query} <= TAKEN
+    assert query["X-Amz-Security-Token"]
+    assert query["X-Amz-Credential"].split("/")[0].startswith("ASIA")
+    assert "/eu-west-1/sts/aws4_request" in query["X-Amz-Credential"]
+    assert aws.url
+
+
+def test_tokens_are_renewed_before_they_end_and_by_nobody_who_waits(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert aws.url
+    made, times = Clusters(Aws(os.environ)), [1_000_000.0]
+    monkeypatch.setattr("handler.aws.eks.time.time", lambda: times[0])
+    monkeypatch.setattr("handler.aws.eks.time.monotonic", lambda: times[0])
+    numbers = iter(range(100))
+    monkeypatch.setattr(made._aws, "presigned", lambda *_: f"https://sts/{next(numbers)}")
+    first = made.token(Eks("prod"))
+    times[0] += RENEWED
+    assert made.token(Eks("prod")) == first
+    times[0] += 1
+    assert made.token(Eks("prod")) == first, "whoever asks gets the one that still holds"
+    made._renewals[Eks("prod")].join(30)
+    second = made.token(Eks("prod"))
+    assert second != first
+    assert made.token(Eks("prod"), fresh=True) not in (first, second)
+    third = made.token(Eks("prod"))
+    times[0] += ENDS + 1  # frozen meanwhile
+    assert made.token(Eks("prod")) not in (first, second, third)
+    assert ENDS < 15 * 60
+
+
+def test_a_token_and_its_url_are_masked_everywhere(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert aws.url
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "CANARY-session-token/with+signs==")
+    made = Clusters(Aws(os.environ))
+    token = made.token(Eks("prod"))
+    text = f"{token} {presigned(token)} CANARY-session-token/with+signs== {quote('CANARY-session-token/with+signs==', safe='')}"
+    assert Mask()(text) == "*** *** *** ***"
+    assert token not in f"{made!r} {vars(made)}"
+
+
+@pytest.fixture
+def described(aws: Moto, control_plane: Path, connection: Connection) -> Iterator[tuple[Wire, Clusters]]:
+    """A cluster that EKS knows; its address is a wire to the real API server."""
+    boto3.client("eks", **aws.client).create_cluster(name="prod", roleArn=ROLE, resourcesVpcConfig={})
+    authority = yaml.safe_load(control_plane.read_text())["clusters"][0]["cluster"]["certificate-authority-data"]
+    wire = Wire(connection)
+    clusters = Clusters(Aws(os.environ))
+    describe = clusters.describe
+
+    def told(eks: Eks) -> tuple[str, str]:
+        endpoint, data = describe(eks)
+        assert endpoint.startswith("https://")
+        assert data
+        return wire.url, authority
+
+    clusters.describe = told  # type: ignore[method-assign]  # moto's address leads nowhere
+    yield wire, clusters
+    wire.close()
+
+
+@pytest.fixture(scope="session")
+def connection(control_plane: Path) -> Connection:
+    return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
+
+
+def sent(into: list[str], then: Callable[[Handler], bool] = lambda _: True) -> Callable[[Handler], bool]:
+    def trick(handler: Handler) -> bool:
+        into.append(handler.headers["Authorization"])
+        return then(handler)
+
+    return trick
+
+
+def expired(handler: Handler) -> bool:
+    handler.answer(401, {"Content-Type": "application/json"}, b'{"kind": "Status", "code": 401, "reason": "Unauthorized"}')
+    return False
+
+
+def test_a_cluster_is_described_signed_in_to_and_after_a_401_signed_in_to_anew(
+    described: tuple[Wire, Clusters], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire, clusters = described
+    renewed: list[Eks] = []
+    renew = clusters._renew
+    monkeypatch.setattr(clusters, "_renew", lambda eks: renewed.append(eks) or renew(eks))  # type: ignore[func-returns-value]  # for its side effect
+    eks = Eks("prod", REGION, ROLE)
+    tokens: list[str] = []
+    api = Api(connect(Cluster(eks=eks), environ={}, cloud=clusters))
+    assert api.connection.source == f"EKS cluster prod in {REGION} as {ROLE}"
+    wire.tricks = [sent(tokens), sent(tokens, expired), sent(tokens)]
+    namespaces = [(api.get("/api/v1/namespaces/kube-system") or {})["metadata"]["name"] for _ in range(2)]
+    assert namespaces == ["kube-system", "kube-system"]
+    assert [token.startswith("Bearer k8s-aws-v1.") for token in tokens] == [True] * 3
+    assert tokens[0] == tokens[1]
+    assert (api.connection.generation, renewed) == (2, [eks, eks]), "the cluster was described anew, and its token made anew"
+
+
+def test_the_connection_follows_the_token(described: tuple[Wire, Clusters], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, clusters = described
+    connection = connect(Cluster(eks=Eks("prod", REGION)), environ={}, cloud=clusters)
+    monkeypatch.setattr(connection, "_asked", float("-inf"))
+    monkeypatch.setattr(clusters, "token", lambda _eks: "k8s-aws-v1.next")
+    assert connection.authorization() == "Bearer k8s-aws-v1.next"
+
+
+def test_a_pin_is_for_clusters_of_eks_too(described: tuple[Wire, Clusters]) -> None:
+    _, clusters = described
+    with pytest.raises(ServerPinned, match=r"cluster\.server pins https://other"):
+        connect(Cluster(eks=Eks("prod", REGION), server="https://other"), environ={}, cloud=clusters)
+
+
+def test_an_unknown_cluster_is_named_with_its_region(aws: Moto) -> None:
+    assert aws.url
+    with pytest.raises(KubeconfigInvalid, match=r"EKS cluster none in eu-west-1: AWS knows no such thing in this region and account"):
+        connect(Cluster(eks=Eks("none", "eu-west-1")), environ={}, cloud=Clusters(Aws(os.environ)))
+
+
+def test_a_cluster_without_an_address_isnt_ready(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert aws.url
+    clusters = Clusters(Aws(os.environ))
+    client = clusters._aws.client("eks", REGION)
+    monkeypatch.setattr(client, "describe_cluster", lambda **_: {"cluster": {"status": "CREATING"}})
+    with pytest.raises(KubeconfigInvalid, match="has no address yet: it is CREATING; wait until it is ACTIVE"):
+        clusters.describe(Eks("prod"))
+
+
+def test_an_api_that_hangs_is_nobodys_fault_and_its_failure_is_short(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert aws.url
+    monkeypatch.setattr("handler.aws.session.READ", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod: AWS doesn't answer in time"):
+            Clusters(Aws(os.environ)).describe(Eks("prod"))
+        with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod as arn.*: AWS doesn't answer in time"):
+            Clusters(Aws(os.environ)).token(Eks("prod", "", ROLE))

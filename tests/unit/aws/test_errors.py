@@ -1,0 +1,86 @@
+"""What Amazon's services say, in our words: who must do what, and never a text of theirs."""
+
+from __future__ import annotations
+
+import pytest
+from botocore import exceptions
+from botocore.exceptions import BotoCoreError, ClientError
+
+from handler.aws.errors import translated
+from handler.aws.secrets import region_of
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, KubeconfigInvalid, SecretUnavailable
+
+ROLE = "arn:aws:iam::123456789012:role/other"
+ALLOWED = {"GetSecretValue": "anneal/hook", "AssumeRole": ROLE}
+WHO = "arn:aws:sts::123456789012:assumed-role/anneal/worker"
+NOT_AUTHORIZED = f"User: {WHO} is not authorized to perform: something on resource: CANARY because no identity-based policy allows it"
+NO_KEY = "Access to KMS is not allowed CANARY"
+CIPHER = "The ciphertext refers to a customer master key that does not exist CANARY"
+
+
+def refused(code: str, message: str = "CANARY", operation: str = "GetSecretValue", status: int = 400) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}, operation)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            refused("AccessDeniedException", NOT_AUTHORIZED),
+            f"{WHO} may not secretsmanager:GetSecretValue; allow it secretsmanager:GetSecretValue on anneal/hook",
+        ),
+        (
+            refused("AccessDenied", NOT_AUTHORIZED, "AssumeRole", 403),
+            f"{WHO} may not sts:AssumeRole; allow it sts:AssumeRole on {ROLE}, and let the trust policy of that role name it",
+        ),
+        (refused("AccessDeniedException", NO_KEY), "the handler's identity may not decrypt it; allow it kms:Decrypt on the key"),
+        (refused("AccessDeniedException", CIPHER, "GetParameter"), "may not decrypt it; allow it kms:Decrypt on the key"),
+        (refused("DecryptionFailure"), "may not decrypt it; allow it kms:Decrypt on the key"),
+        (refused("ResourceNotFoundException"), "AWS knows no such thing in this region and account; correct its name"),
+        (refused("ParameterNotFound"), "AWS knows no such thing in this region and account; correct its name"),
+        (refused("ExpiredTokenException"), "AWS doesn't accept the credentials (ExpiredTokenException); give the process a role"),
+        (refused("InvalidRequestException"), "AWS answers InvalidRequestException to GetSecretValue"),
+        (exceptions.NoCredentialsError(), "no AWS credentials are found; give the process a role, or AWS_ACCESS_KEY_ID"),
+        (exceptions.ProfileNotFound(profile="CANARY"), "there is no such AWS profile; correct AWS_PROFILE"),
+        (exceptions.ParamValidationError(report="CANARY"), "isn't a name that AWS takes; correct the configuration"),
+    ],
+)
+def test_what_the_operator_must_do(error: Exception, said: str) -> None:
+    for kind in (SecretUnavailable, KubeconfigInvalid):
+        found = translated(error, "it", ALLOWED, kind)
+        assert isinstance(found, (kind, AccessDenied))
+        assert said in str(found)
+        assert "CANARY" not in str(found)
+    assert isinstance(translated(error, "it", ALLOWED, SecretUnavailable), SecretUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (refused("ThrottlingException"), "AWS answers ThrottlingException"),
+        (refused("Whatever", status=503), "AWS answers Whatever"),
+        (exceptions.EndpointConnectionError(endpoint_url="https://CANARY"), "AWS isn't reached"),
+        (exceptions.ConnectTimeoutError(endpoint_url="https://CANARY"), "AWS isn't reached in time"),
+        (exceptions.ReadTimeoutError(endpoint_url="https://CANARY"), "AWS doesn't answer in time"),
+        (BotoCoreError(), "AWS can't be asked: BotoCoreError"),
+    ],
+)
+def test_what_passes_by_itself(error: Exception, said: str) -> None:
+    kinds: dict[type[AnnealError], type[AnnealError]] = {SecretUnavailable: SecretUnavailable, KubeconfigInvalid: ClusterUnavailable}
+    for kind, expected in kinds.items():
+        found = translated(error, "it", ALLOWED, kind)
+        assert (type(found), str(found)) == (expected, f"it: {said}")
+
+
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [
+        ("anneal/hook", ""),
+        ("/anneal/hook", ""),
+        ("arn:aws:secretsmanager:eu-west-1:123456789012:secret:anneal/hook-AbCdEf", "eu-west-1"),
+        ("arn:aws-cn:ssm:cn-north-1:123456789012:parameter/anneal/hook", "cn-north-1"),
+        ("arn:aws", ""),
+    ],
+)
+def test_an_arn_names_its_region(name: str, region: str) -> None:
+    assert region_of(name) == region
