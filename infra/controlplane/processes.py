@@ -14,7 +14,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-_started: dict[int, subprocess.Popen[bytes]] = {}  # our own children: a parent must reap what has ended
+_started: dict[int, tuple[subprocess.Popen[bytes], str]] = {}  # our own children: a parent must reap what has ended
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ def start(name: str, command: list[str], log: Path) -> Process:
     """Start a program in a session of its own, so that an interrupted terminal doesn't reach it; its output goes to `log`."""
     with log.open("wb") as output:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True)
-    _started[child.pid] = child
-    return Process(name, child.pid, born(child.pid))
+    process = Process(name, child.pid, born(child.pid))
+    _started[child.pid] = child, process.born
+    return process
 
 
 def born(pid: int) -> str:
@@ -47,11 +48,13 @@ def born(pid: int) -> str:
 
 def alive(process: Process) -> bool:
     """Tell whether exactly this process still runs."""
-    lives = bool(process.born) and born(process.pid) == process.born
-    child = _started.get(process.pid)
-    if child and child.poll() is not None:  # after the look: what it saw ended is reaped, though nobody looks again
-        del _started[process.pid]
-    return lives
+    child, when = _started.get(process.pid, (None, ""))
+    if child is None:
+        return bool(process.born) and born(process.pid) == process.born
+    if child.poll() is None:  # what /proc calls a zombie may be the first of several threads, and isn't reaped yet
+        return process.born == when
+    del _started[process.pid]
+    return False
 
 
 def stop(processes: list[Process], *, patience: float = 3.0) -> None:

@@ -202,17 +202,11 @@ def test_a_recycled_pid_is_not_killed(tmp_path: Path, sleeper: processes.Process
     assert not processes.alive(sleeper)
 
 
-def test_what_ends_while_it_is_looked_at_is_reaped(sleeper: processes.Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    look = processes.born
-
-    def ended_meanwhile(pid: int) -> str:
-        os.kill(pid, signal.SIGKILL)
-        while found := look(pid):
-            time.sleep(0.01)
-        return found
-
-    monkeypatch.setattr(processes, "born", ended_meanwhile)
-    assert not processes.alive(sleeper)
+def test_a_child_whose_first_thread_has_ended_is_waited_for(sleeper: processes.Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a program with threads /proc may say Z while others of them still end; its parent can't reap it before they have."""
+    monkeypatch.setattr(processes, "born", lambda pid: "")
+    assert processes.alive(sleeper)
+    processes.stop([sleeper])
     assert not Path(f"/proc/{sleeper.pid}").exists(), "it is still a zombie"
 
 
