@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from handler.config.secrets import references
 from handler.config.settings import Settings, Target
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE
@@ -53,7 +54,19 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     if target.impersonate:
         namespace, _, account = target.impersonate.service_account.partition("/")
         grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))
-    return tuple(grants)
+    return (*grants, *_secret_reads(settings, target))
+
+
+def _secret_reads(settings: Settings, target: Target) -> Iterator[Grant]:
+    """Yield the Secrets that the configuration refers to for this target, if its cluster is the handler's own, which alone holds them."""
+    if target.cluster.kubeconfig or target.cluster.eks or target.cluster.context:
+        return
+    named: dict[str, set[str]] = defaultdict(set)
+    for ref in references(replace(settings, targets=(target,))):
+        if ref.kubernetes_secret:
+            namespace, name, _ = ref.kubernetes_secret.split("/", 2)
+            named[namespace].add(name)
+    yield from (Grant(namespace, "", "secrets", ("get",), tuple(sorted(names))) for namespace, names in sorted(named.items()))
 
 
 def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, target_grants
-from handler.config.git import Repository
-from handler.config.settings import Impersonate, Prune, Settings, Target
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.settings import Cluster, Eks, Impersonate, Prune, Settings, Target, Webhooks
 from handler.model.resource import Resource
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
@@ -64,6 +64,25 @@ def test_the_handler_reads_and_writes_only_its_own_record_by_name() -> None:
     assert ("configmaps", ("get", "update"), ("anneal-shop",)) in named
     assert ("leases", ("get", "update"), ("anneal-shop",)) in named
     assert not any(set(verbs) & {"list", "delete", "patch"} for _, verbs, _ in named)
+
+
+def test_secrets_that_the_configuration_refers_to_are_read_by_name() -> None:
+    def held(name: str) -> SecretRef:
+        return SecretRef(kubernetes_secret=f"anneal-system/{name}/value")
+
+    repository = replace(TARGET.repository, auth=RepositoryAuth(basic=BasicAuth("anneal", held("git"))))
+    other = replace(TARGET, name="other", repository=replace(repository, webhook=WebhookSecrets((held("another"),))))
+    target = replace(TARGET, repository=repository)
+    webhooks = Webhooks(github=WebhookSecrets((held("webhook"), SecretRef(file="/run/old"))))
+    settings = Settings((target, other), webhooks=webhooks)
+
+    def secrets(target: Target) -> list[Grant]:
+        return [grant for grant in own_grants(settings, target) if grant.resource == "secrets"]
+
+    assert secrets(target) == [Grant("anneal-system", "", "secrets", ("get",), ("git", "webhook"))]
+    assert secrets(replace(target, cluster=Cluster(in_cluster=True))) == secrets(target)
+    elsewhere = (Cluster(context="other"), Cluster(kubeconfig=SecretRef(file="/run/kubeconfig")), Cluster(eks=Eks("other")))
+    assert [secrets(replace(target, cluster=cluster)) for cluster in elsewhere] == [[], [], []]
 
 
 def test_impersonation_is_of_one_account() -> None:
