@@ -6,21 +6,21 @@ Neither keeps anything: what is asked is in the queue when it is answered. `api`
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import Flask
 
 from handler.answering import Answers
-from handler.config.settings import Target
+from handler.config.settings import Settings, Target
 from handler.feedback.emf import Lines
-from handler.ground import Ground, clusters, ground
+from handler.ground import clusters, ground
 from handler.once import Once
 from handler.queues.inbox import Closed
 from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
 from handler.reading import Json, Readable, Reader
-from handler.web.app import NOBODY, Part, create_app
+from handler.web.app import Part, create_app
 from handler.web.reads import Behind
 
 WEBHOOKS: frozenset[Part] = frozenset({"webhooks"})
@@ -30,34 +30,22 @@ TOKENS: frozenset[Part] = frozenset({"replay", "reads"})
 def webhooks(environ: Mapping[str, str] = os.environ) -> Flask:
     """Make the door of git hosts; it knows webhook secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = ground(environ, {"webhooks"})
-    most = base.settings.webhooks.max_body
-    return create_app(base.settings, base.secrets, base.queue, lambda: True, worker=NOBODY, metrics=Lines(), max_body=most, parts=WEBHOOKS)
+    settings, most = base.settings, base.settings.webhooks.max_body
+    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=Lines(), max_body=most, parts=WEBHOOKS)
 
 
 def api(environ: Mapping[str, str] = os.environ) -> Flask:
     """Make the door of named tokens; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = ground(environ, {"tokens"})
-    most = base.settings.webhooks.max_body
-    return create_app(
-        base.settings,
-        base.secrets,
-        base.queue,
-        lambda: True,
-        worker=behind(base, environ),
-        metrics=Lines(),
-        max_body=most,
-        parts=TOKENS,
-    )
-
-
-def behind(base: Ground, environ: Mapping[str, str]) -> Behind:
-    """Return who answers where there is no worker process to ask: the records alone, and no memory."""
+    settings, secrets, most = base.settings, base.secrets, base.settings.webhooks.max_body
     handler = Once(lambda: clusters(base, environ))
+    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)
+    return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=Lines(), max_body=most, parts=TOKENS)
 
-    def records(target: Target) -> Readable:
-        return handler.get().records(target)
 
-    answers = Answers(Ledger(), Reader(base.settings, records, base.secrets.mask), _taken, lambda: "", base.secrets.mask)
+def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:
+    """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
+    answers = Answers(Ledger(), Reader(settings, records, mask), _taken, lambda: "", mask)
 
     def ask(question: str, **about: Any) -> Json:
         return answers.answer({"ask": question, **about})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -48,9 +49,7 @@ def test_a_push_waits_in_the_queue_once_however_often_it_is_delivered(functions:
 
 
 def test_a_queue_that_isnt_there_is_answered_503(functions: ModuleType, waiting: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    from os import environ  # noqa: PLC0415 - the fixture has set it
-
-    monkeypatch.setenv("ANNEAL_QUEUE_URL", environ["ANNEAL_QUEUE_URL"].replace("anneal.fifo", "gone.fifo"))
+    monkeypatch.setenv("ANNEAL_QUEUE_URL", os.environ["ANNEAL_QUEUE_URL"].replace("anneal.fifo", "gone.fifo"))
     push = github_push()
     answer = functions.webhook(events.function_url("POST", "/webhooks/github", github_headers(push), push), Context())
     assert (answer["statusCode"], json.loads(answer["body"])["code"]) == (503, "queue-unavailable")

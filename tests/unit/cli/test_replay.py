@@ -112,6 +112,24 @@ def test_a_server_that_restarts_meanwhile_is_waited_for(server: Server) -> None:
     assert replay(server).exit_code == 0
 
 
+UNKNOWN = QUEUED | {"status": "unknown", "trigger": "", "actor": "", "source": "record"}
+
+
+def test_a_run_that_waits_in_a_queue_nobody_sees_into_is_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "UNKNOWN_SECONDS", 0.0)  # which is how long an answer of 404 would be believed in
+    server.answers[f"/api/runs/{RUN}"] = [(200, UNKNOWN), (200, UNKNOWN), (200, ENDED)]
+    assert replay(server).exit_code == 0
+
+
+def test_what_is_known_of_it_is_said_when_the_patience_ends(server: Server) -> None:
+    server.answers[f"/api/runs/{RUN}"] = [(200, UNKNOWN)]
+    result = replay(server, "--timeout", "1s")
+    assert result.exit_code == 1
+    assert (
+        f"run {RUN}: isn't recorded after 1 s: it waits in the queue or runs, and its end will be" in result.output
+    )
+
+
 def test_a_run_that_stays_unknown_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replaying, "UNKNOWN_SECONDS", 0.0)
     server.answers[f"/api/runs/{RUN}"] = [(404, refusal("not-found", "run: is neither waiting nor remembered"))]

@@ -1,0 +1,86 @@
+"""The reading half of the api function: the records of clusters, no memory, and a queue that nobody can look into."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from handler.build import Handler
+from handler.doors import TOKENS, behind
+from handler.feedback.emf import Lines
+from handler.gateway import Answer, served
+from handler.model.event import Job
+from handler.model.names import run_id
+from handler.web.app import create_app
+from tests.fakes import events
+from tests.fakes.door import SECRETS, SHOP, Kept, door_secrets, door_settings
+from tests.fakes.engine import cluster, engine
+from tests.fakes.events import Context
+from tests.fakes.githost import GitHost
+from tests.fakes.objects import FakeObjects
+from tests.unit.web.test_openapi import declared
+
+
+@pytest.fixture
+def handler() -> Handler:
+    """What the worker function has; its one target is applied."""
+    host = GitHost()
+    made = engine(cluster(), host, door_settings())
+    host.push(host.commit({"web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n"}))
+    made.run(Job("shop-prod", "tick", run=run_id("shop-prod")))
+    return made
+
+
+def door(records: Any, token: str = "ALL") -> Any:
+    """Return what reads a path with a token: status and document."""
+    worker = behind(door_settings(), records, str)
+    app = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=worker, metrics=Lines(lambda _line: None), parts=TOKENS)
+    answer: Answer = served(app)
+
+    def read(path: str) -> tuple[int, Any]:
+        found = answer(events.function_url("GET", path, {"Authorization": f"Bearer {SECRETS[token]}"}), Context())
+        return found["statusCode"], json.loads(found["body"])
+
+    return read
+
+
+def test_a_run_is_unknown_until_its_end_is_recorded(handler: Handler) -> None:
+    read, run = door(handler.records), run_id("shop-prod")
+    status, before = read(f"/api/runs/{run}")
+    assert (status, before["status"], before["run"], before["requests"]) == (200, "unknown", run, [run])
+    Draft202012Validator(declared("/api/runs/{run}", 200)).validate(before)
+    handler.run(Job("shop-prod", "replay", actor="ci", run=run))
+    status, after = read(f"/api/runs/{run}")
+    assert (status, after["status"], after["outcome"], after["actor"]) == (200, "ended", "unchanged", "ci")
+    Draft202012Validator(declared("/api/runs/{run}", 200)).validate(after)
+
+
+@pytest.mark.parametrize("run", ["shop-prod.x", "shop-prod.0123456789abcd", "shop-prod", "nobody.0123456789ab", "shop-prod.0123456789AB"])
+def test_what_can_be_no_run_is_not_found(handler: Handler, run: str) -> None:
+    assert door(handler.records)(f"/api/runs/{run}")[0] == 404
+
+
+def test_a_token_learns_nothing_of_other_targets_runs(handler: Handler) -> None:
+    assert door(handler.records, "READER")(f"/api/runs/{run_id('infra')}")[0] == 403
+
+
+def test_targets_are_read_from_their_records(handler: Handler) -> None:
+    status, page = door(handler.records)("/api/targets")
+    rows = {row["target"]: row["phase"] for row in page["targets"]}
+    assert (status, rows["shop-prod"], rows["shop-dev"]) == (200, "applied", "")
+    assert door(handler.records)("/api/targets/shop-prod")[1]["repository"] == SHOP
+
+
+def test_what_a_record_cant_tell_is_no_end() -> None:
+    def broken(_target: object) -> FakeObjects:
+        raise ZeroDivisionError
+
+    assert door(broken)(f"/api/runs/{run_id('shop-prod')}")[0] == 503
+
+
+def test_it_is_one_of_the_two_doors(handler: Handler) -> None:
+    assert door(handler.records)("/healthz") == (200, {"web": "ok"})
+    assert door(handler.records)("/readyz")[0] == 404

@@ -1,0 +1,108 @@
+"""The entry points: put together at the first event, again after a failure, from the secrets of their own task alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from handler import ground
+from handler.config.load import load
+from handler.config.settings import Settings
+from tests.fakes import events
+from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.fakes.events import Context
+
+HEALTH = events.function_url("GET", "/healthz", {})
+PING = github_push()
+Printed = Callable[[], list[Any]]
+
+
+def health(functions: ModuleType, name: str = "webhook") -> int:
+    return int(getattr(functions, name)(HEALTH, Context())["statusCode"])
+
+
+def test_a_function_is_made_once_and_at_its_first_event(functions: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])
+    made: list[Any] = []
+
+    def counted(path: Path) -> Settings:
+        made.append(path)
+        return load(path)
+
+    monkeypatch.setattr(ground, "load", counted)
+    assert [health(functions), health(functions), len(made)] == [200, 200, 1]
+
+
+def test_what_cant_start_says_why_and_starts_at_the_next_event(
+    functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    answer = functions.webhook(HEALTH, Context())
+    assert (answer["statusCode"], json.loads(answer["body"])["code"]) == (503, "not-started")
+    (line,) = printed()
+    assert (line["level"], line["function"]) == ("error", "webhook")
+    assert "environment variable GITHUB is not set" in line["seen"]
+    assert "GITHUB" not in answer["body"]
+    monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])
+    assert health(functions) == 200
+
+
+@pytest.mark.parametrize(("name", "secret"), [("webhook", "GITHUB"), ("api", "ALL")])
+def test_a_door_needs_its_own_secrets_alone(functions: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str, secret: str) -> None:
+    monkeypatch.setenv(secret, SECRETS[secret])
+    assert health(functions, name) == 200
+
+
+@pytest.mark.parametrize(("name", "told"), [("worker", "environment variable GIT is not set"), ("tick", ""), ("codecommit", "")])
+def test_who_answers_nobody_raises_what_keeps_it_from_starting(
+    functions: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    if not told:
+        monkeypatch.delenv("ANNEAL_QUEUE_URL")
+        told = "none is configured, and a function has no other memory; set ANNEAL_QUEUE_URL or `queue.sqs.url`"
+    for _ in range(2):
+        with pytest.raises(functions.Unstarted, match=told) as raised:
+            getattr(functions, name)({}, Context())
+        assert raised.value.__cause__ is raised.value.__context__ is None
+
+
+def test_a_mistake_of_ours_is_told_by_its_place_and_never_by_its_text(
+    functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    def broken(_path: object) -> None:
+        raise ValueError(f"can't use {SECRETS['GITHUB']}")
+
+    monkeypatch.setattr(ground, "load", broken)
+    assert health(functions) == 503
+    (line,) = printed()
+    assert line["seen"].startswith("ValueError at test_functions.py:")
+    with pytest.raises(functions.Unstarted) as raised:
+        functions.worker({}, Context())
+    assert SECRETS["GITHUB"] not in f"{line} {raised.value} {raised.value.__context__}"
+
+
+def test_a_configuration_that_isnt_there_is_named(functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+    monkeypatch.delenv("ANNEAL_CONFIG")
+    assert health(functions) == 503
+    assert "anneal.yaml" in printed()[0]["seen"]
+
+
+def test_the_log_is_lines_of_json_on_standard_output_whatever_the_runtime_had_set(
+    functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed, root_logger: logging.Logger
+) -> None:
+    root_logger.handlers[:] = [logging.StreamHandler(sys.stdout)]
+    root_logger.setLevel(logging.WARNING)
+    monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])
+    wrong = github_headers(PING, "another-secret-0123456")
+    assert functions.webhook(events.function_url("POST", "/webhooks/github", wrong, PING), Context())["statusCode"] == 401
+    metric, line = sorted(printed(), key=lambda each: "_aws" not in each)
+    assert (line["message"], line["logger"], line["code"]) == ("delivery refused", "anneal.delivery", "bad-signature")
+    assert metric["anneal_deliveries"] == 1
+    logging.getLogger("anneal.delivery").info("the secret is %s", SECRETS["GITHUB"])
+    assert printed()[0]["message"] == "the secret is ***"
