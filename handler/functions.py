@@ -16,7 +16,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from handler import log
@@ -57,6 +57,12 @@ def _door(name: str) -> Function:
     return gateway.served({"webhook": doors.webhooks, "api": doors.api}[name](os.environ))
 
 
+def _wsgi() -> Function:
+    from handler import doors  # noqa: PLC0415 - at the first request
+
+    return doors.webhooks(os.environ)
+
+
 def _worker() -> Function:
     from handler.batch import batch  # noqa: PLC0415 - at the first event
 
@@ -81,6 +87,7 @@ _FUNCTIONS = {
     "worker": _made("worker", _worker),
     "tick": _made("tick", _minutes),
     "codecommit": _made("codecommit", _codecommit),
+    "wsgi": _made("wsgi", _wsgi),
 }
 
 
@@ -109,12 +116,28 @@ def codecommit(event: Any, context: Any) -> Any:
     return _FUNCTIONS["codecommit"].get()(event, context)
 
 
+def wsgi(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    """Be the door of git hosts as WSGI, for other clouds' adapters; put together at the first request, as the others are."""
+    try:
+        app = _FUNCTIONS["wsgi"].get()
+    except Unstarted:
+        answer = _unstarted()
+        start(f"{answer['statusCode']} Service Unavailable", list(answer["headers"].items()))
+        return [answer["body"].encode()]
+    found: Iterable[bytes] = app(environ, start)
+    return found
+
+
 def _answered(name: str, event: Any, context: Any) -> Any:
     """Answer an HTTP event; 503 where the function can't start, so that a git host shows the delivery as failed and can send it again."""
     try:
         function = _FUNCTIONS[name].get()
     except Unstarted:
-        from handler import gateway  # noqa: PLC0415 - at the first event
-
-        return gateway.plain(503, "not-started", "not started; the function's log says why")
+        return _unstarted()
     return function(event, context)
+
+
+def _unstarted() -> Any:
+    from handler import gateway  # noqa: PLC0415 - at the first event
+
+    return gateway.plain(503, "not-started", "not started; the function's log says why")

@@ -22,7 +22,7 @@ def served(app: Wsgi) -> Answer:
     """Return the handler of HTTP events for a WSGI application that raises nothing."""
     from apig_wsgi import make_lambda_handler  # noqa: PLC0415 - only functions behind HTTP load it
 
-    adapted = make_lambda_handler(_whole(app))
+    adapted = make_lambda_handler(whole(app))
 
     def answer(event: Any, context: Any) -> Json:
         try:
@@ -49,8 +49,8 @@ def plain(status: int, code: str, message: str) -> Json:
     }
 
 
-def _whole(app: Wsgi) -> Wsgi:
-    """Say that the body is all there, however its sender framed it."""
+def whole(app: Wsgi) -> Wsgi:
+    """Return an application that is told that the body is all there, however its sender framed it: that is over when a function gets it."""
 
     def call(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         environ.pop("HTTP_TRANSFER_ENCODING", None)

@@ -1,0 +1,10 @@
+"""Azure Functions: git hosts' door, anonymous, for a signature proves the sender. The queue is Amazon's, the workers are elsewhere."""
+
+from __future__ import annotations
+
+import azure.functions
+
+from handler.functions import wsgi
+from handler.gateway import whole
+
+app = azure.functions.WsgiFunctionApp(app=whole(wsgi), http_auth_level=azure.functions.AuthLevel.ANONYMOUS, function_name="webhook")
