@@ -45,7 +45,8 @@ class Services:
 
     def fetch(self, ref: SecretRef) -> str | None:
         """Ask the place that a reference names. Raises SecretUnavailable."""
-        return next((ask(self)(ref) for place, ask in PLACES.items() if getattr(ref, place)), None) if ref.remote else nowhere(ref)
+        ask = next((way for place, way in PLACES.items() if getattr(ref, place)), None)
+        return ask(self)(ref) if ask else nowhere(ref)
 
 
 PLACES: Mapping[str, Callable[[Services], Fetch]] = {

@@ -61,7 +61,8 @@ def held(text: str | None, **cluster: Any) -> tuple[Store, Connection]:
 def later(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> str:
     """Ask for the authorization when what is known of the store is old, once its answer is there."""
     remote = connection._changed.__self__._remote  # type: ignore[attr-defined]  # a bound method of Held
-    monkeypatch.setattr(remote, "_clock", lambda at=remote._clock() + TTL: at)
+    now = remote._clock() + TTL
+    monkeypatch.setattr(remote, "_clock", lambda: now)
     for _ in range(2):  # the first question asks the store and waits for nothing
         monkeypatch.setattr(connection, "_asked", float("-inf"))
         connection.authorization()

@@ -1,0 +1,96 @@
+"""The table of places: every remote reference has its row, and nothing is loaded or asked before its turn."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from handler.build import Handler
+from handler.config.git import AwsSecret, Repository, SecretRef
+from handler.config.secrets import resolve_all
+from handler.config.settings import Cluster, Eks, Settings, Target
+from handler.model.errors import AnnealError, ClusterUnavailable, SecretUnavailable
+from handler.model.event import Job
+from handler.model.result import Outcome
+from handler.render.sandbox import Sandbox
+from handler.stores import PLACES, Services
+from tests.unit.cluster.test_kubeconfig import kubeconfig
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_remote_place_has_a_row_and_no_other() -> None:
+    assert set(PLACES) == {each.name for each in fields(SecretRef)} - {"env", "file"}
+
+
+def test_who_reads_environment_and_files_is_no_store() -> None:
+    for ref in (SecretRef(env="A"), SecretRef(file="/a"), SecretRef()):
+        with pytest.raises(SecretUnavailable, match="no store is asked"):
+            Services({}).fetch(ref)
+
+
+def test_nothing_is_loaded_before_it_is_asked() -> None:
+    code = "import sys, handler.stores as s; s.Services({}).amazon; s.Services({}).eks;"
+    code += "print(sorted({'boto3', 'botocore', 'kubernetes', 'urllib3'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def target(name: str, cluster: Cluster) -> Target:
+    return Target(name, Repository(f"https://git.example.com/{name}.git"), (name,), cluster=cluster)
+
+
+@pytest.fixture
+def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "CANARY-key", "AWS_REGION": "eu-central-1"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize(
+    ("broken", "kind", "said"),
+    [
+        (Cluster(eks=Eks("prod")), ClusterUnavailable, "EKS cluster prod: AWS"),
+        (Cluster(kubeconfig=SecretRef(aws_secrets_manager=AwsSecret("prod"))), SecretUnavailable, "AWS secret prod: AWS"),
+    ],
+    ids=["eks", "kubeconfig"],
+)
+def test_a_cluster_whose_place_hangs_holds_up_nobody_but_itself(
+    broken: Cluster, kind: type[AnnealError], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile one target connects, and another, whose kubeconfig is missing, fails by itself."""
+    missing, sound = (Cluster(kubeconfig=SecretRef(env=name)) for name in ("NOWHERE", "SOUND"))
+    settings = Settings((target("broken", broken), target("missing", missing), target("sound", sound)))
+    failures: list[AnnealError] = []
+    monkeypatch.setattr("handler.aws.session.ATTEMPTS", 1)
+    monkeypatch.setattr("handler.aws.session.READ", 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        environ = {**os.environ, "SOUND": kubeconfig("https://sound")}
+        handler = Handler(settings, resolve_all(settings, environ), Sandbox(), environ)
+
+        def connect() -> None:
+            try:
+                handler.api(settings.targets[0])
+            except AnnealError as error:
+                failures.append(error)
+
+        hanging = threading.Thread(target=connect)
+        hanging.start()
+        asked, _ = server.accept()  # Amazon is being asked, and doesn't answer
+        assert handler.api(settings.targets[2]).connection.host == "https://sound"
+        result = handler.run(Job("missing", "push"))
+        assert (result.outcome, result.code) == (Outcome.FAILED, "secret-unavailable")
+        assert "environment variable NOWHERE: is not set" in result.message
+        assert hanging.is_alive()
+        asked.close()
+    hanging.join(60)
+    assert [type(error) for error in failures] == [kind]
+    assert str(failures[0]).startswith(said)
+    assert "CANARY" not in repr(failures)
