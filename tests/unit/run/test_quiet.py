@@ -38,6 +38,8 @@ HEAD, OTHER, SETTINGS = samples.sha("a"), samples.sha("b"), "c" * 64
 TARGET = Target("shop", Repository(URL), ("shop",))
 GOOD = samples.blank(commit=HEAD, reads="d" * 64, settings=SETTINGS, status=Status("applied", samples.NOON))
 
+_HELD = Held("h1", (), (), OTHER, "d" * 64, SETTINGS, samples.NOON)
+
 times = st.sampled_from(["", stamp(NOW - 60), stamp(NOW), stamp(NOW + 60)])
 
 
@@ -131,6 +133,13 @@ def is_quiet(metadata: dict[str, Any], head: str) -> bool:
 @example(replace(GOOD, drift_due=stamp(NOW)), HEAD)
 @example(replace(GOOD, drift_due=stamp(NOW + 1)), HEAD)
 @example(replace(GOOD, suspend=Suspend("ada")), HEAD)
+@example(replace(GOOD, pin=Pin(HEAD)), HEAD)
+@example(replace(GOOD, attempt=Attempt(HEAD, "d" * 64, SETTINGS, samples.TOKEN, samples.NOON)), HEAD)
+@example(replace(GOOD, requested=Request("ada", samples.NOON)), HEAD)
+@example(replace(GOOD, held=_HELD, approval=Approval("h1", "d" * 64, SETTINGS, (), "ada", samples.NOON)), HEAD)
+@example(replace(GOOD, status=Status("failed")), HEAD)
+@example(replace(GOOD, status=Status("held")), HEAD)
+@example(replace(GOOD, status=Status("pruning")), HEAD)
 def test_a_summary_says_quiet_only_where_the_state_would_end_a_tick(state: State, head: str) -> None:
     store, metadata = stored(state)
     known, whole = is_quiet(metadata, head), tick_ends_unchanged(store, head)
