@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.bench import cluster_rows, door_rows, many_rows, process_rows
+from infra.bench import cluster_rows, cold_rows, door_rows, many_rows, process_rows
 from infra.bench.bed import Bed, bed
 from infra.bench.rows import Row
 
@@ -25,6 +25,7 @@ def measures(*, quick: bool) -> dict[str, Measure]:
     """Every measurement by name. `quick`: kubectl's throttled prune is measured on 60 objects and scaled, the door for 10 s, not 60."""
     return {
         "import": lambda _: process_rows.door_import(),
+        "cold": cold_rows.cold,
         "fetch": process_rows.fetch,
         "render": process_rows.render,
         "first": cluster_rows.first_apply,
