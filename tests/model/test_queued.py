@@ -1,0 +1,197 @@
+"""On a FIFO queue the laws hold whatever happens to messages and workers, nothing that was asked for is forgotten; mistakes are noticed.
+
+`ANNEAL_MODEL_EXAMPLES=5000` searches further, by chance; without it the same examples are tried each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+
+from handler.model.event import Job
+from handler.queues import message
+from handler.queues.sqs import Entry, Received
+from handler.state.lease import LeaseLock
+from tests.model.ending import converged, quiet
+from tests.model.machine import Deployments
+from tests.model.model import Model
+from tests.model.process import KILL_AFTER, KILL_BEFORE, Order
+from tests.model.queued import QueueModel, Taker, answered, queued
+from tests.model.shop import SLOTS, TARGETS
+
+EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0"))
+PROFILE = settings(
+    max_examples=EXAMPLES or 30,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=not EXAMPLES,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+FRONT = SLOTS[0]
+
+
+class Queued(Deployments):
+    """Two functions on three targets, and a queue between them and the rest."""
+
+    def begun(self) -> Model:
+        return QueueModel()
+
+    @property
+    def queue(self) -> QueueModel:
+        assert isinstance(self.model, QueueModel)
+        return self.model
+
+    @rule(name=st.sampled_from((*TARGETS, "nobody")), body=st.sampled_from(["{", "[]", '{"v":2}']), number=st.integers(0, 99))
+    def poison(self, name: str, body: str, number: int) -> None:
+        self.queue.line.sqs.send([Entry(body, name, f"{name}-{body}-{number}")])
+
+    @rule()
+    def redrive(self) -> None:
+        self.queue.redrive()
+
+    @rule(first=st.integers(0, 1), changed=st.integers(1, 3), requests=st.integers(1, 30), after=st.integers(1, 30))
+    def another_gets_it_meanwhile(self, first: int, changed: int, requests: int, after: int) -> None:
+        """A run takes longer than its message is hidden."""
+        self.go(first, {FRONT: changed}, requests)
+        self.model.advance(61.0)
+        self.go(1 - first, {}, after)
+        self.go(first, {}, after)
+
+    def teardown(self) -> None:
+        try:
+            if not self.model.failed:
+                self.queue.settle()
+                for question in (converged, quiet):
+                    question(self.model)
+                answered(self.queue)
+        finally:
+            self.model.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0 if EXAMPLES else 300)
+def test_the_laws_hold_on_a_queue_whatever_happens() -> None:
+    with queued():
+        run_state_machine_as_test(Queued, settings=PROFILE)
+
+
+# --- that it can fail
+def acknowledged_first(taker: Taker, received: Received) -> None:
+    """A worker that acknowledges, and then runs."""
+    taker.line.sqs.delete([received])
+    taker.work_on(received)
+
+
+def known_by_commit(job: Job, run: str, _now: float) -> str:
+    """A queue that knows a push by its commit."""
+    return f"{job.target}-{job.hint or run}"
+
+
+def of_the_living(self: LeaseLock, look: Callable[[LeaseLock], Any] = LeaseLock._look) -> Any:
+    """A worker that takes the queue for a lock, and whoever holds the Lease for dead."""
+    return look(self)[0], True
+
+
+@pytest.fixture
+def model() -> Iterator[QueueModel]:
+    with queued():
+        made = QueueModel()
+        try:
+            made.settle()
+            yield made
+        finally:
+            made.close()
+
+
+def deliver(model: QueueModel) -> None:
+    """Let the host's deliveries come."""
+    for delivery in model.deliveries:
+        for target in TARGETS:
+            model.workers[0].accept(Job(target, "push", hint=delivery.hint, actor="ann", deliveries=(delivery,)))
+    model.deliveries.clear()
+
+
+def killed_at(model: QueueModel, requests: int, how: Order) -> None:
+    """A push whose worker dies after so many requests."""
+    model.push({FRONT: 1 + requests % 3})
+    deliver(model)
+    for _ in range(requests):
+        model.step(model.workers[0])
+    model.kill(model.workers[0], how)
+
+
+def back_and_forth(model: QueueModel) -> None:
+    """A branch that comes back to a commit within five minutes."""
+    first = model.host.head
+    model.push({FRONT: 2})
+    model.force_push(first)
+    model.push({FRONT: 3})
+    model.force_push(first)
+    for delivery in list(model.deliveries):
+        model.deliveries[:] = [delivery]
+        deliver(model)
+        model.finish(model.workers[0])
+
+
+def taken_by_two(model: QueueModel) -> None:
+    """A run that stands before a write when its message comes to another worker, and goes on when that one has begun to write."""
+    model.push({slot: 2 for slot in SLOTS if slot.target == "front"})
+    deliver(model)
+    model.go_to_write(model.workers[0], 3)
+    model.advance(61.0)
+    model.go_to_write(model.workers[1], 3)
+    for process in (0, 1) * 40:
+        model.step(model.workers[process])
+
+
+def ended(model: QueueModel) -> None:
+    model.settle()
+    converged(model)
+    quiet(model)
+    answered(model)
+
+
+@pytest.mark.parametrize("how", [KILL_BEFORE, KILL_AFTER], ids=["before", "after"])
+def test_a_worker_that_dies_anywhere_loses_nothing(model: QueueModel, how: Order) -> None:
+    for requests in range(0, 30, 2):
+        killed_at(model, requests, how)
+    ended(model)
+
+
+def test_a_branch_that_comes_back_is_seen_each_time(model: QueueModel) -> None:
+    back_and_forth(model)
+    ended(model)
+
+
+def test_two_workers_on_one_message_are_one_writer(model: QueueModel) -> None:
+    taken_by_two(model)
+    ended(model)
+
+
+def test_acknowledging_before_the_run_is_noticed(model: QueueModel) -> None:
+    model.handle = acknowledged_first
+    model.replace(model.workers[0])
+    killed_at(model, 3, KILL_BEFORE)
+    with pytest.raises(AssertionError, match="I9"):
+        ended(model)
+
+
+def test_a_queue_that_knows_a_push_by_its_commit_is_noticed(model: QueueModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message, "deduplication", known_by_commit)
+    back_and_forth(model)
+    with pytest.raises(AssertionError, match="I9"):
+        ended(model)
+
+
+def test_a_worker_that_takes_the_queue_for_a_lock_is_noticed(model: QueueModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LeaseLock, "_look", of_the_living)
+    with pytest.raises(AssertionError, match="I6"):
+        taken_by_two(model)
+    model.failed = True
