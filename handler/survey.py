@@ -100,6 +100,7 @@ class Survey:
         try:
             found, uid = self._summaries(asked, targets[0]), self._sight.cluster_uid(targets[0])
         except AnnealError as error:
+            _LOG.warning("a survey can't see a cluster", extra={"fields": {"targets": len(targets), "why": str(error), "code": error.code}})
             asked.pass_on(targets, "cluster" if isinstance(error, ClusterUnavailable) else "")
             return
         self._follow(asked, targets, found, uid)

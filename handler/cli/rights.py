@@ -42,11 +42,14 @@ class Needed:
 
 
 def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
-    """Return what the handler itself must be able to do for a target."""
+    """Return what the handler itself must be able to do for a target.
+
+    `list`, for overviews and for ticks that survey many targets with one request: a LIST can't be granted by name.
+    """
     where, name = settings.state_namespace, state_name(target.name)
     grants = [
         Grant("", "", "namespaces", ("get",), ("kube-system",)),
-        Grant(where, "", "configmaps", ("create",)),
+        Grant(where, "", "configmaps", ("create", "list")),
         Grant(where, "", "configmaps", ("get", "update"), (name,)),
         Grant(where, "coordination.k8s.io", "leases", ("create",)),
         Grant(where, "coordination.k8s.io", "leases", ("get", "update"), (name,)),

@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.cluster.api import Api
+from handler.cluster.connect import connect
+from handler.cluster.store import Objects
+from handler.config.settings import Cluster
+from handler.state.configmap import INSTALLATION
 from tests.e2e.cli.conftest import Shop, document
 from tests.kubectl import Kubectl
 
@@ -107,8 +112,15 @@ def test_the_printed_rights_are_enough_for_every_run(shop: Shop, kubectl: Kubect
     recovered = shop.cli.json("apply", kubeconfig=granted)
     assert (recovered["outcome"], recovered["counts"]) == ("unchanged", {"unchanged": 4})
     shop.cli("suspend", kubeconfig=granted)
+    assert _summaries(shop.namespace, granted) == {"anneal-shop"}
     shop.cli("resume", kubeconfig=granted)
     shop.cli("unlock", kubeconfig=granted)
+
+
+def _summaries(namespace: str, kubeconfig: Path) -> set[str]:
+    """Return the names of the states that a survey sees."""
+    objects = Objects(Api(connect(Cluster(), kubeconfig=str(kubeconfig), environ={})))
+    return {body["metadata"]["name"] for body in objects.overview("ConfigMap", namespace, f"{INSTALLATION}=default")}
 
 
 def test_an_impersonated_target_has_its_own_rights_and_the_handler_none_of_them(shop: Shop, kubectl: Kubectl, account: Path) -> None:
