@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ class Forms:
 
     def kustomize(self, *components: str, change: str = "") -> str:
         """Build the overlay. `components`: more of ours; `change`: lines of a kustomization on top of it."""
+        if not components and not change:
+            return built(self.overlay)
         self.place.mkdir(exist_ok=True)
         added = [self._relative(KUBERNETES / "components" / name) for name in components]
         lines = {"resources": [self._relative(self.files)], "components": added}
@@ -49,6 +52,12 @@ class Forms:
 
     def _relative(self, path: Path) -> str:
         return os.path.relpath(path, self.place)  # kustomize takes no absolute path
+
+
+@cache
+def built(overlay: str) -> str:
+    """Build an overlay as it is."""
+    return run("kustomize", "build", str(OVERLAYS / overlay))
 
 
 def template(*options: str) -> str:

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,10 +152,11 @@ class Bed:
         printed = self.cli(config, "rbac", "--service-account", ACCOUNT, kubeconfig=self.kubectl.kubeconfig)
         self.kubectl.run("apply", "-f", "-", given=printed)
 
-    def unauthorize(self, config: Path) -> None:
-        """Take all of that back."""
-        printed = self.cli(config, "rbac", "--service-account", ACCOUNT, kubeconfig=self.kubectl.kubeconfig)
-        self.kubectl.run("delete", "--ignore-not-found", "-f", "-", given=printed)
+    def unauthorize(self) -> None:
+        """Take all of that back: what is left is what the manifests give."""
+        self.kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{SELF}", "--ignore-not-found")
+        for namespace in (NAMESPACE, "shop"):
+            self.kubectl.run("delete", "role,rolebinding", f"anneal-{SELF}", "-n", namespace, "--ignore-not-found")
 
     def serve(self, config: Path) -> Serving:
         """Start a server of a configuration."""
@@ -204,11 +205,6 @@ class Bed:
 def image_of(pod: Manifest) -> str:
     """Return what a pod runs."""
     return str(pod["spec"]["containers"][0]["image"])
-
-
-def names(found: Sequence[Manifest], *kinds: str) -> set[str]:
-    """Return kind/name of the objects of these kinds."""
-    return {f"{each['kind']}/{each['metadata']['name']}" for each in found if each["kind"] in kinds}
 
 
 def live(bed: Bed, text: str) -> None:

@@ -75,6 +75,19 @@ def test_the_rights_of_an_overlay_are_what_anneal_rbac_prints(bed: Bed, overlay:
     assert (OVERLAYS / overlay / "rbac.yaml").read_text() == printed, f"cp {tmp_path}/rbac.yaml {OVERLAYS / overlay}"
 
 
+def test_what_was_installed_by_hand_is_taken_over_and_its_pods_stay(bed: Bed, itself: Work) -> None:
+    overlay = OVERLAYS / "single-namespace"
+    bed.kubectl.run("apply", "-k", str(overlay))
+    bed.running("door", 1)
+    before = [pod["metadata"]["uid"] for pod in bed.pods("door")]
+    config = bed.own(itself)
+    bed.push(itself, run("kustomize", "build", str(overlay)))
+    bed.authorize(config)
+    bed.cli(config, "apply")
+    assert len(bed.kubectl("get", "replicasets", "-n", NAMESPACE)["items"]) == 1, "no rollout was begun"
+    assert [pod["metadata"]["uid"] for pod in bed.pods("door")] == before
+
+
 @pytest.mark.slow
 def test_each_form_deploys_itself_and_moving_to_the_other_changes_nothing(bed: Bed, itself: Work, tmp_path: Path) -> None:
     config = bed.own(itself)
@@ -127,9 +140,9 @@ def test_a_new_version_is_finished_by_the_successor_of_the_handler_that_ends_in_
     options = "--set=image.tag=0.2.0", "--set=replicas=2", f"--set-file=config={changed}", "--set=workers.enabled=true"
     sha = pushed(bed, itself, first, forms.helm(*options))
     until(lambda: first.process and first.process.poll() is not None)
-    written = [path.partition("?")[0].rpartition("/")[2] for method, path in wired.writes if method == "PATCH"]
-    assert written[-1] == "anneal", "its own workload goes last"
-    assert "anneal-worker" in written, "the others went before"
+    written = [path.partition("?")[0].partition(f"/namespaces/{NAMESPACE}/")[2] for method, path in wired.writes if method == "PATCH"]
+    assert written[-1] == "deployments/anneal", "its own workload goes last"
+    assert {"deployments/anneal-worker", "poddisruptionbudgets/anneal-worker"} < set(written[:-1])
     left = bed.state(config)
     assert left is not None
     assert left.attempt is not None
@@ -189,13 +202,9 @@ def test_helm_installs_upgrades_and_removes_the_chart(bed: Bed, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_the_account_of_an_overlay_can_run_its_target_and_nothing_else(bed: Bed, itself: Work, tmp_path: Path) -> None:
-    own = bed.own(itself)
-    bed.push(itself, Forms("single-namespace", tmp_path / "k").kustomize())
-    bed.authorize(own)
-    bed.cli(own, "apply")
-    bed.unauthorize(own)
-
+def test_the_account_of_an_overlay_can_run_its_target_and_nothing_else(bed: Bed) -> None:
+    bed.unauthorize()
+    bed.kubectl.run("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAYS / "single-namespace"))
     work = bed.work("shop")
     bed.push(work, yaml.safe_dump_all(application("shop")))
     config = bed.of_overlay("single-namespace", work)

@@ -155,6 +155,11 @@ def test_a_wrong_value_is_refused_by_name(option: str, said: str) -> None:
     assert said in done.stderr
 
 
+def test_helm_has_no_objection() -> None:
+    done = tried("helm", "lint", "--strict", str(CHART), CONFIG)
+    assert done.returncode == 0, done.stdout
+
+
 def test_without_a_configuration_it_says_how_to_pass_one() -> None:
     assert "--set-file config=anneal.yaml" in tried("helm", "template", "anneal", str(CHART)).stderr
 
