@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
-from handler.answering import Answers
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import Lines
 from handler.ground import clusters, ground
+from handler.model.errors import WorkerUnavailable
 from handler.once import Once
-from handler.queues.inbox import Closed
-from handler.queues.ledger import Ledger
-from handler.queues.pending import Work
-from handler.reading import Json, Readable, Reader
 from handler.web.app import Part, create_app
 from handler.web.reads import Behind
+
+if TYPE_CHECKING:
+    from handler.queues.pending import Work
+    from handler.reading import Json, Readable
 
 WEBHOOKS: frozenset[Part] = frozenset({"webhooks"})
 TOKENS: frozenset[Part] = frozenset({"replay", "reads"})
@@ -45,6 +45,10 @@ def api(environ: Mapping[str, str] = os.environ) -> Flask:
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:
     """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
+    from handler.answering import Answers  # noqa: PLC0415 - the webhook function reads no record
+    from handler.queues.ledger import Ledger  # noqa: PLC0415 - the same
+    from handler.reading import Reader  # noqa: PLC0415 - the same
+
     answers = Answers(Ledger(), Reader(settings, records, mask), _taken, lambda: "", mask)
 
     def ask(question: str, **about: Any) -> Json:
@@ -53,6 +57,6 @@ def behind(settings: Settings, records: Callable[[Target], Readable], mask: Call
     return Behind(ask, lambda _request: None, sees=False)
 
 
-def _taken(_work: Work) -> Json:
+def _taken(work: Work) -> Json:
     """Take no job by a question: there is a queue for that."""
-    raise Closed
+    raise WorkerUnavailable.of(f"run {work.run}", "is taken by the queue alone")
