@@ -111,6 +111,12 @@ def _secrets_out_of_reach(settings: Settings) -> Iterator[Problem]:
             yield Problem(str(ref), "is no place that a function reaches, and no secret is packed", fix=fix)
 
 
+def variables(settings: Settings) -> tuple[str, ...]:
+    """Return the environment variables that secrets are expected in; whoever deploys sets them."""
+    kubeconfigs = [target.cluster.kubeconfig for target in settings.targets if target.cluster.kubeconfig]
+    return tuple(dict.fromkeys(ref.env for ref in (*references(settings), *kubeconfigs) if ref.env))
+
+
 def resources(settings: Settings) -> dict[str, Any]:
     """Return the policies, for CloudFormation, that let each function's role read what its function resolves."""
     return {f"{name.title()}Reads": _policy(name, found) for name, each in FUNCTIONS.items() if (found := _statements(settings, each))}

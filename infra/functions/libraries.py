@@ -10,9 +10,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
@@ -55,6 +57,7 @@ _LEFT_OUT = (
 )
 _KEPT = ("METADATA", "LICEN", "COPYING", "NOTICE", "AUTHORS", "ENTRY_POINTS")
 """Of what an installer notes about a library: what its licence asks for, and `importlib.metadata` reads."""
+_KEPT_FOR = 14 * 24 * 3600
 _SERVICES = {"sqs", "sts", "eks", "secretsmanager", "ssm"}
 """Of the 400 services that botocore describes, those we speak to."""
 
@@ -85,7 +88,10 @@ def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        if not place.exists():
+        if place.exists():
+            os.utime(place)
+        else:
+            _forget(cache)
             with tempfile.TemporaryDirectory(dir=cache) as temporary:
                 made = Path(temporary) / "libraries"
                 _install(lock, runtime, uv, made)
@@ -95,11 +101,18 @@ def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
     return place
 
 
+def _forget(cache: Path) -> None:
+    """Remove what nobody has used for two weeks: locks have moved on."""
+    for path in cache.glob("python3*"):
+        if path.stat().st_mtime < time.time() - _KEPT_FOR:
+            shutil.rmtree(path)
+
+
 def _install(lock: Path, runtime: Runtime, uv: str, place: Path) -> None:
     """Install what is locked. Its dependencies aren't followed: the lock has them all but those that are left out on purpose."""
     print(f"package: installing the libraries for {runtime.name} on {runtime.arch}", file=sys.stderr)
     wanted = ["--python-version", runtime.python, "--python-platform", TAGS[runtime.arch], "--only-binary", ":all:"]
-    kept = ["--require-hashes", "--no-deps", "--no-compile-bytecode", "--link-mode", "copy", "--target", str(place)]
+    kept = ["--require-hashes", "--no-deps", "--no-compile-bytecode", "--link-mode", "hardlink", "--target", str(place)]
     subprocess.run([uv, "pip", "install", "--quiet", *wanted, *kept, "-r", str(lock)], check=True)
 
 

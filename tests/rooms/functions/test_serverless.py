@@ -166,6 +166,16 @@ def test_two_functions_have_a_door_and_an_http_api_can_stand_in_for_them(made: d
     assert routes == {"POST /webhooks/{provider}", "$default"}
 
 
+def test_the_worker_can_be_an_image(made: dict[str, Any], arm64: Path, tmp_path: Path) -> None:
+    uri = f"123456789012.dkr.ecr.eu-central-1.amazonaws.com/anneal@sha256:{'0' * 64}"
+    other = template(arm64, tmp_path / "image", "--param", "worker=image", "--param", f"image={uri}", "--param", "concurrency=9")
+    worker = of_type(other, "Lambda::Function")["WorkerLambdaFunction"]
+    assert (worker["PackageType"], worker["Code"]) == ("Image", {"ImageUri": uri})
+    assert worker["ImageConfig"] == {"Command": ["handler.functions.worker"]}
+    assert (worker["Architectures"], worker["Timeout"]) == (["arm64"], 300)
+    assert of_type(other, "Lambda::EventSourceMapping") == of_type(made, "Lambda::EventSourceMapping")
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, arm64: Path) -> Path:
     """A checkout of what osls reads."""
@@ -177,8 +187,8 @@ def checkout(tmp_path: Path, arm64: Path) -> Path:
 
 
 def test_a_word_that_osls_does_not_know_stops_it(checkout: Path, arm64: Path) -> None:
-    path = checkout / "serverless.yml"
-    path.write_text(path.read_text().replace("          batchSize: 1\n", "          batchSize: 1\n          batchSise: 1\n"))
+    path = checkout / "infra" / "functions" / "worker.yml"
+    path.write_text(path.read_text().replace("batchSize: 1\n", "batchSize: 1\n        batchSise: 1\n"))
     done = osls(checkout, "--param", f"package={arm64.with_suffix('.json')}")
     assert done.returncode != 0
     assert "unrecognized property 'batchSise'" in done.stdout + done.stderr

@@ -10,7 +10,7 @@ import pytest
 from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, Verify, WebhookSecrets
 from handler.config.settings import Cluster, Eks, Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import ConfigInvalid
-from infra.functions.configured import resources, settings_of, unfit
+from infra.functions.configured import resources, settings_of, unfit, variables
 
 HOOK, GIT, TOKEN = (SecretRef(aws_secrets_manager=AwsSecret(name)) for name in ("hook", "git", "token"))
 AUTH = RepositoryAuth(basic=BasicAuth("oauth2", GIT))
@@ -93,6 +93,13 @@ def test_what_a_function_could_not_do_is_told_with_the_way_out(target: Target, t
 def test_ssh_and_signatures_are_no_mistake_once_they_are_packed() -> None:
     target = replace(TARGET, repository=Repository("ssh://git@example.com/a.git"), verify=Verify())
     assert unfit(replace(SETTINGS, targets=(target,)), ssh=True) == ()
+
+
+def test_environment_variables_that_secrets_are_expected_in_are_named_once() -> None:
+    hooks = Webhooks(github=WebhookSecrets((SecretRef(env="HOOK"), HOOK)), gitlab=WebhookSecrets((SecretRef(env="HOOK"),)))
+    target = replace(TARGET, cluster=Cluster(kubeconfig=SecretRef(env="KUBE")))
+    assert variables(replace(SETTINGS, webhooks=hooks, targets=(target,))) == ("HOOK", "KUBE")
+    assert unfit(replace(SETTINGS, webhooks=hooks, targets=(target,)), ssh=False) == ()
 
 
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ninclude: ['targets/*.yaml']\n"
