@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +17,11 @@ import urllib3
 
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
+from handler.queues.pending import Work
 from handler.reading import Reader
 from handler.state.configmap import SUMMARY
 from handler.state.record import Attempt, Held, Pin, Request, Status
-from handler.survey import Survey, Tally, Tell
+from handler.survey import DEADLINE, Survey, Tally, Tell
 from handler.ticks import Ticks
 from handler.worker import Parts, Worker
 from infra.githost import Host
@@ -53,7 +54,7 @@ def test_the_next_tick_is_one_more_list_and_look(host: Host) -> None:
 
 
 @contextmanager
-def working(fleet: Recorded, path: Path) -> Iterator[tuple[Worker, list[Job], threading.Condition]]:
+def working(fleet: Recorded, path: Path, deadline: float = DEADLINE) -> Iterator[tuple[Worker, list[Job], threading.Condition]]:
     """A worker of these targets as `anneal serve` composes it, and the jobs it runs."""
     handler = fleet.handler()
     ran: list[Job] = []
@@ -66,7 +67,7 @@ def working(fleet: Recorded, path: Path) -> Iterator[tuple[Worker, list[Job], th
             changed.notify_all()
         return result
 
-    survey = Survey(fleet.settings, handler)
+    survey = Survey(fleet.settings, handler, deadline)
     worker = Worker(fleet.settings, Parts(run, Reader(fleet.settings, handler.records, str), handler.requests, look=survey.look))
     thread = threading.Thread(target=worker.serve, args=(path,))
     thread.start()
@@ -181,6 +182,29 @@ def test_clusters_that_hang_delay_their_own_targets_alone(host: Host) -> None:
     survey.join(PATIENCE)
     assert told.runs == theirs
     assert {told.mute[name] for name in theirs} == {"cluster"}
+
+
+def test_a_push_finds_its_way_although_most_clusters_hang(host: Host, tmp_path: Path) -> None:
+    """Twenty of twenty-five swallow what they are sent: their targets' runs, two a cluster, would fill all threads twice."""
+    names = [f"c{number}" for number in range(25)]
+    fleet = recorded(host, 50, 1, names, interval=20.0, drift_interval=NEVER)
+    released = threading.Event()
+    for name in names[:20]:
+        fleet.places[name].hold = lambda: assert_released(released)
+    with working(fleet, tmp_path / "s", deadline=1.0) as (worker, ran, changed):
+        until(lambda: worker._queue.running and worker._queue.waiting + worker._queue.running >= 40)
+        worker._accept(Work.of(Job("t24", "push", asked=time.monotonic())))
+        with changed:
+            found = changed.wait_for(lambda: "t24" in {job.target for job in ran}, PATIENCE)
+        released.set()
+        assert found, "it waits behind runs of clusters that hang"
+
+
+def until(reached: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_place_that_says_nothing_until_the_deadline_leaves_its_targets_to_their_runs(host: Host) -> None:
