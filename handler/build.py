@@ -193,7 +193,7 @@ class Handler:
         """Return a repository's git host, shared by whoever asks it alike; what its webhooks are told by is no part of that."""
         repository = target.repository
         key = ("git", repository.url, repository.auth, repository.tls)
-        return self._once(key, lambda: GitHost(repository, self.secrets.read, mask=self.secrets.mask))
+        return self._once(key, lambda: GitHost(repository, self.secrets.read, mask=self.secrets.mask, again=self.secrets.again))
 
     # --- what a survey sees by
     @property

@@ -94,6 +94,7 @@ class Remote:
         self._fetch, self._interval, self._clock = fetch, interval, clock
         self._refs = tuple(dict.fromkeys(whole(ref) for ref in refs if ref.remote))
         self._told: dict[SecretRef, _Told] = {}
+        self._merging = threading.Lock()
         self._thread: threading.Thread | None = None
         self.rounds = 0
         if self._refs:
@@ -122,6 +123,14 @@ class Remote:
         self._thread.start()
         self._thread.join(patience)
 
+    def hurry(self, ref: SecretRef) -> None:
+        """Let the next `renew` ask for this one, if the last question was a few seconds ago."""
+        now = self._clock()
+        with self._merging:
+            told = self._told.get(whole(ref))
+            if told and not told.error and told.due - self._interval + FIRST_PAUSE <= now:
+                self._told = {**self._told, whole(ref): replace(told, due=now)}
+
     def _round(self, refs: Iterable[SecretRef]) -> None:
         """Ask for all of these, several at once. A value is as old as its question: a process may be frozen before the answer."""
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="secrets") as pool:
@@ -132,8 +141,9 @@ class Remote:
             if each.error is None and each.value is None and (before is None or before.error or before.value is not None):
                 fields = {"secret": str(ref)}
                 _LOG.info("a secret has no version of this stage; it counts as absent until it has one", extra={"fields": fields})
-        self._told = {**self._told, **told}
-        self.rounds += 1
+        with self._merging:
+            self._told = {**self._told, **told}
+            self.rounds += 1
 
     def _asked(self, ref: SecretRef) -> _Told:
         before, now = self._told.get(ref), self._clock()

@@ -88,6 +88,17 @@ class Rotation:
             self._renew()
         return self._secrets.read(ref)
 
+    def again(self, ref: SecretRef) -> Secret:
+        """Return a git host's secret after the host refused it: a store is asked before its turn, too, but not at each refusal.
+
+        Raises:
+            SecretUnavailable: no secret of a git host of this configuration.
+        """
+        with self._lock:
+            self._remote.hurry(ref)
+            self._renew()
+        return self._secrets.read(ref)
+
     def mask(self, text: str) -> str:
         """Replace every present secret, and those before, by `***`. Looks at no file: logs come through here."""
         return self._masking(text)

@@ -95,6 +95,10 @@ class Secrets:
             raise SecretUnavailable.of(str(ref), "is no git host's secret of this configuration")
         return self.git[ref]
 
+    def again(self, ref: SecretRef) -> Secret:
+        """Return the same: a snapshot asks nobody."""
+        return self.read(ref)
+
     def mask(self, text: str) -> str:
         """Replace every secret of this snapshot, however it is encoded, by `***`."""
         return self.masking(text)
@@ -115,6 +119,9 @@ class Reading(Protocol):
 
     def read(self, ref: SecretRef) -> Secret:
         """Return the present value. Raises SecretUnavailable."""
+
+    def again(self, ref: SecretRef) -> Secret:
+        """Return the value after one was refused: its place is asked even if it was asked lately. Raises SecretUnavailable."""
 
     def mask(self, text: str) -> str:
         """Hide every known secret in a text."""

@@ -10,7 +10,7 @@ from handler.source.signin import Anonymous, Basic, ReadSecret, SignIn
 from handler.source.transport import Transport
 
 
-def upload_pack(repository: Repository, read: ReadSecret, limits: Limits) -> UploadPack:
+def upload_pack(repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None) -> UploadPack:
     """Return the way to a repository.
 
     Raises:
@@ -21,14 +21,14 @@ def upload_pack(repository: Repository, read: ReadSecret, limits: Limits) -> Upl
             from handler.source.ssh.upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
 
         return SshUploadPack(repository, read, limits)
-    return Transport(repository.url, sign_in(repository, read, limits), repository.tls.ca_file, limits)
+    return Transport(repository.url, sign_in(repository, read, limits, again), repository.tls.ca_file, limits)
 
 
-def sign_in(repository: Repository, read: ReadSecret, limits: Limits) -> SignIn:
+def sign_in(repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None) -> SignIn:
     """Return what signs in over HTTP."""
     auth = repository.auth
     if auth.github_app:
         from handler.source.github_app import GitHubApp  # noqa: PLC0415 - few need it and its cryptography
 
         return GitHubApp(auth.github_app, repository.url, read, repository.tls.ca_file, limits)
-    return Basic(auth.basic, read) if auth.basic else Anonymous()
+    return Basic(auth.basic, read, again) if auth.basic else Anonymous()

@@ -42,15 +42,19 @@ class GitHost:
         read: ReadSecret = from_environment,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         mask: Callable[[str], str] = str,
+        again: ReadSecret | None = None,
     ) -> None:
-        """Prepare; nothing is asked yet. `read` is asked for each secret whenever it is needed; `mask` hides them in the host's words.
+        """Prepare; nothing is asked yet.
+
+        `read` is asked for each secret whenever it is needed, `again` for a password that was refused; `mask` hides them in what the
+        host says.
 
         Raises:
             ConfigInvalid: the URL can't be asked or holds credentials.
         """
         self._limits = limits
         self._mask = mask
-        self._transport = upload_pack(repository, read, limits)
+        self._transport = upload_pack(repository, read, limits, again)
         self._offer: wire.Advertisement | None = None
         self._commits = Fetches(self._fetched, self._transport.subject, limits.total, limits.cache)
         self._looks = Looks(self._asked)

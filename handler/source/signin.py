@@ -60,9 +60,11 @@ class Anonymous:
 class Basic:
     """A user name and a password or token (RFC 7617)."""
 
-    def __init__(self, auth: BasicAuth, read: ReadSecret) -> None:
+    def __init__(self, auth: BasicAuth, read: ReadSecret, again: ReadSecret | None = None) -> None:
+        """`again` reads what was refused: it may have been rotated since it was asked for."""
         self._auth = auth
         self._read = read
+        self._again = again or read
 
     def authorization(self) -> str:
         """Read the password and make the header's value."""
@@ -70,7 +72,7 @@ class Basic:
 
     def refused(self, authorization: str) -> bool:
         """Say whether the password was rotated since."""
-        return self.authorization() != authorization
+        return basic(self._auth.username, self._again(self._auth.password).reveal()) != authorization
 
 
 def basic(username: str, password: str) -> str:

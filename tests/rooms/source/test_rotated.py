@@ -18,6 +18,23 @@ MAIN = Revision(branch="main")
 OLD, NEW = "CANARY-old-password", "CANARY-new-password"
 
 
+def test_a_password_of_a_store_is_asked_for_again_when_the_host_refuses_it(host: Host) -> None:
+    work = Work.of(host, "shop")
+    work.write("app.yaml", "")
+    work.commit("First")
+    work.push()
+    now, stored = [0.0], [OLD]
+    host.accounts = {"deployer": OLD}
+    repository = Repository(host.url_of("shop"), auth=RepositoryAuth(BasicAuth("deployer", SecretRef(aws_parameter="/git"))))
+    settings = Settings((Target("shop", repository, ("shop",)),))
+    rotation = Rotation(settings, {}, needs={"git"}, fetch=lambda _: stored[0], clock=lambda: now[0])
+    with closing(GitHost(repository, rotation.read, mask=rotation.mask, again=rotation.again)) as git:
+        before = git.head(MAIN).commit
+        host.accounts, stored[0] = {"deployer": NEW}, NEW
+        now[0] = settings.secrets_interval / 2
+        assert git.head(MAIN).commit == before
+
+
 def test_the_present_password_is_used_and_both_stay_masked(host: Host, tmp_path: Path) -> None:
     work = Work.of(host, "shop")
     work.write("app.yaml", "")

@@ -163,6 +163,20 @@ def test_a_failure_keeps_the_value_is_said_once_and_asked_about_later_and_later(
     assert rotating.hooks() == [NEW]
 
 
+def test_a_value_that_was_refused_is_asked_for_before_its_turn_but_not_each_time() -> None:
+    password = aws("git", "password")
+    repository = Repository("https://git.example.com/x.git", auth=RepositoryAuth(BasicAuth("oauth2", password)))
+    store = Store({aws("git"): json.dumps({"password": OLD})})
+    rotating = Rotating(Settings((Target("x", repository, ("x",)),), secrets_interval=TTL), store)
+    store.values[aws("git")] = json.dumps({"password": NEW})
+    rotating.now = FIRST_PAUSE - 1
+    assert rotating.rotation.again(password).reveal() == OLD
+    rotating.now = FIRST_PAUSE
+    assert rotating.rotation.read(password).reveal() == OLD
+    assert [rotating.rotation.again(password).reveal() for _ in range(5)] == [NEW] * 5
+    assert store.asked[aws("git")] == 2
+
+
 def test_a_mistake_of_a_store_keeps_the_value_and_is_named_by_its_kind_only(caplog: pytest.LogCaptureFixture) -> None:
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)
