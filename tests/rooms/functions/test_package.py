@@ -80,17 +80,21 @@ def test_the_same_inputs_give_the_same_bytes_in_another_place(task: Path, tmp_pa
 
 
 def test_all_that_functions_import_lies_inside(task: Path) -> None:
-    """In a Python that sees nothing else: the entry points, what they import late, and boto3's clients of our services."""
+    """In a Python that sees nothing else: the entry points, what they import late, boto3's clients of our services; compiled, all of it."""
     assert_built_for(task.parent / "host.zip", f"{sys.version_info.major}.{sys.version_info.minor}", platform.machine())
     code = f"""
-import importlib, sys
+import importlib.util, os, sys
 sys.path.insert(0, {str(task)!r})
 for name in {[*(f"handler.{name}" for name in ENTRIES), *LATE]!r}: importlib.import_module(name)
 import boto3
 for service in {SERVICES!r}: boto3.client(service, region_name="eu-central-1", aws_access_key_id="x", aws_secret_access_key="y")
 import yaml; yaml.CSafeLoader
-outside = [name for name, each in sys.modules.items() if "site-packages" in (getattr(each, "__file__", None) or "")]
+files = {{name: getattr(each, "__file__", None) or "" for name, each in sys.modules.items()}}
+outside = [name for name, file in files.items() if "site-packages" in file]
 assert not outside, outside
+inside = [name for name, file in files.items() if file.startswith({str(task)!r}) and file.endswith(".py")]
+slow = [name for name in inside if not os.path.exists(importlib.util.cache_from_source(files[name]))]
+assert len(inside) > 100 and not slow, slow
 """
     done = subprocess.run([*ISOLATED, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
