@@ -1,0 +1,148 @@
+"""Builds the Dockerfile as it is, with Buildah, on the stand-in for its base image; the result is kept as a directory.
+
+Every instruction is carried out by a builder that others deploy with. What a registry would add is missing: the base image itself, and
+its digest.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.container import base
+from infra.container.tools import cache_place, overlaid
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HERE = "infra/container"
+LOCKS = ("requirements.lock", f"{HERE}/function.lock")
+CONTEXT = ("handler", f"{HERE}/anneal", f"{HERE}/Dockerfile", ".dockerignore", *LOCKS)
+"""Everything that decides what the image is: .dockerignore lets nothing else in."""
+BASE_IMAGE = f"docker.io/library/python:{base.VERSION}-slim-{base.SUITE}"
+KEPT = 3600.0
+"""Seconds that an image nobody uses is kept."""
+MOST = 4 << 30
+"""Bytes of layers; beyond that all are made anew. Each is kept for the next build: those of the dependencies are the slow ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A built image. `root`: its file system, which nobody writes; `config`: entry point, user, environment, as the image says them."""
+
+    root: Path
+    config: dict[str, Any]
+
+    def bytes(self, path: str) -> int:
+        """Return how much a directory takes, each file once."""
+        return size(self.root / path)
+
+
+def size(path: Path) -> int:
+    """Return the bytes of a directory, each file once."""
+    return int(subprocess.run(["du", "-sb", str(path)], capture_output=True, text=True, check=True).stdout.split()[0])
+
+
+def built(target: str) -> Image:
+    """Return the image of a stage of the Dockerfile, built if anything it is made of has changed. Raises ContainerError."""
+    place = cache_place()
+    with (place / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = place / f"image-{target}-{_key()}"
+        if not made.is_dir():
+            _build(target, made)
+        os.utime(made)
+        _forget(place)
+    return Image(made / "root", json.loads((made / "config.json").read_text()))
+
+
+def _key() -> str:
+    files = [path for each in CONTEXT for path in _files(REPOSITORY / each)]
+    contents = [f"{path.relative_to(REPOSITORY)} {path.stat().st_mode & 0o777:o} {path.read_bytes().hex()}" for path in files]
+    return base.digest([base.key(), *contents])
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(each for each in path.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
+
+
+def _build(target: str, made: Path) -> None:
+    """Build into a directory of its own and rename it when it is whole. The lock is held."""
+    storage = _Storage()
+    storage.have_base()
+    wheels = base.wheels([REPOSITORY / lock for lock in LOCKS])
+    offline = ["--build-arg=PIP_NO_INDEX=1", "--build-arg=PIP_FIND_LINKS=/wheels", f"--volume={wheels}:/wheels:ro"]
+    tag = f"localhost/anneal:{target}"
+    file = f"--file={REPOSITORY / HERE / 'Dockerfile'}"
+    form = ["--layers", "--pull-never", "--format=docker"]  # docker's: OCI's own knows no health check
+    storage.buildah("bud", *form, f"--target={target}", f"--tag={tag}", file, *offline, str(REPOSITORY))
+    work = Path(tempfile.mkdtemp(prefix=".image-", dir=cache_place()))
+    try:
+        storage.extract(tag, work)
+        work.chmod(0o755)
+        work.rename(made)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+class _Storage:
+    """Buildah's images and layers, in the cache and nowhere else."""
+
+    def __init__(self) -> None:
+        self._place = cache_place() / f"storage-{base.key()}"
+        if self._place.is_dir() and size(self._place) > MOST:
+            shutil.rmtree(self._place)
+        self._place.mkdir(exist_ok=True)
+        files = {
+            "storage.conf": f'[storage]\ndriver = "overlay"\nrunroot = "{self._place}/run"\ngraphroot = "{self._place}/layers"\n',
+            "registries.conf": 'short-name-mode = "disabled"\n',
+            "policy.json": json.dumps({"default": [{"type": "reject"}], "transports": {"containers-storage": {"": [_ANY]}}}),
+        }
+        for name, text in files.items():
+            (self._place / name).write_text(text)
+        self._environment = {
+            "BUILDAH_ISOLATION": "chroot",
+            "CONTAINERS_STORAGE_CONF": str(self._place / "storage.conf"),
+            "CONTAINERS_REGISTRIES_CONF": str(self._place / "registries.conf"),
+        }
+
+    def buildah(self, command: str, *arguments: str) -> str:
+        """Run a command of Buildah, without network; return what it printed."""
+        policy = [f"--signature-policy={self._place / 'policy.json'}"] if command in ("bud", "from", "commit") else []
+        return overlaid("buildah", command, *policy, *arguments, environment=self._environment)
+
+    def have_base(self) -> None:
+        """Make an image of the stand-in, under the base image's name."""
+        if BASE_IMAGE in self.buildah("images", "--format={{.Name}}:{{.Tag}}").split():
+            return
+        with tempfile.TemporaryDirectory() as work:
+            file = Path(work) / "Dockerfile"
+            file.write_text("FROM scratch\nCOPY . /\nENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin\n")
+            self.buildah("bud", f"--tag={BASE_IMAGE}", f"--file={file}", str(base.root()))
+
+    def extract(self, tag: str, work: Path) -> None:
+        """Copy an image's file system and configuration."""
+        container = self.buildah("from", "--pull-never", tag).strip()
+        script = 'cp -a --reflink=auto "$(buildah mount "$0")" "$1"'  # one process tree: a mount is gone with its namespace
+        overlaid("sh", "-c", script, container, str(work / "root"), environment=self._environment)
+        self.buildah("rm", container)
+        inspected = json.loads(self.buildah("inspect", "--type=image", tag))
+        (work / "config.json").write_text(json.dumps(inspected["Docker"]["config"]))
+
+
+_ANY = {"type": "insecureAcceptAnything"}
+
+
+def _forget(place: Path) -> None:
+    """Remove images that nobody has used for an hour."""
+    for old in place.glob("image-*"):
+        if time.time() - old.stat().st_mtime > KEPT:
+            shutil.rmtree(old, ignore_errors=True)
