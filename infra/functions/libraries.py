@@ -1,8 +1,8 @@
 """The locked libraries of one platform and Python: installed by uv, trimmed, compiled, and kept in the cache, so that each is made once.
 
 Never the host's wheels: uv takes only wheels that say they are for the platform and Python asked for, and checks their hashes.
-Bytecode makes a cold start two to three times as fast (the functions' own disk is read-only: what isn't compiled now is compiled at each start). It needs an
-interpreter of that very Python; without one the libraries go as source, and whoever packages is told.
+Bytecode makes a cold start two to three times as fast: the functions' own disk is read-only, so what isn't compiled now is compiled at each
+start. It needs an interpreter of that very Python; without one the libraries go as source, and whoever packages is told.
 """
 
 from __future__ import annotations

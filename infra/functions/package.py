@@ -95,11 +95,8 @@ def _runtime(options: argparse.Namespace) -> Runtime:
     python = f"{sys.version_info.major}.{sys.version_info.minor}" if host else options.python
     runtime = Runtime(arch, python, interpreter(python, options.uv))
     if not runtime.interpreter:
-        print(
-            f"package: there is no Python {python} here, so nothing is compiled and a cold start takes two to three times as long;",
-            file=sys.stderr,
-        )
-        print(f"package: `uv python install {python}` mends that", file=sys.stderr)
+        print(f"package: there is no Python {python} here, so nothing is compiled and a cold start takes two to three", file=sys.stderr)
+        print(f"package: times as long; `uv python install {python}` mends that", file=sys.stderr)
     return runtime
 
 
