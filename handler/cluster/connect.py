@@ -20,7 +20,8 @@ import urllib3
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
 
-from handler.cluster.kubeconfig import Cloud, Held, from_eks, from_files, from_pod, from_text
+from handler.cluster.kubeconfig import MASKED, Cloud, Held, from_eks, from_files, from_pod, from_text
+from handler.config import masking
 from handler.config.remote import Fetch, nowhere
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, KubeconfigInvalid, ServerPinned
@@ -57,6 +58,7 @@ class Connection:
         self._pools: dict[int, urllib3.PoolManager] = {}
         self._failed: tuple[float, AnnealError] | None = None
         self.generation = 0
+        self._authorization = ""
         self._take(load())
 
     @property
@@ -125,7 +127,10 @@ class Connection:
             key = _in_time(lambda: self._configuration.get_api_key_with_prefix("BearerToken"), self.source, "token")
         except (ConfigException, OSError, ValueError) as error:
             raise KubeconfigInvalid.of(self.source, f"its token can't be renewed: {type(error).__name__}") from error
-        self._authorization = str(key or "").strip()
+        value = str(key or "").strip()
+        if value and value != self._authorization:
+            masking.learn(value.partition(" ")[2] or value, seconds=MASKED)
+        self._authorization = value
         self._asked = time.monotonic()
 
 

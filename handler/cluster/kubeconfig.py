@@ -31,7 +31,7 @@ _DATA = ("certificate-authority", "client-certificate", "client-key")
 _FILES = (*_DATA, "tokenFile")
 _PRIVATE = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value")
 """Fields that hold credentials; `value`: of an exec plugin's environment."""
-_MASKED = 86_400.0
+MASKED = 86_400.0
 """Seconds that the credentials of a kubeconfig stay masked after it was read."""
 
 
@@ -100,7 +100,6 @@ def from_text(text: str, context: str, source: str) -> Any:
         document = yaml.safe_load(text)
         if not isinstance(document, dict):
             raise KubeconfigInvalid.of(source, "holds no kubeconfig", fix="its value is the whole text of a kubeconfig file")
-        masking.learn(*_private(document), seconds=_MASKED)
         loader = _Loader(config_dict=document, active_context=context or None, config_base_path="")
         _check_paths(loader, document, source)
         return loader, document
@@ -134,6 +133,7 @@ def _configured(load: Callable[[], tuple[Any, Any]], source: str) -> Any:
     """Return what a loader makes of its kubeconfig; `load` returns both."""
     try:
         loader, document = load()
+        masking.learn(*(text for user in document["users"] for text in _private(getattr(user, "value", user))), seconds=MASKED)
         configuration = Configuration()
         loader.load_and_set(configuration)
     except ConfigException as error:
@@ -183,7 +183,7 @@ def _private(node: Any) -> Iterator[str]:
         for key, value in node.items():
             if isinstance(value, str) and key in _PRIVATE:
                 yield value
-            elif key != "clusters":
+            else:
                 yield from _private(value)
     with contextlib.suppress(ValueError, KeyError, TypeError):
         yield base64.b64decode(node["client-key-data"]).decode()

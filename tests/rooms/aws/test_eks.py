@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import io
+import logging
 import os
 import socket
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -15,6 +18,7 @@ import boto3
 import pytest
 import yaml
 
+from handler import log
 from handler.aws.eks import ENDS, RENEWED, Clusters
 from handler.aws.session import Aws
 from handler.cluster.api import Api
@@ -195,6 +199,34 @@ def test_a_cluster_without_an_address_isnt_ready(aws: Moto, monkeypatch: pytest.
     monkeypatch.setattr(client, "describe_cluster", lambda **_: {"cluster": {"status": "CREATING"}})
     with pytest.raises(KubeconfigInvalid, match="has no address yet: it is CREATING; wait until it is ACTIVE"):
         clusters.describe(Eks("prod"))
+
+
+def test_no_failure_and_no_log_line_shows_what_signs_in(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert aws.url
+    keys = {"AWS_SECRET_ACCESS_KEY": "CANARY-secret-access-key", "AWS_SESSION_TOKEN": "CANARY-session-token"}
+    for name, value in keys.items():
+        monkeypatch.setenv(name, value)
+    stream, root = io.StringIO(), logging.getLogger()
+    kept, level = root.handlers[:], root.level
+    log.configure(Mask(), stream)
+    root.setLevel(logging.DEBUG)
+    clusters, told, token = Clusters(Aws(os.environ)), [], ""
+    try:
+        for eks in (Eks("none"), Eks("none", "eu-west-1", ROLE)):
+            token = clusters.token(eks)
+            logging.getLogger("anneal").error("%s %s %s", token, presigned(token), keys, exc_info=ValueError(token))
+            with pytest.raises(KubeconfigInvalid) as caught:
+                connect(Cluster(eks=eks), environ={}, cloud=clusters)
+            told.append("".join(traceback.format_exception(caught.value)) + repr(caught.value))
+    finally:
+        root.handlers[:] = kept
+        root.setLevel(level)
+        for logger in ("botocore", "urllib3"):
+            logging.getLogger(logger).setLevel(logging.NOTSET)
+    shown = stream.getvalue() + "".join(told) + repr(clusters) + repr(vars(clusters))
+    assert "anneal" in stream.getvalue()
+    for never in ("CANARY", "X-Amz-Signature", "X-Amz-Security-Token", token, token.partition(".")[2]):
+        assert never not in shown
 
 
 def test_an_api_that_hangs_is_nobodys_fault_and_its_failure_is_short(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from handler.cluster.connect import connect
 from handler.config.git import SecretRef
+from handler.config.masking import Mask
 from handler.config.settings import Cluster
 from handler.model.errors import KubeconfigInvalid, ServerPinned
 
@@ -58,6 +59,14 @@ def test_the_context_flag_beats_the_targets(tmp_path: Path) -> None:
 
 def test_a_token_becomes_the_authorization(tmp_path: Path) -> None:
     assert connect(Cluster(), kubeconfig=write(tmp_path / "a"), environ={}).authorization() == "Bearer t0ken-value"
+
+
+def test_what_signs_in_is_masked_wherever_it_came_from(tmp_path: Path) -> None:
+    answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "CANARY-of-a-plugin"}}'
+    path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo '{answer}'"))
+    connect(Cluster(), kubeconfig=path, environ={})
+    connect(Cluster(), kubeconfig=write(tmp_path / "b", user={"token": "CANARY-of-a-file"}), environ={})
+    assert Mask()("CANARY-of-a-plugin CANARY-of-a-file https://one:6443 main") == "*** *** https://one:6443 main"
 
 
 def test_a_rotated_token_is_read_anew_on_refresh(tmp_path: Path) -> None:
