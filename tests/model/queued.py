@@ -58,7 +58,8 @@ class Line:
         """Delete a message, and see whether its run had ended by then."""
         work = message.decode(received.body)
         ends = [result.outcome for result in self.told.get(work.run, ())]
-        if not set(ends) & ENDS:
+        goes_on = any(work.run in each.body for each in self.fifo.messages if each.id != received.id)  # for lack of time, as a new message
+        if not set(ends) & ENDS and not goes_on:
             self.broken.append(f"I9: {work.run} is acknowledged after {ends}")
         self.sqs.delete([received])
 

@@ -1,0 +1,107 @@
+"""Containers on one queue: a door with its worker and a worker alone, on moto's SQS, a real git host and a real API server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import boto3
+import pytest
+
+from handler.model.event import Job
+from handler.queues.sqs import Entry, Sqs
+from infra.moto import Moto
+from tests.e2e.conftest import OpenFleet
+from tests.e2e.fleet import Fleet
+from tests.e2e.serving import PATIENCE, ROOT, Serving, until
+
+SIZE = 4
+UNUSED = "a message can't be used; it ends as a dead letter"
+
+
+@pytest.fixture
+def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> Sqs:
+    """A FIFO queue whose dead letters come after one try; the processes of the test find it in their environment."""
+    client = boto3.client("sqs", **aws.client)
+    dead = client.create_queue(QueueName="anneal-dead.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    arn = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    url = client.create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true", "RedrivePolicy": policy})["QueueUrl"]
+    monkeypatch.setenv("ANNEAL_QUEUE_URL", url)
+    return Sqs(url)
+
+
+def anneal(fleet: Fleet, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "handler", "--config", str(fleet.config), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+@contextmanager
+def working(fleet: Fleet, log: Path) -> Iterator[Serving]:
+    """`anneal work` beside the servers of a fleet; it ends in order when it is told to."""
+    worker = Serving(fleet.config, log)
+    with log.open("ab") as out:
+        command = [sys.executable, "-m", "handler", "--config", str(fleet.config), "work"]
+        worker.process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
+    try:
+        yield worker
+    finally:
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.slow
+def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFleet, queue: Sqs, tmp_path: Path) -> None:
+    fleet = open_fleet(SIZE)
+    server = fleet.serve().ready()
+    with working(fleet, tmp_path / "work.log") as worker:
+        until(lambda: worker.lines("worker started"), told=worker.log.read_text)
+        fleet.converge()
+        for number in range(SIZE):
+            assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 1)) == 202
+        fleet.converge()
+        ended = [*server.runs(trigger="push"), *worker.runs(trigger="push")]
+        assert {line["target"] for line in ended} == {fleet.target(number) for number in range(SIZE)}
+        queue.send([Entry("{odd", fleet.target(0), "odd")])
+        until(lambda: [*server.lines(UNUSED), *worker.lines(UNUSED)])
+        assert server.process
+        server.process.send_signal(signal.SIGTERM)
+    server.stop()
+    assert (
+        left(queue) + left(queue.beside(queue.url.replace("anneal.fifo", "anneal-dead.fifo"))) == 1
+    )  # all but the odd one is acknowledged
+
+
+def left(queue: Sqs) -> int:
+    """Return how many messages there are, hidden or not."""
+    found = queue.attributes("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+    return sum(map(int, found.values()))
+
+
+@pytest.mark.slow
+def test_dead_letters_are_listed_and_asked_for_again(open_fleet: OpenFleet, queue: Sqs) -> None:
+    fleet = open_fleet(1)
+    run = queue.put(Job(fleet.target(0), "replay", actor="ops"))
+    queue.send([Entry("{odd", "odd", "odd")])
+    for _ in range(2):
+        queue.receive(10, 0, 0)
+    told = json.loads(anneal(fleet, "dlq", "list", "-o", "json").stdout)
+    assert (told["queue"], told["waiting"]) == ("anneal-dead.fifo", 2)
+    assert {(row["target"], row.get("actor"), row.get("run")) for row in told["letters"]} == {
+        (fleet.target(0), "ops", run),
+        (None, None, None),
+    }
+    assert run in anneal(fleet, "dlq", "list").stdout
+    done = anneal(fleet, "dlq", "redrive", "--target", fleet.target(0))
+    assert done.returncode == 0, done.stderr
+    assert f"asked for again: {fleet.target(0)}, replay as {run}" in done.stdout
+    assert "left: message" in done.stdout
+    (again,) = queue.receive(10, 0, 30)
+    assert run in again.body
+    assert "deleted, unreadable: message" in anneal(fleet, "dlq", "redrive", "--drop-unreadable").stdout
+    assert "no dead letters" in anneal(fleet, "dlq", "list").stdout
