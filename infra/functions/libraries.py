@@ -96,7 +96,7 @@ def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
                 made = Path(temporary) / "libraries"
                 _install(lock, runtime, uv, made)
                 _trim(made)
-                compiled(made, runtime)
+                compiled(made, runtime, "the libraries")
                 made.rename(place)
     return place
 
@@ -134,14 +134,14 @@ def _unneeded(name: PurePath) -> bool:
     return any(fnmatchcase(str(name), pattern) for pattern in _LEFT_OUT)
 
 
-def compiled(place: Path, runtime: Runtime) -> None:
+def compiled(place: Path, runtime: Runtime, what: str) -> None:
     """Compile every module below a directory, the same bytes each time; nothing without an interpreter of that Python.
 
     The bytecode names the paths it will have, and is never checked against the source: both are fixed once they are packed (PEP 552).
     """
     if not runtime.interpreter:
         return
-    print(f"package: compiling {place.name} with {runtime.interpreter}", file=sys.stderr)
+    print(f"package: compiling {what} with {runtime.interpreter}", file=sys.stderr)
     how = ["-q", "-j", "1", "--invalidation-mode", "unchecked-hash", "-s", str(place), "-p", PLACE]
     environ = {**os.environ, "PYTHONHASHSEED": "0"}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AnnealError as error:
         print("\n".join(f"package: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 2
+    except subprocess.CalledProcessError as error:
+        print(f"package: {Path(error.cmd[0]).name} failed; what it said is above", file=sys.stderr)
+        return 1
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -81,7 +85,7 @@ def _package(options: argparse.Namespace) -> int:
     place = libraries(runtime, ssh=options.ssh, uv=options.uv, cache=options.cache)
     with tempfile.TemporaryDirectory() as temporary:
         own = _own(Path(temporary) / "own", runtime)
-        size = archive.write(options.out, {**_below(place), **_below(own), **files})
+        size = archive.write(options.out, together({**_below(place), **_below(own)}, files))
     facts |= {"artifact": os.path.relpath(options.out, ROOT), "runtime": runtime.name, "architecture": runtime.arch}
     options.out.with_suffix(".json").write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
     return _told(options, runtime, size)
@@ -109,8 +113,16 @@ def _own(place: Path, runtime: Runtime) -> Path:
             copy = place / "handler" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())
-    compiled(place, runtime)
+    compiled(place, runtime, "the handler")
     return place
+
+
+def together(code: Mapping[str, Path], configuration: Mapping[str, Path]) -> dict[str, Path]:
+    """Return both. Raises ConfigInvalid: a file of the configuration would take the place of code, which Python would then import."""
+    taken = sorted(name for name in configuration if name in code or name.partition("/")[0] in {each.partition("/")[0] for each in code})
+    if taken:
+        raise ConfigInvalid.of(taken[0], "is the name of code in the package", fix="name the file or its directory otherwise")
+    return {**code, **configuration}
 
 
 def _below(place: Path) -> Mapping[str, Path]:

@@ -1,0 +1,44 @@
+"""What stands in a package beside the code, and how it is written."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from handler.model.errors import ConfigInvalid
+from infra.functions import archive
+from infra.functions.package import together
+
+CODE = {"handler/functions.py": Path("a"), "six.py": Path("b")}
+
+
+def test_a_configuration_stands_beside_the_code() -> None:
+    files = {"anneal.yaml": Path("c"), "trust/ca.pem": Path("d")}
+    assert together(CODE, files) == CODE | files
+
+
+@pytest.mark.parametrize("name", ["six.py", "handler/trust.pem", "six.py/trust.pem"])
+def test_no_file_of_the_configuration_takes_the_place_of_code(name: str) -> None:
+    with pytest.raises(ConfigInvalid, match=f"{name}: is the name of code"):
+        together(CODE, {name: Path("c")})
+
+
+def test_an_archive_follows_from_what_is_in_it_alone(tmp_path: Path) -> None:
+    """Not from the order in which files were found, nor from their times and modes; what stood there before is replaced."""
+    written = []
+    for number, order in enumerate((["b", "a"], ["a", "b"])):
+        files = {}
+        for name in order:
+            files[name] = tmp_path / f"{number}-{name}"
+            files[name].write_text(f"content of {name}")
+            files[name].chmod(0o600 + number)
+            os.utime(files[name], (number * 10**9, number * 10**9))
+        assert archive.write(tmp_path / "out.zip", files) == len("content of a") * 2
+        written.append((tmp_path / "out.zip").read_bytes())
+    assert written[0] == written[1]
+    with zipfile.ZipFile(tmp_path / "out.zip") as found:
+        assert {entry.filename: entry.external_attr >> 16 for entry in found.infolist()} == {"a": 0o100644, "b": 0o100644}
+    assert [path.name for path in tmp_path.glob("*.zip")] == ["out.zip"]
