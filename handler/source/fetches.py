@@ -20,19 +20,20 @@ Fetch = Callable[[str, str], FetchedTree]
 class Fetches:
     """Fetches commits, at most one at a time, and keeps the last ones whatever is thought of them. Safe to share between threads."""
 
-    def __init__(self, fetch: Fetch, subject: str, patience: float, most: int) -> None:
+    def __init__(self, fetch: Fetch, subject: str, patience: float, kept: TreeCache) -> None:
         """Prepare.
 
         Args:
             fetch: brings a commit by its id, with what is needed to list a path.
             subject: whom errors are about.
             patience: seconds that one waits for other commits' fetches.
-            most: bytes of the commits that are kept.
+            kept: where the last commits are; other hosts' may be there, too.
         """
         self._fetch = fetch
         self._subject = subject
         self._patience = patience
-        self._kept = TreeCache(most)
+        self._kept = kept
+        self._owner = object()
         self._flights: dict[str, Flight[FetchedTree]] = {}
         self._lock = threading.Lock()
         self._turn = threading.Lock()
@@ -45,7 +46,7 @@ class Fetches:
             AnnealError: what the fetch was told as.
         """
         with self._lock:
-            kept, flight = self._kept.get(sha), self._flights.get(sha)
+            kept, flight = self._kept.get((self._owner, sha)), self._flights.get(sha)
             if kept is not None:
                 return kept
             mine = flight is None
@@ -55,7 +56,7 @@ class Fetches:
 
     def drop(self, sha: str) -> None:
         """Fetch a commit anew next time."""
-        self._kept.drop(sha)
+        self._kept.drop((self._owner, sha))
 
     def trim(self) -> None:
         """Let commits go that no longer fit: they grow while their trees are listed."""
@@ -67,7 +68,7 @@ class Fetches:
         finally:
             with self._lock:
                 if flight.answer is not None:
-                    self._kept.put(sha, flight.answer)
+                    self._kept.put((self._owner, sha), flight.answer)
                 del self._flights[sha]
             flight.landed.set()
 

@@ -10,6 +10,7 @@ import pytest
 
 from handler.model.errors import AnnealError, GitUnavailable
 from handler.model.tree import CommitInfo
+from handler.source.cache import TreeCache
 from handler.source.fetches import Fetches
 from handler.source.flight import Flight
 from handler.source.limits import Limits
@@ -74,7 +75,7 @@ def fifty(host: Fetched, fetches: Fetches, waiting: threading.Semaphore) -> list
 
 def test_a_failing_fetch_fails_all_who_waited_for_it_and_is_forgotten(waiting: threading.Semaphore) -> None:
     host = Fetched(GitUnavailable.of("repository", "took longer than 120 s"))
-    fetches = Fetches(host, "repository", PATIENCE, 1000)
+    fetches = Fetches(host, "repository", PATIENCE, TreeCache(1000))
     ends = fifty(host, fetches, waiting)
     assert all(isinstance(end, GitUnavailable) and "took longer than 120 s" in str(end) for end in ends)
     assert len({id(end) for end in ends}) == 50, "an exception belongs to one thread"
@@ -86,7 +87,7 @@ def test_a_failing_fetch_fails_all_who_waited_for_it_and_is_forgotten(waiting: t
 @pytest.mark.parametrize("kept", [1000, 1])
 def test_a_commit_that_fits_nowhere_is_fetched_once_for_all_who_waited(waiting: threading.Semaphore, kept: int) -> None:
     host = Fetched()
-    fetches = Fetches(host, "repository", PATIENCE, kept)
+    fetches = Fetches(host, "repository", PATIENCE, TreeCache(kept))
     ends = fifty(host, fetches, waiting)
     assert len({id(end) for end in ends}) == 1
     assert host.seen == [ONE]
@@ -96,14 +97,14 @@ def test_a_commit_that_fits_nowhere_is_fetched_once_for_all_who_waited(waiting: 
 
 def test_a_mistake_of_ours_is_transient_to_those_who_waited(waiting: threading.Semaphore) -> None:
     host = Fetched(ZeroDivisionError())
-    ends = fifty(host, Fetches(host, "repository", PATIENCE, 1000), waiting)
+    ends = fifty(host, Fetches(host, "repository", PATIENCE, TreeCache(1000)), waiting)
     assert sum(isinstance(end, ZeroDivisionError) for end in ends) == 1
     assert sum(isinstance(end, GitUnavailable) for end in ends) == 49
 
 
 def test_the_wait_for_another_commit_ends() -> None:
     host = Fetched()
-    fetches = Fetches(host, "repository", 0.01, 1000)
+    fetches = Fetches(host, "repository", 0.01, TreeCache(1000))
     ends: list[object] = []
     first = threading.Thread(target=ended, args=(lambda: fetches.get(ONE, ""), ends))
     first.start()
@@ -121,7 +122,7 @@ def test_the_wait_for_another_commit_ends() -> None:
 def test_a_commit_that_is_dropped_is_fetched_anew_and_what_grew_too_large_goes() -> None:
     host = Fetched()
     host.gate.set()
-    fetches = Fetches(host, "repository", PATIENCE, 1000)
+    fetches = Fetches(host, "repository", PATIENCE, TreeCache(1000))
     tree = fetches.get(ONE, "")
     fetches.drop(ONE)
     fetches.drop(ONE)
@@ -153,3 +154,24 @@ def test_the_wait_for_files_of_one_commit_ends() -> None:
     gate.set()
     first.join(PATIENCE)
     assert ends == [{"3" * 40: b"file"}]
+
+
+def test_repositories_that_share_a_bound_find_only_their_own_commits() -> None:
+    """The same id in two repositories is two commits; what one keeps makes room for what the other brings."""
+    hosts = Fetched(), Fetched()
+    for host in hosts:
+        host.gate.set()
+    kept = TreeCache(1000)
+    ours, theirs = (Fetches(host, "repository", PATIENCE, kept) for host in hosts)
+    mine = ours.get(ONE, "")
+    assert theirs.get(ONE, "") is not mine
+    assert ours.get(ONE, "") is mine
+    theirs.drop(ONE)
+    assert ours.get(ONE, "") is mine
+    assert [host.seen for host in hosts] == [[ONE], [ONE]]
+    small = TreeCache(1)
+    ours, theirs = (Fetches(host, "repository", PATIENCE, small) for host in hosts)
+    ours.get(TWO, "")
+    theirs.get(TWO, "")
+    ours.get(TWO, "")
+    assert hosts[0].seen == [ONE, TWO, TWO]
