@@ -24,15 +24,7 @@ targets:
   - name: shop
     repository: {url: "http://127.0.0.1:9/acme/shop.git", aliases: ["https://git.example.com/acme/shop.git"]}
     namespaces: [shop]
-    cluster: {kubeconfig: {file: /etc/anneal/kubeconfig}}
-"""
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-clusters: [{name: none, cluster: {server: "http://127.0.0.1:9"}}]
-users: [{name: none, user: {}}]
-contexts: [{name: none, context: {cluster: none, user: none}}]
-current-context: none
+    cluster: {kubeconfig: {file: missing}}
 """
 HOOK = "a secret long enough to start"
 ROLES = (("handler.render.child", "render server"), ("handler.web", "web"), ("anneal serve", "worker"))
@@ -43,9 +35,8 @@ an engine's default seccomp profile, a kubelet."""
 
 
 def configure(place: Path) -> None:
-    """Write the directory that is mounted at /etc/anneal: a target whose git host and cluster nobody can reach."""
+    """Write the directory that is mounted at /etc/anneal: a target without a kubeconfig, so that each run ends at once and says so."""
     (place / "anneal.yaml").write_text(CONFIGURATION)
-    (place / "kubeconfig").write_text(KUBECONFIG)
     place.chmod(0o755)  # tempfile gives it 0700, and the image's user isn't root
 
 
