@@ -13,10 +13,9 @@ from dataclasses import replace
 import pytest
 
 from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.places import LARGEST
 from handler.config.remote import FIRST_PAUSE, LONGEST_PAUSE, Remote, whole
 from handler.config.rotation import EVERY, Rotation
-from handler.config.secrets import resolve, resolve_all
+from handler.config.secrets import resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 
@@ -236,31 +235,6 @@ def test_while_one_asks_the_others_read_without_waiting() -> None:
     assert seen == [[OLD]] * 20
     store.gate.set()
     asking.join(30)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("CANARY no json", "isn't JSON, so it has no keys"),
-        ('["CANARY"]', "is no JSON object"),
-        ('{"CANARY": "x"}', "has no key k"),
-        ('{"k": {"CANARY": 1}}', "its key k is no text"),
-        ("[" * 100_000, "isn't JSON, so it has no keys"),
-        ('{"k": " "}', "is empty"),
-        (json.dumps({"k": "x" * (LARGEST + 1)}), f"is larger than {LARGEST} bytes"),
-    ],
-)
-def test_a_document_without_the_key_is_never_quoted(text: str, problem: str) -> None:
-    with pytest.raises(SecretUnavailable) as caught:
-        resolve(aws("a", "k"), {}, lambda _: text)
-    assert str(caught.value).startswith(f"AWS secret a, key k: {problem}")
-    assert "CANARY" not in str(caught.value)
-    assert caught.value.__context__ is None
-
-
-@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_newline_at_the_end_is_dropped_as_of_a_file(end: str) -> None:
-    assert resolve(HOOK, {}, lambda _: OLD + end).reveal() == OLD
 
 
 def test_nothing_shows_what_was_told() -> None:
