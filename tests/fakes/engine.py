@@ -8,6 +8,7 @@ from handler.build import Handler, Options
 from handler.config.git import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
+from handler.render import Sandbox
 from handler.state.record import State
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.apiserver.connection import Way, straight
@@ -37,11 +38,13 @@ def pushed(host: GitHost, value: str = "1", name: str = "shop") -> str:
     return sha
 
 
-def engine(server: ApiServer, host: GitHost, settings: Settings = ONE, *, notes: bool = True, way: Way = straight) -> Handler:
-    """Return what runs the jobs of these targets; `way` sees every request to the cluster."""
+def engine(
+    server: ApiServer, host: GitHost, settings: Settings = ONE, *, notes: bool = True, way: Way = straight, sandbox: Sandbox | None = None
+) -> Handler:
+    """Return what runs the jobs of these targets; `way` sees every request to the cluster. Without a `sandbox` no child is started."""
     source = HostSource(host, lambda _asked: None)
     options = Options(sources={target.name: source for target in settings.targets}, notes=notes)
-    made = Handler(settings, Secrets(), InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
+    made = Handler(settings, Secrets(), sandbox or InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
     connection = FakeConnection(server, way)
     made._connection = lambda target: connection  # type: ignore[method-assign]  # the seam
     return made
