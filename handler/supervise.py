@@ -148,9 +148,15 @@ def work_alone(config: Path, engine: Engine) -> int:
     log.configure(resolve_all(settings, os.environ, needs={"git"}, fetch=fetcher(settings, os.environ)).mask)
     if not queue_url(settings, os.environ):
         raise QueueInvalid.of("queue", "none is configured, and without one nobody hands work over", fix=f"set {URL} or `queue.sqs.url`")
-    with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
-        path = Path(private) / "worker.sock"
-        return Supervisor((Child("worker", lambda: _be_worker((), lambda path: work(settings, path, engine), path)),)).run()
+    with contextlib.ExitStack() as opened:
+        private = opened.enter_context(tempfile.TemporaryDirectory(prefix="anneal-"))  # made with mode 0700
+        bind = settings.metrics.bind
+        scraped = opened.enter_context(listen(bind, "metrics.bind")) if bind else None
+        if scraped:
+            host, port = scraped.getsockname()[:2]
+            _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
+        child = Child("worker", lambda: _be_worker((), lambda path: work(settings, path, engine, scraped), Path(private) / "worker.sock"))
+        return Supervisor((child,)).run()
 
 
 def supervise(listeners: Mapping[str, socket.socket], web: dict[str, str], worker: Callable[[Path], int]) -> int:

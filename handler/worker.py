@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from handler.queues.sqs import Sqs
 from handler.reading import Json, Reader, ended
 from handler.running import Run
 from handler.ticks import Look, Ticks
+from handler.web.exposition import Exposition
 
 _LOG = logging.getLogger("anneal.run")
 GRACE = 17.0
@@ -196,14 +198,16 @@ def _warn_of(work: Work) -> None:
         _LOG.warning("a request ends with the worker", extra={"fields": work.told()})
 
 
-def work(settings: Settings, path: Path, engine: Engine) -> int:
+def work(settings: Settings, path: Path, engine: Engine, scraped: socket.socket | None = None) -> int:
     """Be the worker process: runs until SIGTERM or SIGINT; returns the exit status.
 
-    `path`: where to listen, in a directory that only this user can enter.
+    `path`: where to listen, in a directory that only this user can enter; `scraped`: where metrics are asked for, if no web process is.
     """
     engine.prepare()
     worker = Worker(settings, engine.build(settings))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
+    if scraped:
+        Exposition(scraped, worker.answers.exposed).start()
     worker.serve(path)
     return 0

@@ -35,6 +35,8 @@ def dlq(session: Session, what: str, target: str | None, run: str | None, drop_u
     after what made them fail is mended; each is deleted only then, so none is lost. Should it be killed in between, one is run twice,
     which changes nothing. What can't be read, or asks for a target that isn't configured, stays where it is.
     """
+    if drop_unreadable and what != "redrive":
+        raise click.UsageError("--drop-unreadable goes with redrive")
     names = {session.target(target).name} if target else {each.name for each in session.settings.targets}
     letters = _letters(session)
 
@@ -43,8 +45,6 @@ def dlq(session: Session, what: str, target: str | None, run: str | None, drop_u
 
     if what == "redrive":
         return _redrive(session, letters, wanted, drop_unreadable=drop_unreadable)
-    if drop_unreadable:
-        raise click.UsageError("--drop-unreadable goes with redrive")
     return _list(session, letters, lambda work: (target is None or work.job.target in names) and run in (None, work.run))
 
 

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,11 +58,15 @@ def working(fleet: Fleet, log: Path) -> Iterator[Serving]:
 
 @pytest.mark.slow
 def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFleet, queue: Sqs, tmp_path: Path) -> None:
-    fleet = open_fleet(SIZE)
+    fleet = open_fleet(SIZE, settings={"metrics": {"bind": "127.0.0.1:0"}})
     server = fleet.serve().ready()
     with working(fleet, tmp_path / "work.log") as worker:
         until(lambda: worker.lines("worker started"), told=worker.log.read_text)
         fleet.converge()
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{worker.lines('listening for metrics')[0]['port']}/metrics", timeout=PATIENCE
+        ) as told:
+            assert f'target="{fleet.target(0)}"' in told.read().decode()
         for number in range(SIZE):
             assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 1)) == 202
         fleet.converge()

@@ -1,0 +1,97 @@
+"""`anneal work` and `anneal dlq` where there is no queue, or none that has dead letters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import boto3
+import pytest
+from click.testing import CliRunner, Result
+
+from handler.cli.group import anneal
+from handler.model.event import Job
+from handler.queues.sqs import Sqs
+from infra.moto import Moto
+
+TARGET = {"name": "shop", "repository": {"url": "https://git.example.com/acme/shop.git"}, "namespaces": ["shop"]}
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("ANNEAL_QUEUE_URL", raising=False)
+    path = tmp_path / "anneal.yaml"
+    path.write_text(json.dumps({"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "targets": [TARGET]}))
+    return str(path)
+
+
+def run(config: str, *arguments: str) -> Result:
+    return CliRunner().invoke(anneal, ["-c", config, *arguments])
+
+
+@pytest.mark.parametrize("arguments", [("work",), ("dlq", "list"), ("dlq", "redrive")], ids=" ".join)
+def test_without_a_queue_each_says_how_to_name_one(config: str, arguments: tuple[str, ...]) -> None:
+    result = run(config, *arguments)
+    assert result.exit_code == 1
+    assert "queue: none is configured" in result.output
+    assert "set ANNEAL_QUEUE_URL or `queue.sqs.url`" in result.output
+
+
+def test_a_queue_url_of_no_fifo_queue_is_told(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANNEAL_QUEUE_URL", "https://sqs.eu-central-1.amazonaws.com/123456789012/plain")
+    result = run(config, "dlq", "list")
+    assert "ANNEAL_QUEUE_URL" in result.output
+    assert "FIFO" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        (("dlq",), "Missing argument"),
+        (("dlq", "drop"), "'drop' is not one of"),
+        (("dlq", "list", "--drop-unreadable"), "--drop-unreadable goes with redrive"),
+        (("dlq", "redrive", "--target", "shopp"), "did you mean shop?"),
+    ],
+)
+def test_what_makes_no_sense_is_usage(
+    config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], seen: str
+) -> None:
+    monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
+    result = run(config, *arguments)
+    assert result.exit_code == 64
+    assert seen in result.output
+
+
+def made(aws: Moto, *, dead: bool) -> str:
+    """Make a queue, with dead letters after one try or without any."""
+    client = boto3.client("sqs", **aws.client)
+    attributes = {"FifoQueue": "true"}
+    if dead:
+        url = client.create_queue(QueueName="dead.fifo", Attributes=attributes)["QueueUrl"]
+        arn = client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        attributes["RedrivePolicy"] = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    found: str = client.create_queue(QueueName="anneal.fifo", Attributes=attributes)["QueueUrl"]
+    return found
+
+
+def test_a_queue_without_dead_letters_is_told(config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=False))
+    result = run(config, "dlq", "list")
+    assert result.exit_code == 1
+    assert "queue anneal.fifo: has no redrive policy" in result.output
+
+
+def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
+    queue = Sqs(made(aws, dead=True))
+    first, second = (queue.put(Job("shop", "replay", actor=actor)) for actor in ("ada", "bob"))
+    gone = queue.put(Job("gone", "replay", actor="ada"))
+    for _ in range(3):
+        queue.receive(10, 0, 0)
+    listed = json.loads(run(config, "dlq", "list", "--run", second, "-o", "json").output)
+    assert (listed["waiting"], [row["actor"] for row in listed["letters"]]) == (3, ["bob"])
+    again = json.loads(run(config, "dlq", "redrive", "--run", second, "-o", "json").output)
+    assert {name: [row["run"] for row in rows] for name, rows in again.items()} == {"again": [second], "dropped": [], "kept": [first, gone]}
+    rest = run(config, "dlq", "redrive")
+    assert f"asked for again: shop, replay as {first}" in rest.output
+    assert f"left: gone, replay as {gone}" in rest.output
