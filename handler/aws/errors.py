@@ -60,7 +60,7 @@ WAYS = {
     "MetadataRetrievalError": ("the AWS credentials can't be had", KEYS),
     "ProfileNotFound": ("there is no such AWS profile", "correct AWS_PROFILE"),
     "ConfigParseError": ("AWS's own configuration file can't be read", "correct ~/.aws/config"),
-    "ParamValidationError": ("isn't a name that AWS takes", "correct the configuration"),
+    "ParamValidationError": ("it has no name that AWS takes", "correct the configuration"),
     "EndpointConnectionError": ("AWS isn't reached", ""),
     "ConnectTimeoutError": ("AWS isn't reached in time", ""),
     "ReadTimeoutError": ("AWS doesn't answer in time", ""),
@@ -69,6 +69,7 @@ WAYS = {
     "SSLError": ("AWS's certificate isn't trusted", "set AWS_CA_BUNDLE to the authorities to trust"),
 }
 """By the vendor's class: what is seen, and the way out; where there is none, it may pass by itself."""
+NOT = "can't be looked up: "
 _KEY = re.compile(r"\bkms\b|ciphertext", re.IGNORECASE)
 _WHO = re.compile(r"User: (arn:[A-Za-z0-9:/_+=,.@-]{1,300}) is not authorized")
 
@@ -98,17 +99,17 @@ def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind:
     passing, denied = (kind, kind) if secret else (ClusterUnavailable, AccessDenied)
     if code in DENIED | UNREADABLE:
         seen, fix = _denied(message_of(error), code, operation, allowed)
-        return denied.of(subject, seen, fix=fix)
+        return denied.of(subject, NOT + seen, fix=fix)
     if code in MISSING:
-        return kind.of(subject, "AWS knows no such thing in this region and account", fix="correct its name, or set its region")
+        return kind.of(subject, "isn't known in this region and account", fix="correct its name, or set its region")
     if code in REFUSED:
-        return kind.of(subject, f"AWS doesn't accept the credentials ({code})", fix=KEYS)
+        return kind.of(subject, f"{NOT}AWS doesn't accept the credentials ({code})", fix=KEYS)
     if code in LATER or status >= 500:
-        return passing.of(subject, f"AWS answers {code}")
+        return passing.of(subject, f"{NOT}AWS answers {code}")
     if code:
-        return kind.of(subject, f"AWS answers {code} to {operation}")
+        return kind.of(subject, f"{NOT}AWS answers {code} to {operation}")
     seen, fix = WAYS.get(type(error).__name__, (f"AWS can't be asked: {type(error).__name__}", ""))
-    return (kind if fix else passing).of(subject, seen, fix=fix)
+    return (kind if fix else passing).of(subject, NOT + seen, fix=fix)
 
 
 def _denied(message: str, code: str, operation: str, allowed: Mapping[str, str]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from handler.model.errors import AccessDenied, AnnealError, SecretUnavailable
 
 DEADLINE = 5.0
 """Seconds for one GET: somebody waits for it."""
+NOWHERE = "set KUBECONFIG, or run the handler in a pod that has a service account"
 
 
 class OwnSecrets:
@@ -49,7 +50,7 @@ def _unavailable(ref: SecretRef, error: AnnealError, namespace: str, name: str) 
     (problem, *_) = error.problems
     rule = f'{{apiGroups: [""], resources: ["secrets"], resourceNames: ["{name}"], verbs: ["get"]}}'
     denied = isinstance(error, AccessDenied) and problem.message.startswith("403")
-    fix = f"add to a Role in {namespace}: {rule}" if denied else problem.fix
+    fix = f"add to a Role in {namespace}: {rule}" if denied else NOWHERE if problem.subject == "cluster" else problem.fix
     return SecretUnavailable.of(str(ref), f"can't be read: {problem.message}", fix=fix)
 
 

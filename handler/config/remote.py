@@ -72,11 +72,12 @@ def _value(ref: SecretRef, text: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Told:
-    """What a store said, and when it is asked again."""
+    """What a store said, and when it is asked again. `wall`: when it was asked, by the clock that goes on while a function is frozen."""
 
     value: str | None
     error: SecretUnavailable | None
     due: float
+    wall: float
     failures: int = 0
 
     def __repr__(self) -> str:
@@ -116,12 +117,15 @@ class Remote:
         """
         if self._thread and self._thread.is_alive():
             return
-        due = [ref for ref in self._refs if self._told[ref].due <= self._clock()]
+        due = [ref for ref in self._refs if self._is_due(self._told[ref])]
         if not due:
             return
         self._thread = threading.Thread(target=self._round, args=(due,), name="secrets", daemon=True)
         self._thread.start()
         self._thread.join(patience)
+
+    def _is_due(self, told: _Told) -> bool:
+        return told.due <= self._clock() or (told.error is None and time.time() - told.wall >= self._interval)
 
     def hurry(self, ref: SecretRef) -> None:
         """Let the next `renew` ask for this one, if the last question was a few seconds ago."""
@@ -146,16 +150,16 @@ class Remote:
             self.rounds += 1
 
     def _asked(self, ref: SecretRef) -> _Told:
-        before, now = self._told.get(ref), self._clock()
+        before, now, wall = self._told.get(ref), self._clock(), time.time()
         try:
-            return _Told(self._fetch(ref), None, now + self._interval)
+            return _Told(self._fetch(ref), None, now + self._interval, wall)
         except SecretUnavailable as error:
             problems = error.problems
         except Exception as error:  # noqa: BLE001 - a mistake of ours or of a vendor's: what there is still counts
             problems = (Problem(str(ref), f"can't be read: {type(error).__name__}"),)
         failures = before.failures + 1 if before else 1
         pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
-        return _Told(None, SecretUnavailable(*problems), now + pause, failures)
+        return _Told(None, SecretUnavailable(*problems), now + pause, wall, failures)
 
 
 def _texts(value: str | None) -> Iterator[str]:

@@ -56,8 +56,12 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("broken", "kind", "said"),
     [
-        (Cluster(eks=Eks("prod")), ClusterUnavailable, "EKS cluster prod: AWS"),
-        (Cluster(kubeconfig=SecretRef(aws_secrets_manager=AwsSecret("prod"))), SecretUnavailable, "AWS secret prod: AWS"),
+        (Cluster(eks=Eks("prod")), ClusterUnavailable, "EKS cluster prod: can't be looked up: AWS"),
+        (
+            Cluster(kubeconfig=SecretRef(aws_secrets_manager=AwsSecret("prod"))),
+            SecretUnavailable,
+            "AWS secret prod: can't be looked up",
+        ),
     ],
     ids=["eks", "kubeconfig"],
 )

@@ -188,7 +188,7 @@ def test_a_pin_is_for_clusters_of_eks_too(described: tuple[Wire, Clusters]) -> N
 
 def test_an_unknown_cluster_is_named_with_its_region(aws: Moto) -> None:
     assert aws.url
-    with pytest.raises(KubeconfigInvalid, match=r"EKS cluster none in eu-west-1: AWS knows no such thing in this region and account"):
+    with pytest.raises(KubeconfigInvalid, match=r"EKS cluster none in eu-west-1: isn't known in this region and account"):
         connect(Cluster(eks=Eks("none", "eu-west-1")), environ={}, cloud=Clusters(Aws(os.environ)))
 
 
@@ -234,7 +234,7 @@ def test_an_api_that_hangs_is_nobodys_fault_and_its_failure_is_short(aws: Moto, 
     monkeypatch.setattr("handler.aws.session.READ", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod: AWS doesn't answer in time"):
+        with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod: can't be looked up: AWS doesn't answer in time"):
             Clusters(Aws(os.environ)).describe(Eks("prod"))
-        with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod as arn.*: AWS doesn't answer in time"):
+        with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod as arn.*: can't be looked up: AWS doesn't answer in time"):
             Clusters(Aws(os.environ)).token(Eks("prod", "", ROLE))

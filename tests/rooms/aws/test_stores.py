@@ -51,7 +51,7 @@ def test_a_secret_is_rotated_with_two_versions_valid_at_once(aws: Moto, caplog: 
     client.delete_secret(SecretId="anneal/hook", ForceDeleteWithoutRecovery=True)
     now[0] += settings.secrets_interval
     assert hooks() == [NEW, OLD], "what can't be fetched keeps its value"
-    assert "AWS knows no such thing" in str([vars(record) for record in caplog.records])
+    assert "isn't known in this region" in str([vars(record) for record in caplog.records])
     assert "CANARY" not in str([vars(record) for record in caplog.records])
     assert rotation.mask(f"{OLD} {NEW}") == "*** ***"
 
@@ -71,7 +71,7 @@ def test_everything_that_is_missing_is_named_at_the_start(aws: Moto) -> None:
     settings = hooked(ref("nowhere"), ref("nowhere", stage="AWSPREVIOUS"), SecretRef(aws_parameter="/nowhere"), ref("bytes"))
     with pytest.raises(SecretUnavailable) as caught:
         resolve_all(settings, os.environ, fetch=fetcher(settings, os.environ))
-    unknown = "AWS knows no such thing in this region and account; correct its name, or set its region"
+    unknown = "isn't known in this region and account; correct its name, or set its region"
     assert str(caught.value).splitlines() == [
         f"webhooks.github.secrets: AWS secret nowhere {unknown}",
         f"webhooks.github.secrets: AWS secret nowhere, AWSPREVIOUS {unknown}",
@@ -106,7 +106,7 @@ def test_a_store_that_hangs_is_given_up(aws: Moto, silent: str, monkeypatch: pyt
     assert aws.url
     monkeypatch.setenv("AWS_ENDPOINT_URL", silent)
     monkeypatch.setattr("handler.aws.session.READ", 0.1)
-    with pytest.raises(SecretUnavailable, match="AWS secret a: AWS doesn't answer in time") as caught:
+    with pytest.raises(SecretUnavailable, match="AWS secret a: can't be looked up: AWS doesn't answer in time") as caught:
         Services(os.environ).fetch(ref("a"))
     assert caught.value.__context__ is None
 

@@ -67,6 +67,8 @@ def test_what_isnt_there_is_named(api: Api, control_plane: Path, namespace: str)
         assert caught.value.__context__ is None
     with pytest.raises(SecretUnavailable, match=r"can't be read: .*no such file.*pass --kubeconfig"):
         Services(environ(Path("/nowhere/kubeconfig"))).fetch(ref(namespace))
+    with pytest.raises(SecretUnavailable, match=r"this isn't a pod; set KUBECONFIG, or run the handler in a pod"):
+        Services({}).fetch(ref(namespace))
 
 
 def test_a_refusal_prints_the_rule_and_the_rule_suffices(api: Api, control_plane: Path, namespace: str, tmp_path: Path) -> None:

@@ -36,13 +36,13 @@ def refused(code: str, message: str = "CANARY", operation: str = "GetSecretValue
         (refused("AccessDeniedException", NO_KEY), "the handler's identity may not decrypt it; allow it kms:Decrypt on the key"),
         (refused("AccessDeniedException", CIPHER, "GetParameter"), "may not decrypt it; allow it kms:Decrypt on the key"),
         (refused("DecryptionFailure"), "may not decrypt it; allow it kms:Decrypt on the key"),
-        (refused("ResourceNotFoundException"), "AWS knows no such thing in this region and account; correct its name"),
-        (refused("ParameterNotFound"), "AWS knows no such thing in this region and account; correct its name"),
+        (refused("ResourceNotFoundException"), "isn't known in this region and account; correct its name"),
+        (refused("ParameterNotFound"), "isn't known in this region and account; correct its name"),
         (refused("ExpiredTokenException"), "AWS doesn't accept the credentials (ExpiredTokenException); give the process a role"),
         (refused("InvalidRequestException"), "AWS answers InvalidRequestException to GetSecretValue"),
         (exceptions.NoCredentialsError(), "no AWS credentials are found; give the process a role, or AWS_ACCESS_KEY_ID"),
         (exceptions.ProfileNotFound(profile="CANARY"), "there is no such AWS profile; correct AWS_PROFILE"),
-        (exceptions.ParamValidationError(report="CANARY"), "isn't a name that AWS takes; correct the configuration"),
+        (exceptions.ParamValidationError(report="CANARY"), "it has no name that AWS takes; correct the configuration"),
     ],
 )
 def test_what_the_operator_must_do(error: Exception, said: str) -> None:
@@ -69,7 +69,7 @@ def test_what_passes_by_itself(error: Exception, said: str) -> None:
     kinds: dict[type[AnnealError], type[AnnealError]] = {SecretUnavailable: SecretUnavailable, KubeconfigInvalid: ClusterUnavailable}
     for kind, expected in kinds.items():
         found = translated(error, "it", ALLOWED, kind)
-        assert (type(found), str(found)) == (expected, f"it: {said}")
+        assert (type(found), str(found)) == (expected, f"it: can't be looked up: {said}")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -73,6 +74,16 @@ def test_a_value_is_asked_for_again_only_when_it_is_old() -> None:
     rotating.now = TTL
     assert rotating.hooks() == [NEW]
     assert store.asked[HOOK] == 2
+
+
+def test_a_function_that_was_frozen_asks_again_although_its_clock_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store({HOOK: OLD})
+    rotating = Rotating(hooked(HOOK), store)
+    store.values[HOOK] = NEW
+    thawed = time.time() + TTL
+    monkeypatch.setattr("handler.config.remote.time.time", lambda: thawed)
+    rotating.now = EVERY
+    assert rotating.hooks() == [NEW]
 
 
 def test_keys_of_one_secret_are_one_question_and_are_rotated_together() -> None:
