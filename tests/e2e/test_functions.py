@@ -21,7 +21,7 @@ from tests.e2e.conftest import OpenFleet
 from tests.e2e.fleet import Fleet
 from tests.e2e.serving import SECRET, TOKEN, signed
 from tests.e2e.wire import Wired, is_write
-from tests.packing import unpacked
+from tests.packing import host
 from tests.rooms.cluster.wire import Handler
 
 MB = 1_000_000
@@ -107,13 +107,8 @@ def record(message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpacked(tmp_path_factory.mktemp("host"))
-
-
 @pytest.fixture
-def deploy(task: Path, moto: Moto, tmp_path: Path) -> Iterator[Callable[..., Deployed]]:
+def deploy(moto: Moto, tmp_path: Path) -> Iterator[Callable[..., Deployed]]:
     """Deploy the functions for a fleet: its secrets and its kubeconfig in Amazon's stores, no file and no environment variable."""
     made: list[Deployed] = []
 
@@ -136,7 +131,7 @@ def deploy(task: Path, moto: Moto, tmp_path: Path) -> Iterator[Callable[..., Dep
             "ANNEAL_QUEUE_URL": queue,
             **moto.environment,
         }
-        made.append(Deployed(task, environ, queue, sqs, tmp_path))
+        made.append(Deployed(host()[1], environ, queue, sqs, tmp_path))
         return made[-1]
 
     yield deployed
