@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from infra.container import building
-from infra.container.building import REPOSITORY, Image
+from infra.container.building import Image
 from infra.container.running import Container
 from infra.container.tools import ContainerError, missing
 
@@ -104,5 +104,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(REPOSITORY))
     sys.exit(main())
