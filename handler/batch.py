@@ -16,7 +16,7 @@ from handler.feedback.emf import Lines
 from handler.ground import clusters, ground
 from handler.model.errors import AnnealError
 from handler.model.event import Job
-from handler.model.result import Result
+from handler.model.result import Outcome, Result
 from handler.queues import message
 from handler.queues.handling import MARGIN, backoff, handle
 from handler.queues.pending import Work
@@ -94,7 +94,8 @@ class Batch:
         result = self._run(job, stop)
         seconds = time.time() - started
         tell(Work(job, (job.run,)), result, seconds)
-        self._lines.run(job, result, seconds)
+        if result.outcome is not Outcome.LAGGING:  # that is no end
+            self._lines.run(job, result, seconds)
         return result
 
     def _postpone(self, received: Sequence[Received], seconds: float) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from handler import log
 from handler.config.load import load
-from handler.config.remote import Fetch
 from handler.config.rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
@@ -31,11 +30,10 @@ DEFAULT = "anneal.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The parts. `fetch`: asks the stores that secrets are in."""
+    """The parts."""
 
     settings: Settings
     secrets: Rotation
-    fetch: Fetch
     queue: Sqs
 
 
@@ -54,10 +52,9 @@ def ground(environ: Mapping[str, str], needs: Collection[Need]) -> Ground:
     url = queue_url(settings, environ)
     if not url:
         raise QueueInvalid.of("queue", "none is configured, and a function has no other memory", fix=f"set {URL} or `queue.sqs.url`")
-    fetch = fetcher(settings, environ)
-    secrets = Rotation(settings, environ, needs=needs, fetch=fetch)
+    secrets = Rotation(settings, environ, needs=needs, fetch=fetcher(settings, environ))
     log.configure(secrets.mask, sys.stdout)
-    return Ground(settings, secrets, fetch, Sqs(url))
+    return Ground(settings, secrets, Sqs(url))
 
 
 def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
