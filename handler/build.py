@@ -39,9 +39,8 @@ from handler.run.context import Rooms
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer, Source
 from handler.run.remembering import Remembering
-from handler.source.cache import TreeCache
 from handler.source.host import GitHost
-from handler.source.limits import Limits
+from handler.source.sharing import Sharing
 from handler.state.configmap import state_name
 from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
@@ -89,7 +88,7 @@ class Handler:
         self._made: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
         self._renders = Remembering()
-        self._commits = TreeCache(Limits().cache)
+        self._shared = Sharing()
         self._holder = f"{socket.gethostname()}_{os.getpid()}"
 
     def run(self, job: Job, stop: threading.Event | None = None) -> Result:
@@ -196,8 +195,8 @@ class Handler:
         """Return a repository's git host, shared by whoever asks it alike; what its webhooks are told by is no part of that."""
         repository = target.repository
         key = ("git", repository.url, repository.auth, repository.tls)
-        secrets, kept = self.secrets, self._commits
-        return self._once(key, lambda: GitHost(repository, secrets.read, mask=secrets.mask, again=secrets.again, kept=kept))
+        secrets, shared = self.secrets, self._shared
+        return self._once(key, lambda: GitHost(repository, secrets.read, mask=secrets.mask, again=secrets.again, shared=shared))
 
     # --- what a survey sees by
     @property

@@ -5,7 +5,7 @@ A host is not trusted: what it sends is counted as it arrives, sized before it i
 before anyone sees a name of it.
 
     host (GitHost) -> access -> transport, connections (HTTP) | ssh -> wire (git protocol) -> pack (objects) -> checks -> tree (FetchedTree)
-    fetches, looks, cache: one request for all who want the same; signed: whose commits count
+    fetches, looks, cache, sharing: one request for all who want the same, one bound for all that is kept; signed: whose commits count
     local (open_local): a directory on disk, under the same rules
 """
 

@@ -6,12 +6,15 @@ from handler.config.git import Repository
 from handler.model.optional import needed_by
 from handler.source.exchange import UploadPack
 from handler.source.limits import Limits
+from handler.source.sharing import Sharing
 from handler.source.signin import Anonymous, Basic, ReadSecret, SignIn
 from handler.source.transport import Transport
 
 
-def upload_pack(repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None) -> UploadPack:
-    """Return the way to a repository.
+def upload_pack(
+    repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None, shared: Sharing | None = None
+) -> UploadPack:
+    """Return the way to a repository. `shared`: what its handler's repositories have together.
 
     Raises:
         ConfigInvalid: its settings can't be used.
@@ -21,7 +24,8 @@ def upload_pack(repository: Repository, read: ReadSecret, limits: Limits, again:
             from handler.source.ssh.upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
 
         return SshUploadPack(repository, read, limits)
-    return Transport(repository.url, sign_in(repository, read, limits, again), repository.tls.ca_file, limits)
+    signs_in = sign_in(repository, read, limits, again)
+    return Transport(repository.url, signs_in, repository.tls.ca_file, limits, shared or Sharing())
 
 
 def sign_in(repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None) -> SignIn:

@@ -23,6 +23,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.response import HTTPResponse
 
+_KEPT = 16
+"""Idle connections to one host that are kept; the runs that may ask it at once."""
 _current = threading.local()
 
 
@@ -157,7 +159,7 @@ def pools_for(scheme: str, netloc: str, ca_file: str) -> urllib3.PoolManager:
     """Make the connection pools: through the proxy that HTTP(S)_PROXY and NO_PROXY name, or straight."""
     trust = {"cert_reqs": "CERT_REQUIRED", "ca_certs": ca_file or None}
     proxy = "" if proxy_bypass(netloc.rpartition("@")[2]) else getproxies().get(scheme, "")
-    pools = _proxied(proxy, trust) if proxy else urllib3.PoolManager(maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options
+    pools = _proxied(proxy, trust) if proxy else urllib3.PoolManager(maxsize=_KEPT, **trust)  # type: ignore[arg-type]  # a mixed dict of options
     pools.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
     return pools
 
@@ -166,4 +168,4 @@ def _proxied(proxy: str, trust: dict[str, str | None]) -> urllib3.ProxyManager:
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     headers = urllib3.make_headers(proxy_basic_auth=unquote(parts.netloc.rpartition("@")[0])) if parts.username else None
     bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    return urllib3.ProxyManager(bare, proxy_headers=headers, maxsize=4, **trust)  # type: ignore[arg-type]  # a mixed dict of options
+    return urllib3.ProxyManager(bare, proxy_headers=headers, maxsize=_KEPT, **trust)  # type: ignore[arg-type]  # a mixed dict of options

@@ -18,13 +18,13 @@ from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import printable
 from handler.source import wire
 from handler.source.access import upload_pack
-from handler.source.cache import TreeCache
 from handler.source.commit import Accept, accept_any, read_commit
 from handler.source.connections import Deadline
 from handler.source.fetches import Fetches
 from handler.source.limits import Limits
 from handler.source.looks import Looks
 from handler.source.pack import COMMIT, Objects, PackBroken, read_pack
+from handler.source.sharing import Sharing
 from handler.source.signin import ReadSecret, from_environment
 from handler.source.tree import FetchedTree
 
@@ -44,21 +44,22 @@ class GitHost:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         mask: Callable[[str], str] = str,
         again: ReadSecret | None = None,
-        kept: TreeCache | None = None,
+        shared: Sharing | None = None,
     ) -> None:
         """Prepare; nothing is asked yet.
 
         `read` is asked for each secret whenever it is needed, `again` for a password that was refused; `mask` hides them in what the
-        host says. `kept`: where several hosts keep their last commits together; None: it keeps its own.
+        host says. `shared`: what several repositories have together; None: it has its own.
 
         Raises:
             ConfigInvalid: the URL can't be asked or holds credentials.
         """
         self._limits = limits
         self._mask = mask
-        self._transport = upload_pack(repository, read, limits, again)
+        shared = shared or Sharing(limits.cache)
+        self._transport = upload_pack(repository, read, limits, again, shared)
         self._offer: wire.Advertisement | None = None
-        self._commits = Fetches(self._fetched, self._transport.subject, limits.total, kept or TreeCache(limits.cache))
+        self._commits = Fetches(self._fetched, self._transport.subject, limits.total, shared.commits)
         self._looks = Looks(self._asked)
 
     def close(self) -> None:

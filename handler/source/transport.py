@@ -20,17 +20,18 @@ from urllib3.response import BaseHTTPResponse
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source import wire
-from handler.source.connections import Deadline, Pools
+from handler.source.connections import Deadline
 from handler.source.exchange import counted, shown_url
 from handler.source.failures import explained, proxy_refused
 from handler.source.limits import Limits
+from handler.source.sharing import Sharing
 from handler.source.signin import SignIn
 
 
 class Transport:
     """One repository's URL and the connections to its host (`exchange.UploadPack`)."""
 
-    def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: Limits) -> None:
+    def __init__(self, url: str, sign_in: SignIn, ca_file: str, limits: Limits, shared: Sharing) -> None:
         parts = _checked(url)
         if ca_file and not Path(ca_file).is_file():
             raise ConfigInvalid.of(ca_file, "no such file", fix="set repository.tls.caFile")
@@ -38,7 +39,7 @@ class Transport:
         self._url = url.rstrip("/")
         self._sign_in = sign_in
         self._limits = limits
-        self._pools = Pools(parts.scheme, parts.netloc, ca_file)
+        self._pools = shared.pools(parts.scheme, parts.netloc, ca_file)
 
     def advertisement(self, deadline: Deadline, most: int) -> AbstractContextManager[BinaryIO]:
         """Ask what the host offers."""

@@ -13,12 +13,14 @@ from typing import TypeVar
 import pytest
 
 from handler.build import Handler
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, Tls, WebhookSecrets
+from handler.config.git import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls, WebhookSecrets
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work as Asked
+from handler.source import GitHost
+from handler.source.sharing import Sharing
 from handler.worker import Worker
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
@@ -189,3 +191,30 @@ def test_four_threads_fetch_one_commit_once(host: Host) -> None:
     assert sorted(found) == sorted(shas * 4)
     fetches = [request.body for request in host.requests if b"command=fetch" in request.body]
     assert [sum(sha.encode() in body for body in fetches) for sha in shas] == [1, 1]
+
+
+def test_many_repositories_of_a_host_take_its_connections_in_turn(host: Host) -> None:
+    """Each is asked and fetched by its own name; what one keeps open serves the next."""
+    shared = Sharing()
+    found = {}
+    for number in range(12):
+        work = Work.of(host, f"shop-{number}")
+        work.write("app.yaml", f"# {number}\n")
+        found[number] = work.commit("First")
+        work.push()
+    before = host.connections
+    for number, sha in found.items():
+        repository = GitHost(Repository(host.url_of(f"shop-{number}")), shared=shared)
+        assert repository.head(Revision(branch="main")).commit == sha
+        assert repository.fetch(sha).commit.sha == sha
+    assert host.connections - before == 1
+
+
+def test_who_trusts_by_other_authorities_has_connections_of_his_own(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.touch()
+    shared = Sharing()
+    plain = shared.pools("https", "git.example.com", "")
+    assert shared.pools("https", "GIT.example.com", "") is plain
+    for others in (("https", "git.example.com", str(authority)), ("http", "git.example.com", ""), ("https", "git.example.com:8443", "")):
+        assert shared.pools(*others) is not plain
