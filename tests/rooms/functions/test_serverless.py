@@ -109,7 +109,8 @@ def test_no_right_is_wider_than_amazon_makes_it(made: dict[str, Any]) -> None:
             if "logs:PutLogEvents" in actions(statement):
                 assert found["Fn::Sub"].endswith(f":log-group:/aws/lambda/anneal-prod-{name}:*")
     assert made["Resources"]["KeyUse"]["Condition"] == "HasKey"
-    assert made["Conditions"]["HasKey"] == {"Fn::Not": [{"Fn::Equals": ["", ""]}]}
+    assert made["Conditions"]["HasKey"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKey"}, ""]}]}
+    assert made["Parameters"]["KmsKey"]["Default"] == ""
 
 
 def test_the_queue_keeps_order_and_gives_up_into_dead_letters(made: dict[str, Any]) -> None:
@@ -145,9 +146,10 @@ def test_who_must_look_is_told(made: dict[str, Any]) -> None:
         ("Errors", json.dumps(f"anneal-prod-{name}")) for name in FUNCTIONS
     }
     assert {json.dumps(each["AlarmActions"]) for each in alarms.values()} == {
-        json.dumps({"Fn::If": ["HasTopic", [TOPIC], {"Ref": "AWS::NoValue"}]})
+        json.dumps({"Fn::If": ["HasTopic", [{"Ref": "AlarmTopic"}], {"Ref": "AWS::NoValue"}]})
     }
-    assert made["Conditions"]["HasTopic"] == {"Fn::Not": [{"Fn::Equals": [TOPIC, ""]}]}
+    assert made["Conditions"]["HasTopic"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmTopic"}, ""]}]}
+    assert made["Parameters"]["AlarmTopic"]["Default"] == TOPIC
 
 
 def test_logs_end(made: dict[str, Any]) -> None:
