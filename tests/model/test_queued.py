@@ -27,7 +27,7 @@ from tests.model.shop import SLOTS, TARGETS
 
 EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0"))
 PROFILE = settings(
-    max_examples=EXAMPLES or 30,
+    max_examples=EXAMPLES or 20,
     stateful_step_count=30,
     deadline=None,
     derandomize=not EXAMPLES,
@@ -56,13 +56,16 @@ class Queued(Deployments):
     def redrive(self) -> None:
         self.queue.redrive()
 
-    @rule(first=st.integers(0, 1), changed=st.integers(1, 3), requests=st.integers(1, 30), after=st.integers(1, 30))
-    def another_gets_it_meanwhile(self, first: int, changed: int, requests: int, after: int) -> None:
-        """A run takes longer than its message is hidden."""
-        self.go(first, {FRONT: changed}, requests)
+    @rule(first=st.integers(0, 1), variant=st.integers(1, 3), writes=st.integers(2, 6), others=st.integers(1, 5), after=st.integers(1, 15))
+    def another_gets_it_meanwhile(self, first: int, variant: int, writes: int, others: int, after: int) -> None:
+        """A run takes longer than its message is hidden; both go on, by turns."""
+        self.push({slot: variant for slot in SLOTS if slot.target == "front"}, "")
+        self.deliver(first, -1, keep=False)
+        self.model.go_to_write(self.model.workers[first], writes)
         self.model.advance(61.0)
-        self.go(1 - first, {}, after)
-        self.go(first, {}, after)
+        self.model.go_to_write(self.model.workers[1 - first], others)
+        for worker in (first, 1 - first) * after:
+            self.model.step(self.model.workers[worker])
 
     def teardown(self) -> None:
         try:
