@@ -4,15 +4,15 @@ Law: nothing is remembered from one event to the next. A target's moments follow
 spread evenly; an event that comes twice, or late, asks for the same again, which the queue drops or a run finds done. Targets that the
 configuration suspends are left out; one that a person has suspended is asked about at its own pace alone, for its pause may have ended.
 
-What is due by records is read from one metadata LIST a cluster, all at once and after the rest is in the queue. A cluster that doesn't
-answer delays nobody, and its targets keep the pace of the clock: what its records would add isn't guessed.
+What is due by records is read from one metadata LIST a cluster, all at once. A cluster that doesn't answer delays nobody longer than that,
+and of its targets one a minute is asked about, in turn: a worker that runs into its silence is held up for half of that, and no second one.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Any
 
 from handler.config.settings import Settings, Target
 from handler.ground import clusters, ground
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.once import Once
 from handler.queues import Queue
@@ -86,23 +86,30 @@ class Minutes:
     def __call__(self, event: Any, _context: Any) -> dict[str, Any]:
         """Return what was asked for. Raises QueueUnavailable: the event then comes again."""
         start, end = minute(event, time.time())
-        jobs = by_clock(self.settings, start, end)
-        self.queue.put_all(jobs)
-        due, unread = self._due({job.target for job in jobs}, start, end)
-        self.queue.put_all([Job(name, "tick") for name in due])
-        found = {"ticks": len(jobs), "due": due, "unread": unread}
-        _LOG.log(logging.WARNING if unread else logging.INFO, "schedule", extra={"fields": {"minute": start, **found}})
-        return found
+        followed = [target for target in self.settings.targets if not target.suspend]
+        first = {target.cluster: target for target in reversed(followed)}
+        seen = self.looks.all({cluster: partial(self._summaries, target) for cluster, target in first.items()})
+        found = {target.name: seen[target.cluster] for target in followed}
+        asked = self._in_turn(by_clock(self.settings, start, end), found, start)
+        taken = {job.target for job in asked}
+        due = [name for name, summaries in found.items() if name not in taken and _is_due(name, summaries, start, end)]
+        self.queue.put_all([*asked, *(Job(name, "tick") for name in due)])
+        unread = {first[cluster].name: str(error) for cluster, error in seen.items() if isinstance(error, AnnealError)}
+        told = {"ticks": len(asked), "due": due, "unread": unread}
+        _LOG.log(logging.WARNING if unread else logging.INFO, "schedule", extra={"fields": {"minute": start, **told}})
+        return told
 
-    def _due(self, asked: set[str], start: float, end: float) -> tuple[list[str], dict[str, str]]:
-        """Return the targets that are due by their records, and what kept those of a cluster from being read, by its first target."""
-        left = [target for target in self.settings.targets if not target.suspend and target.name not in asked]
-        first = {target.cluster: target for target in reversed(left)}
-        found = self.looks.all({cluster: partial(self._summaries, target) for cluster, target in first.items()})
-        unread = {first[cluster].name: str(seen) for cluster, seen in found.items() if isinstance(seen, AnnealError)}
-        read = {cluster: seen for cluster, seen in found.items() if not isinstance(seen, AnnealError)}
-        known = [(target.name, read.get(target.cluster, {}).get(target.name)) for target in left]
-        return [name for name, summary in known if summary and by_record(name, summary, start, end)], unread
+    def _in_turn(self, jobs: Sequence[Job], found: Mapping[str, Any], start: float) -> list[Job]:
+        """Return the jobs, of each silent cluster only one: another one in another minute."""
+        silent: dict[Any, list[Job]] = {}
+        kept: list[Job] = []
+        for job in jobs:
+            target = self.settings.target(job.target)
+            if target and isinstance(found[job.target], ClusterUnavailable):
+                silent.setdefault(target.cluster, []).append(job)
+            else:
+                kept.append(job)
+        return [*kept, *(waiting[int(start // MINUTE) % len(waiting)] for waiting in silent.values())]
 
     def _summaries(self, target: Target) -> dict[str, Summary]:
         """Return the summary of every state on a target's cluster that has one which can be read."""
@@ -110,6 +117,11 @@ class Minutes:
         listed = self.records(target).overview("ConfigMap", self.settings.state_namespace, selector)
         texts = {str(_part(body, "labels").get(TARGET)): str(_part(body, "annotations").get(SUMMARY) or "") for body in listed}
         return {name: summary for name, text in texts.items() if (summary := read_summary(text))}
+
+
+def _is_due(name: str, found: Any, start: float, end: float) -> bool:
+    summary = found.get(name) if isinstance(found, dict) else None
+    return isinstance(summary, Summary) and by_record(name, summary, start, end)
 
 
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:

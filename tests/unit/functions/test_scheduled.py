@@ -12,7 +12,7 @@ import pytest
 
 from handler.config.git import SecretRef
 from handler.config.settings import Cluster, Settings, Target
-from handler.model.errors import ClusterUnavailable
+from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues.errors import QueueUnavailable
 from handler.reading import Looks, Readable
@@ -141,31 +141,45 @@ def never() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_a_cluster_that_hangs_or_refuses_delays_no_other_and_keeps_the_pace_of_the_clock(never: threading.Event) -> None:
+NORTH = Cluster(SecretRef(file="north.yaml"))
+
+
+def test_a_cluster_that_hangs_or_refuses_delays_no_other(never: threading.Event) -> None:
     east, queue = FakeObjects(), Kept()
     remember(east, state("one", status=Status("failed", next_try=stamp(END - 5))))
-    north, found_in_queue = Cluster(SecretRef(file="north.yaml")), list[Job]()
 
     def records(asked_for: Target) -> Readable:
-        found_in_queue[:] = queue.jobs
         if asked_for.cluster == WEST:
             never.wait()
-        if asked_for.cluster == north:
-            raise ClusterUnavailable.of("cluster north", "can't be reached")
+        if asked_for.cluster == NORTH:
+            raise AccessDenied.of("configmaps", "may not be listed")
         return east
 
-    by_time = next(name for name in (f"w{number}" for number in range(999)) if due_between((name,), HOUR, START, END))
-    known = settings(target("one"), target("hangs", WEST), target(by_time, WEST), target("refuses", north), interval=HOUR)
-    known = replace(known, targets=tuple(each for each in known.targets if each.name == by_time or not _by_time(each)))
-    told = minutes(known, queue, records, patience=0.2)
-    assert told["due"] == ["one"]
-    assert told["unread"] == {"hangs": "cluster: hasn't answered within 0.2 s", "refuses": "cluster north: can't be reached"}
-    assert queue.jobs == [Job(by_time, "tick"), Job("one", "tick")]
-    assert found_in_queue == [Job(by_time, "tick")], "what the clock asks for was in the queue before any cluster was asked"
+    told = minutes(settings(target("one"), target("hangs", WEST), target("refuses", NORTH)), queue, records, patience=0.2)
+    assert told["unread"] == {"hangs": "cluster: hasn't answered within 0.2 s", "refuses": "configmaps: may not be listed"}
+    assert queue.jobs == [Job("one", "tick")]
 
 
-def _by_time(each: Target) -> bool:
-    return bool(due_between((each.name,), HOUR, START, END))
+def test_of_a_silent_cluster_one_target_a_minute_is_asked_about_and_all_have_their_turn() -> None:
+    names = [f"w{number}" for number in range(7)]
+    known = settings(target("one"), *(target(name, WEST) for name in names), target("refused", NORTH), interval=60.0)
+
+    def records(asked_for: Target) -> Readable:
+        if asked_for.cluster == WEST:
+            raise ClusterUnavailable.of("cluster west", "can't be reached")
+        if asked_for.cluster == NORTH:
+            raise AccessDenied.of("configmaps", "may not be listed")
+        return FakeObjects()
+
+    turns: list[str] = []
+    for number in range(7):
+        queue = Kept()
+        event = every_minute(f"2026-03-01T12:{number:02}:00Z")
+        Minutes(known, queue, records, Looks(5.0))(event, Context())
+        asked = {job.target for job in queue.jobs}
+        assert asked > {"one", "refused"}, "who answers, if only that it may not be read, keeps the pace of the clock"
+        turns += asked - {"one", "refused"}
+    assert sorted(turns) == names
 
 
 def test_a_queue_that_takes_nothing_is_an_error_so_that_the_event_comes_again() -> None:
