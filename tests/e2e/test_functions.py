@@ -92,6 +92,25 @@ def http_event(method: str, path: str, body: bytes, headers: dict[str, str]) -> 
     }
 
 
+def codecommit_event(fleet: Fleet, sha: str) -> dict[str, Any]:
+    """Return what EventBridge tells of a push, of a repository that a mirror on CodeCommit would have."""
+    ref = fleet.ref(0)
+    detail = {
+        "event": "referenceUpdated",
+        "repositoryName": fleet.name,
+        "referenceType": "branch",
+        "referenceFullName": ref,
+        "commitId": sha,
+    }
+    return {
+        "id": "8ebb1e6d-0000-4000-8000-000000000000",
+        "source": "aws.codecommit",
+        "detail-type": "CodeCommit Repository State Change",
+        "region": "eu-central-1",
+        "detail": {**detail, "callerUserArn": "arn:aws:iam::123456789012:user/ada"},
+    }
+
+
 def record(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message as an event source mapping hands it over."""
     return {
@@ -121,6 +140,7 @@ def deploy(moto: Moto, tmp_path: Path) -> Iterator[Callable[..., Deployed]]:
         settings["webhooks"] = {"github": {"secrets": [{"awsSecretsManager": {"id": f"{fleet.name}/hook", "key": "github"}}]}}
         settings["replay"] = {"tokens": [{"name": "ops", "secret": {"awsParameter": f"/{fleet.name}/ops"}, "may": ["replay", "read"]}]}
         for target in settings["targets"]:
+            target["repository"]["aliases"] = [f"codecommit::eu-central-1://{fleet.name}"]
             target["cluster"] = {"kubeconfig": {"awsSecretsManager": {"id": f"{fleet.name}/kubeconfig"}}}
         config = tmp_path / "anneal.yaml"
         config.write_text(json.dumps(settings))
@@ -170,6 +190,11 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
     fleet.move(0, 2)  # a push that nobody told of
     told = deployed.invoke("tick", {"time": "2026-11-21T12:00:00Z", "source": "aws.events", "detail-type": "Scheduled Event"})
     assert told["ticks"] == 1
+    assert deployed.deliver() == [True]
+    assert fleet.behind() == []
+
+    told = deployed.invoke("codecommit", codecommit_event(fleet, fleet.move(0, 4)))
+    assert [matched["target"] for matched in told["matched"]] == [fleet.target(0)]
     assert deployed.deliver() == [True]
     assert fleet.behind() == []
     assert deployed.functions["worker"].peak() <= WORKER
