@@ -53,8 +53,8 @@ class Prepared:
 class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
 
-    `own`: namespace/name of the workload that this handler runs in, which goes last. `recorded`: the commit that the state named at the end of this process's last run, and when that was (monotonic seconds); None before
-    the first.
+    `own`: namespace/name of the workload that this handler runs in, which goes last. `recorded`: the commit that the state named at the end
+    of this process's last run, and when that was (monotonic seconds); None before the first.
     """
 
     target: Target

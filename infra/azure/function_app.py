@@ -5,6 +5,6 @@ from __future__ import annotations
 import azure.functions
 
 from handler.functions import wsgi
-from handler.gateway import whole
+from handler.functions.gateway import whole
 
 app = azure.functions.WsgiFunctionApp(app=whole(wsgi), http_auth_level=azure.functions.AuthLevel.ANONYMOUS, function_name="webhook")

@@ -18,7 +18,8 @@ from tests.rooms.functions.sample import CONFIG
 MB = 1_000_000
 MACHINES = {"aarch64": 183, "x86_64": 62}
 """e_machine of an ELF header (System V ABI: EM_AARCH64, EM_X86_64)."""
-ENTRIES = ("functions", "gateway", "doors", "batch", "scheduled", "pushes", "build", "reconcile", "source.github_app", "source.versions")
+PARTS = ("functions", *(f"functions.{part}" for part in ("gateway", "doors", "batch", "scheduled", "pushes")))
+ENTRIES = (*PARTS, "build", "reconcile", "source.github_app", "source.versions")
 LATE = ("boto3", "jsonschema", "kubernetes.config", "dulwich.client", "yaml")
 SERVICES = ("sqs", "sts", "eks", "secretsmanager", "ssm")
 
@@ -60,7 +61,7 @@ def test_the_configuration_lies_inside_with_what_it_names_and_nothing_else_of_it
         names = archive.namelist()
         assert archive.read("trust/ca.pem") == b"an authority\n"
         assert archive.read("anneal.yaml") == (arm64.parent / "mine.yaml").read_bytes()
-    assert "handler/functions.py" in names
+    assert "handler/functions/__init__.py" in names
     assert [name for name in names if name.startswith(("handler/cli/", "kubernetes/aio/", "aiohttp/", "gunicorn/", "rich/"))] == []
 
 

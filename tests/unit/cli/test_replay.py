@@ -125,9 +125,7 @@ def test_what_is_known_of_it_is_said_when_the_patience_ends(server: Server) -> N
     server.answers[f"/api/runs/{RUN}"] = [(200, UNKNOWN)]
     result = replay(server, "--timeout", "1s")
     assert result.exit_code == 1
-    assert (
-        f"run {RUN}: isn't recorded after 1 s: it waits in the queue or runs, and its end will be" in result.output
-    )
+    assert f"run {RUN}: isn't recorded after 1 s: it waits in the queue or runs, and its end will be" in result.output
 
 
 def test_a_run_that_stays_unknown_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import threading
 
-from handler.batch import Batch
 from handler.feedback.emf import Lines
+from handler.functions.batch import Batch
 from handler.model.event import Job
 from handler.render import Sandbox
 from tests.fakes.engine import cluster, engine, pushed, state_of

@@ -9,9 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from handler.build import Handler
-from handler.doors import TOKENS, behind
 from handler.feedback.emf import Lines
-from handler.gateway import Answer, served
+from handler.functions.doors import TOKENS, behind
+from handler.functions.gateway import Answer, served
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.web.app import create_app

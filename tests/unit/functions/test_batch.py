@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import urllib3
 
-from handler.batch import AFTER, Batch
 from handler.build import Handler
 from handler.feedback.emf import Lines
+from handler.functions.batch import AFTER, Batch
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.errors import QueueUnavailable

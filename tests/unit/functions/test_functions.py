@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from handler import ground
 from handler.config.load import load
 from handler.config.settings import Settings
+from handler.functions import ground
 from tests.fakes import events
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.fakes.events import Context

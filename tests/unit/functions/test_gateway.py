@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.doors import TOKENS, WEBHOOKS
 from handler.feedback.emf import Lines
-from handler.gateway import Answer, plain, served
+from handler.functions.doors import TOKENS, WEBHOOKS
+from handler.functions.gateway import Answer, plain, served
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.queues.errors import QueueUnavailable

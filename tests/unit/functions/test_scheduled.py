@@ -12,11 +12,11 @@ import pytest
 
 from handler.config.git import SecretRef
 from handler.config.settings import Cluster, Settings, Target
+from handler.functions.scheduled import AGAIN, Minutes, by_clock, by_record, minute
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues.errors import QueueUnavailable
 from handler.reading import Looks, Readable
-from handler.scheduled import AGAIN, Minutes, by_clock, by_record, minute
 from handler.state.record import Attempt, State, Status, Summary, Suspend
 from handler.state.rules import stamp
 from handler.triggers.phases import due_between

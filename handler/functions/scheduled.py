@@ -19,10 +19,10 @@ from functools import partial
 from typing import Any
 
 from handler.config.settings import Settings, Target
-from handler.ground import clusters, ground
+from handler.functions.ground import clusters, ground
+from handler.functions.once import Once
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
-from handler.once import Once
 from handler.queues import Queue
 from handler.reading import Looks, Readable
 from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, read_summary

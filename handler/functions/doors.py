@@ -13,9 +13,9 @@ from flask import Flask
 
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import Lines
-from handler.ground import clusters, ground
+from handler.functions.ground import clusters, ground
+from handler.functions.once import Once
 from handler.model.errors import WorkerUnavailable
-from handler.once import Once
 from handler.web.app import Part, create_app
 from handler.web.reads import Behind
 

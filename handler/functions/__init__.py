@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from handler import log
+from handler.functions.once import Once
 from handler.model.errors import AnnealError
-from handler.once import Once
 
 _LOG = logging.getLogger("anneal.function")
 Function = Callable[[Any, Any], Any]
@@ -52,31 +52,31 @@ def _place(error: BaseException) -> str:
 
 
 def _door(name: str) -> Function:
-    from handler import doors, gateway  # noqa: PLC0415 - at the first event
+    from handler.functions import doors, gateway  # noqa: PLC0415 - at the first event
 
     return gateway.served({"webhook": doors.webhooks, "api": doors.api}[name](os.environ))
 
 
 def _wsgi() -> Function:
-    from handler import doors  # noqa: PLC0415 - at the first request
+    from handler.functions import doors  # noqa: PLC0415 - at the first request
 
     return doors.webhooks(os.environ)
 
 
 def _worker() -> Function:
-    from handler.batch import batch  # noqa: PLC0415 - at the first event
+    from handler.functions.batch import batch  # noqa: PLC0415 - at the first event
 
     return batch(os.environ)
 
 
 def _minutes() -> Function:
-    from handler.scheduled import minutes  # noqa: PLC0415 - at the first event
+    from handler.functions.scheduled import minutes  # noqa: PLC0415 - at the first event
 
     return minutes(os.environ)
 
 
 def _codecommit() -> Function:
-    from handler.pushes import of_codecommit  # noqa: PLC0415 - at the first event
+    from handler.functions.pushes import of_codecommit  # noqa: PLC0415 - at the first event
 
     return of_codecommit(os.environ)
 
@@ -138,6 +138,6 @@ def _answered(name: str, event: Any, context: Any) -> Any:
 
 
 def _unstarted() -> Any:
-    from handler import gateway  # noqa: PLC0415 - at the first event
+    from handler.functions import gateway  # noqa: PLC0415 - at the first event
 
     return gateway.plain(503, "not-started", "not started; the function's log says why")

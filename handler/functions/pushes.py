@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.feedback.emf import Lines
-from handler.ground import ground
+from handler.functions.ground import ground
 from handler.model.errors import BadPayload
 from handler.model.event import Event
 from handler.model.match import Index, decide

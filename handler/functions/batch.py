@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from handler.feedback.emf import Lines
-from handler.ground import clusters, ground
+from handler.functions.ground import clusters, ground
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
