@@ -39,9 +39,14 @@ def offline() -> tuple[str, ...]:
 
 def osls(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run scripts/osls package in a checkout."""
+    return run(root, "package", *options)
+
+
+def run(root: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run scripts/osls in a checkout, off the network. `more`: environment variables."""
     subprocess.run([root / "scripts" / "osls", "--version"], check=True, capture_output=True)  # installed, once, with the network there is
-    environ = {**{name: value for name, value in os.environ.items() if not name.startswith("AWS_")}, **ENVIRON}
-    command = [*offline(), str(root / "scripts" / "osls"), "package", "--region", "eu-central-1", *options]
+    environ = {**{name: value for name, value in os.environ.items() if not name.startswith("AWS_")}, **ENVIRON, **more}
+    command = [*offline(), str(root / "scripts" / "osls"), *options, "--region", "eu-central-1"]
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 
@@ -53,8 +58,14 @@ def template(package: Path, out: Path, *options: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def made(arm64: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return template(arm64, tmp_path_factory.mktemp("url"), "--param", f"alarmTopic={TOPIC}", "--param", "concurrency=9")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where osls puts what it makes for `made`."""
+    return tmp_path_factory.mktemp("url")
+
+
+@pytest.fixture(scope="module")
+def made(arm64: Path, out: Path) -> dict[str, Any]:
+    return template(arm64, out, "--param", f"alarmTopic={TOPIC}", "--param", "concurrency=9")
 
 
 def of_type(made: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -109,8 +120,14 @@ def test_no_right_is_wider_than_amazon_makes_it(made: dict[str, Any]) -> None:
             if "logs:PutLogEvents" in actions(statement):
                 assert found["Fn::Sub"].endswith(f":log-group:/aws/lambda/anneal-prod-{name}:*")
     assert made["Resources"]["KeyUse"]["Condition"] == "HasKey"
-    assert made["Conditions"]["HasKey"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "KmsKey"}, ""]}]}
-    assert made["Parameters"]["KmsKey"]["Default"] == ""
+    assert made["Conditions"]["HasKey"] == {"Fn::Not": [{"Fn::Equals": ["", ""]}]}
+
+
+def test_the_stack_can_be_created(made: dict[str, Any], out: Path) -> None:
+    """osls creates it from a template of its own, and sends ours as its first update: both get the same stack parameters."""
+    sent = json.loads((out / "serverless-state.json").read_text())["service"]["provider"].get("stackParameters", [])
+    for each in (made, json.loads((out / "cloudformation-template-create-stack.json").read_text())):
+        assert {parameter["ParameterKey"] for parameter in sent} == set(each.get("Parameters", {}))
 
 
 def test_the_queue_keeps_order_and_gives_up_into_dead_letters(made: dict[str, Any]) -> None:
@@ -142,14 +159,16 @@ def test_who_must_look_is_told(made: dict[str, Any]) -> None:
     watched = {(each["MetricName"], json.dumps(each["Dimensions"][0]["Value"])) for each in alarms.values()}
     depth, age = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
     queues = {(depth, "DeadLetters"), (age, "Queue")}
+    wanted = {("Errors", name) for name in FUNCTIONS} | {("Url5xxCount", name) for name in ("webhook", "api")}
     assert watched == {(metric, json.dumps({"Fn::GetAtt": [name, "QueueName"]})) for metric, name in queues} | {
-        ("Errors", json.dumps(f"anneal-prod-{name}")) for name in FUNCTIONS
+        (metric, json.dumps(f"anneal-prod-{name}")) for metric, name in wanted
     }
-    assert {json.dumps(each["AlarmActions"]) for each in alarms.values()} == {
-        json.dumps({"Fn::If": ["HasTopic", [{"Ref": "AlarmTopic"}], {"Ref": "AWS::NoValue"}]})
+    assert {(each["EvaluationPeriods"], each["TreatMissingData"], json.dumps(each["AlarmActions"])) for each in alarms.values()} == {
+        (1, "notBreaching", json.dumps({"Fn::If": ["HasTopic", [TOPIC], {"Ref": "AWS::NoValue"}]}))
     }
-    assert made["Conditions"]["HasTopic"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmTopic"}, ""]}]}
-    assert made["Parameters"]["AlarmTopic"]["Default"] == TOPIC
+    assert made["Conditions"]["HasTopic"] == {"Fn::Not": [{"Fn::Equals": [TOPIC, ""]}]}
+    oldest = alarms["OldestMessageAlarm"]
+    assert (oldest["Threshold"], oldest["Period"]) == (15 * 60, 60)
 
 
 def test_logs_end(made: dict[str, Any]) -> None:
@@ -162,8 +181,17 @@ def test_logs_end(made: dict[str, Any]) -> None:
 def test_two_functions_have_a_door_and_an_http_api_can_stand_in_for_them(made: dict[str, Any], arm64: Path, tmp_path: Path) -> None:
     assert set(of_type(made, "Lambda::Url")) == {"WebhookLambdaFunctionUrl", "ApiLambdaFunctionUrl"}
     assert of_type(made, "ApiGatewayV2::Api") == {}
-    other = template(arm64, tmp_path / "http", "--param", "door=httpApi")
+    other = template(arm64, tmp_path / "http", "--param", "door=httpApi", "--param", "doors=20", "--param", "kmsKey=arn:aws:kms:a:1:key/b")
     assert of_type(other, "Lambda::Url") == {}
+    answers = of_type(other, "CloudWatch::Alarm")["AnswersAlarm"]
+    assert (answers["MetricName"], answers["Dimensions"]) == ("5xx", [{"Name": "ApiId", "Value": {"Ref": "HttpApi"}}])
+    at_once = {each["Handler"]: each.get("ReservedConcurrentExecutions") for each in of_type(other, "Lambda::Function").values()}
+    doors = {f"handler.functions.{name}" for name in ("webhook", "api")}
+    assert at_once == {f"handler.functions.{name}": 20 if f"handler.functions.{name}" in doors else None for name in FUNCTIONS}
+    assert not any("ReservedConcurrentExecutions" in each for each in of_type(made, "Lambda::Function").values())
+    assert other["Conditions"]["HasKey"] == {"Fn::Not": [{"Fn::Equals": ["arn:aws:kms:a:1:key/b", ""]}]}
+    (statement,) = other["Resources"]["KeyUse"]["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Resource"] == "arn:aws:kms:a:1:key/b"
     routes = {each["RouteKey"] for each in of_type(other, "ApiGatewayV2::Route").values()}
     assert routes == {"POST /webhooks/{provider}", "$default"}
 
@@ -200,3 +228,10 @@ def test_without_a_package_it_says_how_to_make_one(checkout: Path) -> None:
     done = osls(checkout)
     assert done.returncode == 1
     assert "scripts/package --config FILE" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["info", "remove"])
+def test_what_is_deployed_is_asked_without_a_package(checkout: Path, command: str) -> None:
+    done = run(checkout, command, AWS_ENDPOINT_URL="http://127.0.0.1:1")
+    assert "Cannot resolve" not in done.stdout + done.stderr
+    assert "127.0.0.1:1" in done.stdout + done.stderr, "it had asked for the stack"
