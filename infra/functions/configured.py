@@ -6,7 +6,6 @@ resolves, look at exactly its clusters, and assume exactly the roles that are wr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -35,8 +34,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "codecommit": Function(frozenset(), clusters=False),
     "api": Function(frozenset({"tokens"}), clusters=True),
 }
-_COMPLETE = re.compile(r"-[A-Za-z0-9]{6}$")
-"""The ending that Secrets Manager gives each ARN."""
 
 
 def settings_of(path: Path) -> tuple[Settings, dict[str, Path]]:
@@ -111,10 +108,16 @@ def _secrets_out_of_reach(settings: Settings) -> Iterator[Problem]:
             yield Problem(str(ref), "is no place that a function reaches, and no secret is packed", fix=fix)
 
 
-def variables(settings: Settings) -> tuple[str, ...]:
-    """Return the environment variables that secrets are expected in; whoever deploys sets them."""
-    kubeconfigs = [target.cluster.kubeconfig for target in settings.targets if target.cluster.kubeconfig]
-    return tuple(dict.fromkeys(ref.env for ref in (*references(settings), *kubeconfigs) if ref.env))
+def variables(settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return by function the environment variables that it expects secrets in; whoever deploys sets them, for that function alone."""
+    wanted = {name: tuple(dict.fromkeys(ref.env for ref in _resolved(settings, each) if ref.env)) for name, each in FUNCTIONS.items()}
+    return {name: names for name, names in wanted.items() if names}
+
+
+def _resolved(settings: Settings, function: Function) -> list[SecretRef]:
+    """Return the secrets that a function resolves."""
+    targets = settings.targets if function.clusters else ()
+    return [*references(settings, function.needs), *(each.cluster.kubeconfig for each in targets if each.cluster.kubeconfig)]
 
 
 def resources(settings: Settings) -> dict[str, Any]:
@@ -129,12 +132,10 @@ def _policy(name: str, statements: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _statements(settings: Settings, function: Function) -> list[dict[str, Any]]:
-    refs = list(references(settings, function.needs))
-    clusters = [target.cluster for target in settings.targets] if function.clusters else []
-    refs += [cluster.kubeconfig for cluster in clusters if cluster.kubeconfig]
-    eks = [cluster.eks for cluster in clusters if cluster.eks]
+    refs = _resolved(settings, function)
+    eks = [target.cluster.eks for target in settings.targets if target.cluster.eks] if function.clusters else []
     wanted = {
-        "secretsmanager:GetSecretValue": [_secret(ref.aws_secrets_manager.id) for ref in refs if ref.aws_secrets_manager],
+        "secretsmanager:GetSecretValue": [arn for ref in refs if ref.aws_secrets_manager for arn in _secret(ref.aws_secrets_manager.id)],
         "ssm:GetParameter": [_parameter(ref) for ref in refs if ref.aws_parameter],
         "eks:DescribeCluster": [_cluster(each) for each in eks if not each.role],
         "sts:AssumeRole": [each.role for each in eks if each.role],
@@ -151,10 +152,9 @@ def _own(service: str, resource: str, region: str = "${AWS::Region}") -> dict[st
     return {"Fn::Sub": f"arn:${{AWS::Partition}}:{service}:{region}:${{AWS::AccountId}}:{resource}"}
 
 
-def _secret(name: str) -> Any:
-    if not name.startswith("arn:"):
-        return _own("secretsmanager", f"secret:{name}-??????")
-    return name if _COMPLETE.search(name) else f"{name}-??????"
+def _secret(name: str) -> list[Any]:
+    """Return a secret's ARN: its name and six characters. Of an ARN in a configuration nobody can tell whether it has them already."""
+    return [name, f"{name}-??????"] if name.startswith("arn:") else [_own("secretsmanager", f"secret:{name}-??????")]
 
 
 def _parameter(ref: SecretRef) -> Any:

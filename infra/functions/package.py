@@ -79,8 +79,8 @@ def _package(options: argparse.Namespace) -> int:
         settings, files = configured.settings_of(options.config)
         if problems := configured.unfit(settings, ssh=options.ssh):
             raise ConfigInvalid(*problems)
-        if names := configured.variables(settings):
-            print(f"package: set below provider.environment of serverless.yml: {', '.join(names)}", file=sys.stderr)
+        for function, names in configured.variables(settings).items():
+            print(f"package: set below functions.{function}.environment of serverless.yml: {', '.join(names)}", file=sys.stderr)
         facts |= {"configuration": "anneal.yaml", "resources": configured.resources(settings)}
     place = libraries(runtime, ssh=options.ssh, uv=options.uv, cache=options.cache)
     with tempfile.TemporaryDirectory() as temporary:

@@ -58,16 +58,11 @@ def test_a_kubeconfig_is_read_by_who_speaks_to_clusters_and_a_role_is_assumed_wh
     assert "ssm:GetParameter" not in found["webhook"]
 
 
-@pytest.mark.parametrize(
-    ("given", "resource"),
-    [
-        ("arn:aws:secretsmanager:eu-west-1:1:secret:hook-AbC123", "arn:aws:secretsmanager:eu-west-1:1:secret:hook-AbC123"),
-        ("arn:aws:secretsmanager:eu-west-1:1:secret:hook", "arn:aws:secretsmanager:eu-west-1:1:secret:hook-??????"),
-    ],
-)
-def test_a_secret_by_its_arn(given: str, resource: str) -> None:
-    hooks = Webhooks(github=WebhookSecrets((SecretRef(aws_secrets_manager=AwsSecret(given)),)))
-    assert rights(replace(SETTINGS, webhooks=hooks))["webhook"] == {"secretsmanager:GetSecretValue": [resource]}
+@pytest.mark.parametrize("end", ["hook", "hook-AbC123", "my-tokens"])
+def test_a_secret_by_its_arn_with_and_without_the_ending_that_amazon_gives_it(end: str) -> None:
+    arn = f"arn:aws:secretsmanager:eu-west-1:1:secret:{end}"
+    hooks = Webhooks(github=WebhookSecrets((SecretRef(aws_secrets_manager=AwsSecret(arn)),)))
+    assert rights(replace(SETTINGS, webhooks=hooks))["webhook"] == {"secretsmanager:GetSecretValue": [arn, f"{arn}-??????"]}
 
 
 @pytest.mark.parametrize(
@@ -95,11 +90,13 @@ def test_ssh_and_signatures_are_no_mistake_once_they_are_packed() -> None:
     assert unfit(replace(SETTINGS, targets=(target,)), ssh=True) == ()
 
 
-def test_environment_variables_that_secrets_are_expected_in_are_named_once() -> None:
+def test_environment_variables_are_named_for_the_functions_that_resolve_them() -> None:
     hooks = Webhooks(github=WebhookSecrets((SecretRef(env="HOOK"), HOOK)), gitlab=WebhookSecrets((SecretRef(env="HOOK"),)))
-    target = replace(TARGET, cluster=Cluster(kubeconfig=SecretRef(env="KUBE")))
-    assert variables(replace(SETTINGS, webhooks=hooks, targets=(target,))) == ("HOOK", "KUBE")
-    assert unfit(replace(SETTINGS, webhooks=hooks, targets=(target,)), ssh=False) == ()
+    auth = RepositoryAuth(basic=BasicAuth("oauth2", SecretRef(env="GIT")))
+    target = replace(TARGET, repository=replace(TARGET.repository, auth=auth), cluster=Cluster(kubeconfig=SecretRef(env="KUBE")))
+    settings = replace(SETTINGS, webhooks=hooks, targets=(target,))
+    assert variables(settings) == {"webhook": ("HOOK",), "worker": ("GIT", "KUBE"), "tick": ("KUBE",), "api": ("KUBE",)}
+    assert unfit(settings, ssh=False) == ()
 
 
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ninclude: ['targets/*.yaml']\n"
