@@ -28,6 +28,8 @@ CONTEXT = ("handler", f"{HERE}/anneal", f"{HERE}/Dockerfile", ".dockerignore", *
 BASE_IMAGE = f"docker.io/library/python:{base.VERSION}-slim-{base.SUITE}"
 KEPT = 3600.0
 """Seconds that an image nobody uses is kept."""
+KEPT_PARTS = 4 * 24 * 3600.0
+"""The same of what images are made of: wheels, base and layers of locks and suites that have moved on."""
 MOST = 4 << 30
 """Bytes of layers; beyond that all are made anew. Each is kept for the next build: those of the dependencies are the slow ones."""
 
@@ -58,7 +60,7 @@ def built(target: str) -> Image:
         if not made.is_dir():
             _build(target, made)
         os.utime(made)
-        _forget(place)
+        _forget("image-*", KEPT)
     return Image(made / "root", json.loads((made / "config.json").read_text()))
 
 
@@ -91,32 +93,36 @@ def _build(target: str, made: Path) -> None:
         work.rename(made)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    for used in (wheels, base.root(), storage.place):
+        os.utime(used)
+    for kind in ("wheels", "base", "storage"):
+        _forget(f"{kind}-*", KEPT_PARTS)
 
 
 class _Storage:
     """Buildah's images and layers, in the cache and nowhere else."""
 
     def __init__(self) -> None:
-        self._place = cache_place() / f"storage-{base.key()}"
-        if self._place.is_dir() and size(self._place) > MOST:
-            shutil.rmtree(self._place)
-        self._place.mkdir(exist_ok=True)
+        self.place = cache_place() / f"storage-{base.key()}"
+        if self.place.is_dir() and size(self.place) > MOST:
+            shutil.rmtree(self.place)
+        self.place.mkdir(exist_ok=True)
         files = {
-            "storage.conf": f'[storage]\ndriver = "overlay"\nrunroot = "{self._place}/run"\ngraphroot = "{self._place}/layers"\n',
+            "storage.conf": f'[storage]\ndriver = "overlay"\nrunroot = "{self.place}/run"\ngraphroot = "{self.place}/layers"\n',
             "registries.conf": 'short-name-mode = "disabled"\n',
             "policy.json": json.dumps({"default": [{"type": "reject"}], "transports": {"containers-storage": {"": [_ANY]}}}),
         }
         for name, text in files.items():
-            (self._place / name).write_text(text)
+            (self.place / name).write_text(text)
         self._environment = {
             "BUILDAH_ISOLATION": "chroot",
-            "CONTAINERS_STORAGE_CONF": str(self._place / "storage.conf"),
-            "CONTAINERS_REGISTRIES_CONF": str(self._place / "registries.conf"),
+            "CONTAINERS_STORAGE_CONF": str(self.place / "storage.conf"),
+            "CONTAINERS_REGISTRIES_CONF": str(self.place / "registries.conf"),
         }
 
     def buildah(self, command: str, *arguments: str) -> str:
         """Run a command of Buildah, without network; return what it printed."""
-        policy = [f"--signature-policy={self._place / 'policy.json'}"] if command in ("bud", "from", "commit") else []
+        policy = [f"--signature-policy={self.place / 'policy.json'}"] if command in ("bud", "from", "commit") else []
         return overlaid("buildah", command, *policy, *arguments, environment=self._environment)
 
     def have_base(self) -> None:
@@ -141,8 +147,8 @@ class _Storage:
 _ANY = {"type": "insecureAcceptAnything"}
 
 
-def _forget(place: Path) -> None:
-    """Remove images that nobody has used for an hour."""
-    for old in place.glob("image-*"):
-        if time.time() - old.stat().st_mtime > KEPT:
+def _forget(names: str, kept: float) -> None:
+    """Remove what nobody has used for so many seconds. The lock is held."""
+    for old in cache_place().glob(names):
+        if time.time() - old.stat().st_mtime > kept:
             shutil.rmtree(old, ignore_errors=True)

@@ -57,7 +57,8 @@ _LEFT_OUT = (
 )
 _KEPT = ("METADATA", "LICEN", "COPYING", "NOTICE", "AUTHORS", "ENTRY_POINTS")
 """Of what an installer notes about a library: what its licence asks for, and `importlib.metadata` reads."""
-_KEPT_FOR = 14 * 24 * 3600
+_KEPT_FOR = 4 * 24 * 3600
+"""Seconds."""
 _SERVICES = {"sqs", "sts", "eks", "secretsmanager", "ssm"}
 """Of the 400 services that botocore describes, those we speak to."""
 
@@ -83,7 +84,8 @@ def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
         subprocess.CalledProcessError: uv or the compiler failed; it has said why.
     """
     lock = ROOT / ("requirements-functions-ssh.lock" if ssh else "requirements-functions.lock")
-    key = hashlib.sha256(b"\0".join([lock.read_bytes(), Path(__file__).read_bytes(), repr(runtime).encode()])).hexdigest()
+    made_by = f"{runtime.arch} {runtime.python} {_bytecode(runtime)}".encode()
+    key = hashlib.sha256(b"\0".join([lock.read_bytes(), Path(__file__).read_bytes(), made_by])).hexdigest()
     place = cache / f"{runtime.name}-{runtime.arch}-{key[:16]}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as held:
@@ -101,8 +103,16 @@ def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
     return place
 
 
+def _bytecode(runtime: Runtime) -> str:
+    """Return which bytecode the interpreter writes, wherever it lies; empty: there is none."""
+    if not runtime.interpreter:
+        return ""
+    asked = "import importlib.util, sys; print(sys.implementation.cache_tag, sys.version_info, importlib.util.MAGIC_NUMBER)"
+    return subprocess.run([runtime.interpreter, "-I", "-S", "-c", asked], capture_output=True, text=True, check=True).stdout
+
+
 def _forget(cache: Path) -> None:
-    """Remove what nobody has used for two weeks: locks have moved on."""
+    """Remove what nobody has used for some days: locks have moved on. The lock is held, and who uses one has just said so."""
     for path in cache.glob("python3*"):
         if path.stat().st_mtime < time.time() - _KEPT_FOR:
             shutil.rmtree(path)
