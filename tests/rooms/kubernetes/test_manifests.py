@@ -125,6 +125,30 @@ def test_selectors_find_the_pods_and_named_ports_are_there(forms: Forms) -> None
     assert load(forms.files / "anneal.yaml").metrics.bind == f"0.0.0.0:{ports['metrics']}"
 
 
+def test_a_door_stays_open_while_its_worker_restarts(forms: Forms) -> None:
+    door = one(documents(forms.kustomize()), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    asked = [door[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
+    assert asked == ["/readyz", "/healthz", "/healthz"]
+
+
+def test_a_worker_that_ends_soon_replaces_nobody_and_is_asked_where_its_metrics_are(tmp_path: Path) -> None:
+    found = documents(Forms("sqs-workers", tmp_path / "k").kustomize("service-monitor"))
+    worker = one(found, "Deployment", "anneal-worker")["spec"]
+    container = worker["template"]["spec"]["containers"][0]
+    assert worker["minReadySeconds"] == 15
+    assert container["ports"] == one(found, "Deployment")["spec"]["template"]["spec"]["containers"][0]["ports"][1:]
+    asked = [container[probe]["httpGet"] for probe in ("readinessProbe", "livenessProbe")]
+    assert asked == [{"path": "/metrics", "port": container["ports"][0]["name"]}] * 2
+    monitor = one(found, "ServiceMonitor")["spec"]
+    services = [
+        each
+        for each in found
+        if each["kind"] == "Service" and monitor["selector"]["matchLabels"].items() <= each["metadata"]["labels"].items()
+    ]
+    assert {each["metadata"]["name"] for each in services} == {"anneal", "anneal-worker"}
+    assert all(monitor["endpoints"][0]["port"] in {port["name"] for port in each["spec"]["ports"]} for each in services)
+
+
 # --- the chart's values
 def test_every_value_is_in_the_schema_and_no_other() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -162,6 +186,14 @@ def test_helm_has_no_objection() -> None:
 
 def test_without_a_configuration_it_says_how_to_pass_one() -> None:
     assert "--set-file config=anneal.yaml" in tried("helm", "template", "anneal", str(CHART)).stderr
+
+
+def test_workers_without_a_place_for_their_probes_are_refused(tmp_path: Path) -> None:
+    config = tmp_path / "anneal.yaml"
+    config.write_text((OVERLAYS / "sqs-workers" / "anneal.yaml").read_text().replace(":9090", ":9464"))
+    done = tried("helm", "template", "anneal", str(CHART), f"--set-file=config={config}", "--set=workers.enabled=true")
+    assert done.returncode
+    assert "metrics: {bind:" in done.stderr
 
 
 def test_every_value_reaches_an_object() -> None:

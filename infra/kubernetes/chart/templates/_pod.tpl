@@ -62,6 +62,8 @@ containers:
       {{- end }}
     {{- if eq $component "door" }}
     {{- include "anneal.door" $root | nindent 4 }}
+    {{- else }}
+    {{- include "anneal.worker" $root | nindent 4 }}
     {{- end }}
     resources:
       {{- toYaml .resources | nindent 6 }}
@@ -117,7 +119,7 @@ startupProbe:
   failureThreshold: 60
 readinessProbe:
   httpGet:
-    path: /readyz
+    path: /healthz
     port: http
   periodSeconds: 5
   timeoutSeconds: 3
@@ -132,4 +134,25 @@ lifecycle:
   preStop:
     sleep:
       seconds: 3
+{{- end -}}
+
+{{- /* The same of a worker: its process answers for its metrics, where metrics.bind says. */ -}}
+{{- define "anneal.worker" -}}
+ports:
+  - name: metrics
+    containerPort: 9090
+    protocol: TCP
+readinessProbe:
+  httpGet:
+    path: /metrics
+    port: metrics
+  periodSeconds: 5
+  timeoutSeconds: 5
+livenessProbe:
+  httpGet:
+    path: /metrics
+    port: metrics
+  periodSeconds: 20
+  timeoutSeconds: 5
+  failureThreshold: 6
 {{- end -}}
