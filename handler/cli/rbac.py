@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from handler.cli import reports, rights
+from handler.cli.directory import Directory
 from handler.cli.kinds import needed
 from handler.cli.options import command, target_argument
 from handler.cli.render import rendered_at
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
+from handler.config.git import RepositoryAuth
 from handler.config.settings import Target
 
 _ESCALATION = """\
@@ -25,7 +29,8 @@ _ESCALATION = """\
 @target_argument
 @click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')
 @click.option("--service-account", metavar="NS/NAME", help="Who the handler is [anneal in the state namespace].")
-def rbac(session: Session, target: str | None, namespaced: bool, service_account: str | None) -> int:
+@click.option("-f", "--filename", type=click.Path(path_type=Path), help="A checkout of its repository, instead of git: no secret is read.")
+def rbac(session: Session, target: str | None, namespaced: bool, service_account: str | None, filename: Path | None) -> int:
     """Print the least Roles and ClusterRoles that TARGET needs, with their bindings.
 
     They are for exactly the kinds that its git declares now and its record knows: print them again when git brings a new kind.
@@ -34,6 +39,8 @@ def rbac(session: Session, target: str | None, namespaced: bool, service_account
     account = service_account or f"{session.settings.state_namespace}/anneal"
     if account.count("/") != 1:
         raise click.UsageError(f"--service-account {account}: expected NAMESPACE/NAME")
+    if filename:
+        chosen = _checked_out(session, chosen, filename)
     with session.output.working(f"rendering {chosen.name}"):
         _, rendered = rendered_at(session, chosen)
         found = needed(session, chosen, rendered, used_only=namespaced)
@@ -49,6 +56,12 @@ def rbac(session: Session, target: str | None, namespaced: bool, service_account
     for document in documents:
         session.output.text(f"---\n{as_yaml(document)}")
     return reports.DONE_CODE
+
+
+def _checked_out(session: Session, target: Target, directory: Path) -> Target:
+    """Let a target's commit be what a directory holds: nothing is deployed from it, so it needs neither credentials nor a signature."""
+    local = replace(target, repository=replace(target.repository, auth=RepositoryAuth()), verify=None)
+    return session.use(replace(session.settings, targets=(local,)), Directory(directory))
 
 
 def _documents(target: Target, account: str, own: tuple[rights.Grant, ...], theirs: tuple[rights.Grant, ...]) -> list[dict[str, Any]]:

@@ -42,7 +42,6 @@ class Session:
         self.sources: dict[str, Source] = {}
         self.named = config
         self._chosen: tuple[Target, ...] = ()
-        self._given: Settings | None = None
         self._sandbox: Sandbox | None = None
 
     def __enter__(self) -> Self:
@@ -61,11 +60,11 @@ class Session:
     @cached_property
     def settings(self) -> Settings:
         """The configuration. Raises ConfigInvalid with every mistake."""
-        return self._given or load(self.path)
+        return load(self.path)
 
     def use(self, settings: Settings, source: Source) -> Target:
-        """Work without a configuration file: with these settings of one target, whose commits come from `source`."""
-        self._given = settings
+        """Work with these settings of one target, whatever a configuration file says, and with commits that come from `source`."""
+        self.settings = settings
         (target,) = settings.targets
         self.sources[target.name] = source
         return self.target(target.name)

@@ -158,3 +158,13 @@ def test_the_printed_rights_are_for_nothing_more(shop: Shop, kubectl: Kubectl, g
     scoped = (asked if asked[2:] else (*asked, "-n", shop.namespace) for asked in DENIED)
     answers = {" ".join(asked): kubectl.tried("auth", "can-i", *asked, user).stdout.strip() for asked in scoped}
     assert set(answers.values()) == {"no"}, answers
+
+
+def test_a_checkout_says_the_same_without_the_secrets_of_git(shop: Shop) -> None:
+    printed = shop.cli("rbac").stdout
+    missing = "repository: {auth: {basic: {username: a, password: {env: NOT_ON_THIS_MACHINE}}}}"
+    config = yaml.safe_load(shop.cli.config.read_text())
+    config["targets"][0]["repository"].update(yaml.safe_load(missing)["repository"])
+    shop.cli.config.write_text(yaml.safe_dump(config))
+    assert "NOT_ON_THIS_MACHINE" in shop.cli("rbac", code=1).stderr
+    assert shop.cli("rbac", "-f", str(shop.work.directory)).stdout == printed
