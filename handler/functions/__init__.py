@@ -103,7 +103,14 @@ def api(event: Any, context: Any) -> Any:
 
 def worker(event: Any, context: Any) -> Any:
     """Run what messages of the queue ask for; return those that must come again. Raises Unstarted: all of them must."""
-    return _FUNCTIONS["worker"].get()(event, context)
+    try:
+        function = _FUNCTIONS["worker"].get()
+    except Unstarted:
+        from handler.functions.late import put_off  # noqa: PLC0415 - only now
+
+        put_off(event, os.environ)
+        raise
+    return function(event, context)
 
 
 def tick(event: Any, context: Any) -> Any:

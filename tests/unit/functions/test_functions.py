@@ -15,9 +15,12 @@ import pytest
 from handler.config.load import load
 from handler.config.settings import Settings
 from handler.functions import ground
+from handler.queues.errors import QueueUnavailable
+from handler.queues.sqs import Received, Sqs
 from tests.fakes import events
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.fakes.events import Context
+from tests.unit.functions.conftest import QUEUE
 
 HEALTH = events.function_url("GET", "/healthz", {})
 PING = github_push()
@@ -70,6 +73,32 @@ def test_who_answers_nobody_raises_what_keeps_it_from_starting(
         with pytest.raises(functions.Unstarted, match=told) as raised:
             getattr(functions, name)({}, Context())
         assert raised.value.__cause__ is raised.value.__context__ is None
+
+
+@pytest.mark.parametrize(("times", "seconds"), [(1, 60), (3, 240), (9, 1200)])
+def test_the_messages_of_a_worker_that_cant_start_come_again_soon_and_then_later(
+    functions: ModuleType, monkeypatch: pytest.MonkeyPatch, times: int, seconds: int
+) -> None:
+    told: list[tuple[str, str, float]] = []
+
+    def postpone(queue: Sqs, messages: list[Received], seconds: float) -> None:
+        told.extend((queue.url, each.id, seconds) for each in messages)
+
+    monkeypatch.setattr(Sqs, "postpone", postpone)
+    event = events.messages("whatever it asks", times=times)
+    with pytest.raises(functions.Unstarted, match="environment variable GIT is not set"):
+        functions.worker(event, Context())
+    assert told == [(QUEUE, event["Records"][0]["messageId"], seconds)]
+
+
+def test_a_queue_that_cant_be_told_either_hides_nothing(functions: ModuleType, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+    def away(*_: object) -> None:
+        raise QueueUnavailable.of("queue", "isn't reached")
+
+    monkeypatch.setattr(Sqs, "postpone", away)
+    with pytest.raises(functions.Unstarted, match="environment variable GIT is not set"):
+        functions.worker(events.messages("whatever it asks"), Context())
+    assert [line["message"] for line in printed()] == ["the function can't start", "messages aren't postponed"]
 
 
 def test_a_mistake_of_ours_is_told_by_its_place_and_never_by_its_text(
