@@ -29,23 +29,29 @@ _ESCALATION = """\
 @target_argument
 @click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')
 @click.option("--service-account", metavar="NS/NAME", help="Who the handler is [anneal in the state namespace].")
+@click.option("--group", metavar="NAME", help="The same where it is none: a group of the cluster, as an access entry of EKS names it.")
 @click.option("-f", "--filename", type=click.Path(path_type=Path), help="A checkout of its repository, instead of git: no secret is read.")
-def rbac(session: Session, target: str | None, namespaced: bool, service_account: str | None, filename: Path | None) -> int:
+def rbac(
+    session: Session, target: str | None, *, namespaced: bool, service_account: str | None, group: str | None, filename: Path | None
+) -> int:
     """Print the least Roles and ClusterRoles that TARGET needs, with their bindings.
 
     They are for exactly the kinds that its git declares now and its record knows: print them again when git brings a new kind.
     """
     chosen = session.target(target)
+    if group and service_account:
+        raise click.UsageError("--service-account and --group exclude each other")
     account = service_account or f"{session.settings.state_namespace}/anneal"
     if account.count("/") != 1:
         raise click.UsageError(f"--service-account {account}: expected NAMESPACE/NAME")
+    handler = {"apiGroup": rights.RBAC, "kind": "Group", "name": group} if group else _subject(account)
     if filename:
         chosen = _checked_out(session, chosen, filename)
     with session.output.working(f"rendering {chosen.name}"):
         _, rendered = rendered_at(session, chosen)
         found = needed(session, chosen, rendered, used_only=namespaced)
     own, theirs = rights.own_grants(session.settings, chosen), rights.target_grants(chosen, found)
-    documents = _documents(chosen, account, own, theirs)
+    documents = _documents(chosen, handler, own, theirs)
     if session.output.as_json:
         session.output.document({"apiVersion": "v1", "kind": "List", "items": documents})
         return reports.DONE_CODE
@@ -64,9 +70,11 @@ def _checked_out(session: Session, target: Target, directory: Path) -> Target:
     return session.use(replace(session.settings, targets=(local,)), Directory(directory))
 
 
-def _documents(target: Target, account: str, own: tuple[rights.Grant, ...], theirs: tuple[rights.Grant, ...]) -> list[dict[str, Any]]:
+def _documents(
+    target: Target, handler: Mapping[str, str], own: tuple[rights.Grant, ...], theirs: tuple[rights.Grant, ...]
+) -> list[dict[str, Any]]:
     """Return the objects: together for one identity, apart where the target's is impersonated."""
-    name, handler = f"anneal-{target.name}", _subject(account)
+    name = f"anneal-{target.name}"
     if target.impersonate is None:
         return rights.documents(name, (*own, *theirs), handler)
     deployer = _subject(target.impersonate.service_account)

@@ -168,3 +168,12 @@ def test_a_checkout_says_the_same_without_the_secrets_of_git(shop: Shop) -> None
     shop.cli.config.write_text(yaml.safe_dump(config))
     assert "NOT_ON_THIS_MACHINE" in shop.cli("rbac", code=1).stderr
     assert shop.cli("rbac", "-f", str(shop.work.directory)).stdout == printed
+
+
+def test_a_group_is_bound_where_the_handler_is_no_service_account(shop: Shop, kubectl: Kubectl) -> None:
+    bindings = [each for each in shop.cli.json("rbac", "--group", "anneal-workers")["items"] if "subjects" in each]
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "anneal-workers"}
+    assert {each["kind"] for each in bindings} == {"RoleBinding", "ClusterRoleBinding"}
+    assert all(each["subjects"] == [group] for each in bindings)
+    for each in bindings:
+        kubectl.run("apply", "--dry-run=server", "-f", "-", given=json.dumps(each))

@@ -84,6 +84,7 @@ def test_python_m_handler_is_anneal() -> None:
         (("suspend", "shop", "--until", "2020-01-01T00:00:00Z"), "lies in the past"),
         (("suspend", "--all", "shop"), "exclude each other"),
         (("rbac", "shop", "--service-account", "anneal"), "expected NAMESPACE/NAME"),
+        (("rbac", "shop", "--service-account", "a/b", "--group", "c"), "exclude each other"),
         (("completion", "tcsh"), "tcsh"),
         (("plan", "shop", "-o", "xml"), "xml"),
     ],
