@@ -1,17 +1,18 @@
 """Secrets that somebody must be asked for: a cloud's store, a Secret. What was told is kept for a while; who reads never waits long.
 
-Law: a store is asked by one thread a round and again only when a value is `interval` old; after a failure later and later. What can't be
-fetched is an error for who reads it, and whoever had a value before keeps that one.
+Law: each question has a thread that nobody waits for at the end of the process, and each answer counts as it comes: a store that hangs, or
+sends a byte a second, holds up its own secrets alone. A store is asked again only when a value is `interval` old, after a failure later and
+later. What can't be fetched is an error for who reads it, and whoever had a value before keeps that one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from handler.config import masking
@@ -25,8 +26,10 @@ Raises SecretUnavailable, which names the place and the way out, never a value.
 """
 PATIENCE = 3.0
 """Seconds that one caller waits for a round; it then goes on with what there is, and so do all others at once."""
-AT_ONCE = 8
-"""Questions that a round asks at once."""
+START = 20.0
+"""Seconds that the first answers have to come."""
+AT_ONCE, TURN = 8, 3.0
+"""Questions that are asked at once; after so many seconds one doesn't wait for its turn any more, for those before it may hang."""
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 _LOG = logging.getLogger("anneal.secrets")
 
@@ -51,6 +54,8 @@ def text_of(ref: SecretRef, fetch: Fetch) -> str | None:
     aws = ref.aws_secrets_manager
     if text is not None and aws and aws.key:
         text = _value(ref, text, aws.key)
+    if text and any("\ud800" <= char <= "\udfff" for char in text):  # JSON can write half a character; no text is sent or masked with it
+        raise SecretUnavailable.of(str(ref), "is not UTF-8 text")
     return None if text is None else text.removesuffix("\n").removesuffix("\r")
 
 
@@ -70,18 +75,42 @@ def _value(ref: SecretRef, text: str, key: str) -> str:
     raise SecretUnavailable.of(str(ref), problem, fix='write it like {"key": "value"}; leave out `key` to use the whole text')
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A moment by two clocks: one stands still while a function is frozen, the other may be set by anyone."""
+
+    monotonic: float
+    wall: float
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class _Told:
-    """What a store said, and when it is asked again. `wall`: when it was asked, by the clock that goes on while a function is frozen."""
+    """What a store said, when it was asked, and for how many seconds from then on that is kept."""
 
     value: str | None
     error: SecretUnavailable | None
-    due: float
-    wall: float
+    asked: _Moment
+    kept: float
     failures: int = 0
 
     def __repr__(self) -> str:
         return "_Told(***)"
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What tells the time: seconds that only go on, which stand still while a function is frozen, and seconds since the epoch."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+
+    def now(self) -> _Moment:
+        """Return this moment."""
+        return _Moment(self.monotonic(), self.wall())
+
+    def passed(self, since: _Moment, seconds: float) -> bool:
+        """Whether so many seconds have passed by either clock."""
+        return self.monotonic() - since.monotonic >= seconds or self.wall() - since.wall >= seconds
 
 
 class Remote:
@@ -90,16 +119,27 @@ class Remote:
     Safe to share between threads: an answer is replaced, never changed.
     """
 
-    def __init__(self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Ask for everything once; errors wait for who reads what they are about."""
-        self._fetch, self._interval, self._clock = fetch, interval, clock
-        self._refs = tuple(dict.fromkeys(whole(ref) for ref in refs if ref.remote))
+    def __init__(
+        self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clocks: Clocks | None = None, *, masked: bool = True
+    ) -> None:
+        """Ask for everything once; errors, and answers that don't come in `START` seconds, wait for who reads what they are about.
+
+        `masked`: what is referred to is secret as a whole. Of a kubeconfig only parts are, and who reads it knows which.
+        """
+        self._fetch, self._interval, self._clocks, self._masked = fetch, interval, clocks or Clocks(), masked
+        self._named: dict[SecretRef, list[SecretRef]] = {}
+        for ref in dict.fromkeys(ref for ref in refs if ref.remote):
+            self._named.setdefault(whole(ref), []).append(ref)
+        self._refs = tuple(self._named)
         self._told: dict[SecretRef, _Told] = {}
-        self._merging = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._asked: set[SecretRef] = set()
+        self._turns = threading.Semaphore(AT_ONCE)
+        self._answered = threading.Condition()
         self.rounds = 0
-        if self._refs:
-            self._round(self._refs)
+        """Grows with each answer."""
+        self._ask(self._refs, START)
+        with self._answered:
+            self._told = {ref: self._told.get(ref) or self._unanswered(ref) for ref in self._refs}
 
     def __call__(self, ref: SecretRef) -> str | None:
         """Return what was told last. Raises SecretUnavailable: the last answer was an error."""
@@ -111,64 +151,70 @@ class Remote:
         return told.value
 
     def renew(self, patience: float = PATIENCE) -> None:
-        """Ask anew for what is due, in a thread of its own, and wait `patience` seconds for it; while one is on its way, go on at once.
+        """Ask anew for what is due and not on its way already, and wait `patience` seconds for that.
 
         Only one thread may call this at a time.
         """
-        if self._thread and self._thread.is_alive():
-            return
-        due = [ref for ref in self._refs if self._is_due(self._told[ref])]
-        if not due:
-            return
-        self._thread = threading.Thread(target=self._round, args=(due,), name="secrets", daemon=True)
-        self._thread.start()
-        self._thread.join(patience)
-
-    def _is_due(self, told: _Told) -> bool:
-        return told.due <= self._clock() or (told.error is None and time.time() - told.wall >= self._interval)
+        due = [ref for ref in self._refs if self._clocks.passed(self._told[ref].asked, self._told[ref].kept)]
+        self._ask([ref for ref in due if ref not in self._asked], patience)
 
     def hurry(self, ref: SecretRef) -> None:
         """Let the next `renew` ask for this one, if the last question was a few seconds ago."""
-        now = self._clock()
-        with self._merging:
+        with self._answered:
             told = self._told.get(whole(ref))
-            if told and not told.error and told.due - self._interval + FIRST_PAUSE <= now:
-                self._told = {**self._told, whole(ref): replace(told, due=now)}
+            if told and not told.error and self._clocks.passed(told.asked, FIRST_PAUSE):
+                self._told = {**self._told, whole(ref): replace(told, kept=0.0)}
 
-    def _round(self, refs: Iterable[SecretRef]) -> None:
-        """Ask for all of these, several at once. A value is as old as its question: a process may be frozen before the answer."""
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="secrets") as pool:
-            told = dict(pool.map(lambda ref: (ref, self._asked(ref)), refs))
-        masking.learn(*(text for each in told.values() for text in _texts(each.value)), seconds=2 * self._interval)
-        for ref, each in told.items():
-            before = self._told.get(ref)
-            if each.error is None and each.value is None and (before is None or before.error or before.value is not None):
-                fields = {"secret": str(ref)}
-                _LOG.info("a secret has no version of this stage; it counts as absent until it has one", extra={"fields": fields})
-        with self._merging:
-            self._told = {**self._told, **told}
+    def _ask(self, refs: Sequence[SecretRef], patience: float) -> None:
+        """Ask for these, and wait so long for their answers."""
+        with self._answered:
+            self._asked.update(refs)
+        for ref in refs:
+            threading.Thread(target=self._question, args=(ref,), name="secrets", daemon=True).start()
+        with self._answered:
+            self._answered.wait_for(lambda: self._asked.isdisjoint(refs), patience)
+
+    def _question(self, ref: SecretRef) -> None:
+        """Ask for one, in its turn; what was told counts at once."""
+        mine = self._turns.acquire(timeout=TURN)
+        told = self._answer(ref)
+        if mine:
+            self._turns.release()
+        before = self._told.get(ref)
+        if told.error is None and told.value is None and (before is None or before.error or before.value is not None):
+            fields = {"secret": str(ref)}
+            _LOG.info("a secret has no version of this stage; it counts as absent until it has one", extra={"fields": fields})
+        with self._answered:
+            self._told = {**self._told, ref: told}
+            self._asked.discard(ref)
             self.rounds += 1
+            self._answered.notify_all()
 
-    def _asked(self, ref: SecretRef) -> _Told:
-        before, now, wall = self._told.get(ref), self._clock(), time.time()
+    def _answer(self, ref: SecretRef) -> _Told:
+        """Return what a store says. A value is as old as its question: a process may be frozen before the answer."""
+        before, now = self._told.get(ref), self._clocks.now()
         try:
-            return _Told(self._fetch(ref), None, now + self._interval, wall)
+            value = self._fetch(ref)
+            if self._masked:
+                masking.learn(*self._spoken(ref, value), seconds=2 * self._interval)
+            return _Told(value, None, now, self._interval)
         except SecretUnavailable as error:
             problems = error.problems
         except Exception as error:  # noqa: BLE001 - a mistake of ours or of a vendor's: what there is still counts
             problems = (Problem(str(ref), f"can't be read: {type(error).__name__}"),)
         failures = before.failures + 1 if before else 1
         pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
-        return _Told(None, SecretUnavailable(*problems), now + pause, wall, failures)
+        return _Told(None, SecretUnavailable(*problems), now, pause, failures)
 
+    def _unanswered(self, ref: SecretRef) -> _Told:
+        fix = "see whether this process reaches the store, and whether that is well"
+        error = SecretUnavailable.of(str(ref), f"can't be read: its store didn't answer in {START:g} s", fix=fix)
+        return _Told(None, error, self._clocks.now(), FIRST_PAUSE)
 
-def _texts(value: str | None) -> Iterator[str]:
-    """Yield what is secret in a store's answer: each text of a JSON object, else the whole."""
-    try:
-        document = json.loads(value or "")
-    except (ValueError, RecursionError):
-        document = None
-    if isinstance(document, dict):
-        yield from (each for each in document.values() if isinstance(each, str))
-    elif value:
-        yield value
+    def _spoken(self, ref: SecretRef, value: str | None) -> Iterator[str]:
+        """Yield what is referred to in an answer. The rest of a document may be any word: masked, it would be missing in every log."""
+        for each in self._named[ref]:
+            with contextlib.suppress(SecretUnavailable):  # who reads it is told
+                text = text_of(each, lambda _: value)
+                if text:
+                    yield text

@@ -13,17 +13,17 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from handler.config.git import SecretRef
 from handler.config.masking import Mask
-from handler.config.remote import Fetch, Remote, nowhere
+from handler.config.remote import Clocks, Fetch, Remote, nowhere
 from handler.config.secrets import ALL, Accepted, Need, Secret, Secrets, references, renewed, spoken
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable
 
 EVERY = 1.0
-"""Seconds between looks at the files."""
+"""Seconds between looks at the files, by the clock that passes faster: a frozen function has only one of them."""
 _FRESH = 2.0
 """A file written so few seconds ago may be written again without its time changing (as git's index has it): it is read once more."""
 _REMEMBERED = 200
@@ -41,16 +41,16 @@ class Rotation:
         *,
         needs: Collection[Need] = ALL,
         fetch: Fetch = nowhere,
-        clock: Callable[[], float] = time.monotonic,
+        clocks: Clocks | None = None,
     ) -> None:
-        """Resolve everything; `needs` and `fetch` as in `resolve_all`.
+        """Resolve everything; `needs` and `fetch` as in `resolve_all`. `clocks`: after a second by either its places are looked at.
 
         Raises:
             SecretUnavailable: with every missing, empty or short secret.
         """
-        self._settings, self._environ, self._needs, self._clock = settings, environ, frozenset(needs), clock
+        self._settings, self._environ, self._needs, self._clocks = settings, environ, frozenset(needs), clocks or Clocks()
         self._files = sorted({ref.file for ref in references(settings, needs) if ref.file})
-        self._remote = Remote(references(settings, needs), fetch, settings.secrets_interval, clock)
+        self._remote = Remote(references(settings, needs), fetch, settings.secrets_interval, self._clocks)
         self._seen = self._look()  # before anything is read: what changes meanwhile is read again
         self._secrets, problems = renewed(settings, environ, {}, needs=self._needs, fetch=self._remote)
         if problems:
@@ -58,12 +58,12 @@ class Rotation:
         self._masking = self._secrets.masking
         self._replaced: deque[str] = deque(maxlen=_REMEMBERED)
         self._said: tuple[Problem, ...] = ()
-        self._looked = clock()
+        self._looked = self._clocks.now()
         self._lock = threading.Lock()
 
     def present(self) -> Secrets:
         """Return what counts now, as one snapshot; looks at its places at most once a second, and waits for none of them long."""
-        if self._clock() - self._looked >= EVERY and self._lock.acquire(blocking=False):
+        if self._clocks.passed(self._looked, EVERY) and self._lock.acquire(blocking=False):
             try:
                 self._renew()
             finally:
@@ -105,7 +105,7 @@ class Rotation:
 
     def _renew(self) -> None:
         """Replace the snapshot if a file has changed, or a store was asked. Only under the lock."""
-        self._looked = self._clock()
+        self._looked = self._clocks.now()
         self._remote.renew()
         seen = self._look()
         if seen == self._seen and None not in seen.values():

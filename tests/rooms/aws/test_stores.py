@@ -15,6 +15,7 @@ import pytest
 
 from handler.aws.session import Aws
 from handler.config.git import AwsSecret, SecretRef, WebhookSecrets
+from handler.config.remote import Clocks
 from handler.config.rotation import Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Webhooks
@@ -39,7 +40,7 @@ def test_a_secret_is_rotated_with_two_versions_valid_at_once(aws: Moto, caplog: 
     client.create_secret(Name="anneal/hook", SecretString=json.dumps({"github": OLD}))
     settings = hooked(ref("anneal/hook", "github"), ref("anneal/hook", "github", "AWSPREVIOUS"))
     now = [0.0]
-    rotation = Rotation(settings, os.environ, fetch=fetcher(settings, os.environ), clock=lambda: now[0])
+    rotation = Rotation(settings, os.environ, fetch=fetcher(settings, os.environ), clocks=Clocks(lambda: now[0], lambda: now[0]))
 
     def hooks() -> list[str]:
         return [accepted.secret.reveal() for accepted in rotation.webhook("github")]

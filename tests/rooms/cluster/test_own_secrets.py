@@ -11,7 +11,7 @@ import yaml
 
 from handler.cluster.api import Api
 from handler.config.git import SecretRef, WebhookSecrets
-from handler.config.remote import Fetch
+from handler.config.remote import Clocks, Fetch
 from handler.config.rotation import Rotation
 from handler.config.settings import Settings, Webhooks
 from handler.model.errors import SecretUnavailable
@@ -46,7 +46,7 @@ def test_a_key_is_read_and_follows_the_secret(api: Api, control_plane: Path, nam
     api.post(path, body(namespace, github=f"{OLD}\n".encode(), binary=b"\xff"))
     settings = Settings((), webhooks=Webhooks(WebhookSecrets((ref(namespace),))))
     now = [0.0]
-    rotation = Rotation(settings, {}, fetch=Services(environ(control_plane)).fetch, clock=lambda: now[0])
+    rotation = Rotation(settings, {}, fetch=Services(environ(control_plane)).fetch, clocks=Clocks(lambda: now[0], lambda: now[0]))
     assert [each.secret.reveal() for each in rotation.webhook("github")] == [OLD]
     api.put(f"{path}/hooks", body(namespace, github=NEW.encode(), binary=b"\xff"))
     now[0] += settings.secrets_interval

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import subprocess
+import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from dataclasses import replace
 import pytest
 
 from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.remote import FIRST_PAUSE, LONGEST_PAUSE, Remote, whole
+from handler.config.remote import AT_ONCE, FIRST_PAUSE, LONGEST_PAUSE, Clocks, Fetch, Remote, whole
 from handler.config.rotation import EVERY, Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
@@ -51,10 +52,10 @@ class Store:
 class Rotating:
     """A rotation over a store, and the clock that the test moves."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
-        self.now = 0.0
-        self.store = store
-        self.rotation = Rotation(settings, {}, fetch=store, clock=lambda: self.now)
+    def __init__(self, settings: Settings, store: Fetch) -> None:
+        self.now = self.frozen = 0.0
+        clocks = Clocks(lambda: self.now, lambda: self.now + self.frozen)
+        self.rotation = Rotation(settings, {}, fetch=store, clocks=clocks)
 
     def hooks(self) -> list[str]:
         return [accepted.secret.reveal() for accepted in self.rotation.webhook("github")]
@@ -76,14 +77,19 @@ def test_a_value_is_asked_for_again_only_when_it_is_old() -> None:
     assert store.asked[HOOK] == 2
 
 
-def test_a_function_that_was_frozen_asks_again_although_its_clock_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("running", [0.05, EVERY])
+def test_a_function_that_was_frozen_asks_again_although_its_clock_stood_still(running: float) -> None:
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)
     store.values[HOOK] = NEW
-    thawed = time.time() + TTL
-    monkeypatch.setattr("handler.config.remote.time.time", lambda: thawed)
-    rotating.now = EVERY
+    rotating.now, rotating.frozen = running, TTL
     assert rotating.hooks() == [NEW]
+    del store.values[HOOK]
+    rotating.now, rotating.frozen = 2 * running, 2 * TTL
+    assert rotating.hooks() == [NEW]
+    store.values[HOOK] = OLD
+    rotating.now, rotating.frozen = 3 * running, 2 * TTL + FIRST_PAUSE
+    assert rotating.hooks() == [OLD], "nor does a failure count for longer"
 
 
 def test_keys_of_one_secret_are_one_question_and_are_rotated_together() -> None:
@@ -220,12 +226,94 @@ def test_while_a_store_hangs_one_waits_a_little_and_nobody_else_does(monkeypatch
         assert rotating.hooks() == [OLD]
     assert store.asked[HOOK] == 2, "while one question is on its way there is no other"
     store.gate.set()
-    thread = rotating.rotation._remote._thread
-    assert thread is not None
-    thread.join(30)
+    answered(rotating.rotation)
     rotating.now += EVERY
     assert rotating.hooks() == [NEW]
     assert store.asked[HOOK] >= 2, "the answer is as old as its question"
+
+
+def answered(rotation: Rotation) -> None:
+    """Return when nothing is on its way."""
+    remote = rotation._remote
+    with remote._answered:
+        assert remote._answered.wait_for(lambda: not remote._asked, 30)
+
+
+def test_one_secret_that_hangs_keeps_no_other_from_rotating(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote.Remote.renew.__defaults__", (0.01,))
+    sound, hung = (SecretRef(aws_parameter=f"/anneal/{name}") for name in ("sound", "hung"))
+    store, gate = Store({sound: f"{OLD}-sound", hung: f"{OLD}-hung"}), threading.Event()
+
+    def fetch(ref: SecretRef) -> str | None:
+        value = store(ref)
+        assert ref == sound or store.asked[hung] == 1 or gate.wait(30)
+        return value
+
+    rotating = Rotating(hooked(sound, hung), fetch)
+    for turn in range(1, 4):
+        store.values |= {sound: f"{NEW}-sound-{turn}", hung: f"{NEW}-hung"}
+        rotating.now = turn * TTL
+        rotating.hooks()
+        answers(rotating.rotation, sound)
+        rotating.now += EVERY
+        assert rotating.hooks() == [f"{NEW}-sound-{turn}", f"{OLD}-hung"]
+    assert store.asked[hung] == 2, "what is on its way isn't asked for again"
+    gate.set()
+    answered(rotating.rotation)
+    rotating.now += EVERY
+    assert rotating.hooks()[1] == f"{NEW}-hung"
+
+
+def answers(rotation: Rotation, ref: SecretRef) -> None:
+    """Return when this isn't on its way."""
+    remote = rotation._remote
+    with remote._answered:
+        assert remote._answered.wait_for(lambda: ref not in remote._asked, 30)
+
+
+def test_a_start_names_what_didnt_answer_in_time_and_goes_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote.START", 0.05)
+    monkeypatch.setattr("handler.config.remote.TURN", 0.01)
+    refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 2)]
+    store = Store(dict.fromkeys(refs, OLD))
+    store.gate.clear()
+    with pytest.raises(SecretUnavailable) as caught:
+        Rotation(hooked(*refs), {}, fetch=store)
+    store.gate.set()
+    assert str(caught.value).count("its store didn't answer in 0.05 s") == len(refs)
+
+
+def test_more_that_hang_than_are_asked_at_once_keep_no_other_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote.TURN", 0.01)
+    gate, told = threading.Event(), threading.Event()
+    refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 1)]
+
+    def fetch(ref: SecretRef) -> str:
+        if ref == refs[-1]:
+            told.set()
+        else:
+            assert gate.wait(30)
+        return OLD
+
+    starting = threading.Thread(target=Remote, args=(refs, fetch, TTL))
+    starting.start()
+    assert told.wait(30)
+    gate.set()
+    starting.join(30)
+
+
+HANGING = """
+import sys, threading, time
+from handler.config import remote
+from handler.config.git import SecretRef
+remote.START = 0.01
+remote.Remote([SecretRef(aws_parameter="/anneal/hung")], lambda ref: threading.Event().wait(), 60.0)
+"""
+
+
+def test_a_store_that_hangs_keeps_no_process_from_ending() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGING], timeout=60, check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_while_one_asks_the_others_read_without_waiting() -> None:

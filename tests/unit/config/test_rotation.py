@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
+from handler.config.remote import Clocks
 from handler.config.rotation import EVERY, Rotation
 from handler.config.secrets import PROVIDERS, Secrets, references, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
@@ -34,7 +35,7 @@ class Rotating:
         self.settings = Settings(
             (target,), webhooks=Webhooks(WebhookSecrets((self.ref("hook"),))), replay=Replay((ReplayToken("ci", self.ref("token")),))
         )
-        self.rotation = Rotation(self.settings, {}, clock=lambda: self.now)
+        self.rotation = Rotation(self.settings, {}, clocks=Clocks(lambda: self.now, lambda: self.now))
 
     def ref(self, name: str) -> SecretRef:
         return SecretRef(file=str(self.directory / name))
@@ -91,7 +92,7 @@ def test_kubernetes_swaps_a_link_and_not_the_file(tmp_path: Path) -> None:
     (tmp_path / "..data").symlink_to("v1")
     (tmp_path / "token").symlink_to("..data/token")
     ref, now = SecretRef(file=str(tmp_path / "token")), [0.0]
-    rotation = Rotation(Settings((), webhooks=Webhooks(WebhookSecrets((ref,)))), {}, clock=lambda: now[0])
+    rotation = Rotation(Settings((), webhooks=Webhooks(WebhookSecrets((ref,)))), {}, clocks=Clocks(lambda: now[0], lambda: now[0]))
     (tmp_path / "..tmp").symlink_to("v2")
     (tmp_path / "..tmp").rename(tmp_path / "..data")
     now[0] = EVERY
@@ -140,7 +141,7 @@ def test_a_token_that_becomes_the_same_as_another_is_not_taken(tmp_path: Path) -
     ops = "CANARY-of-operations"
     tokens = (ReplayToken("ci", rotating.ref("token")), ReplayToken("ops", SecretRef(env="OPS")))
     now = [0.0]
-    rotation = Rotation(Settings((), replay=Replay(tokens)), {"OPS": ops}, clock=lambda: now[0])
+    rotation = Rotation(Settings((), replay=Replay(tokens)), {"OPS": ops}, clocks=Clocks(lambda: now[0], lambda: now[0]))
     rotating.write("token", ops)
     now[0] = EVERY
     assert rotation.token(ops.encode()) == tokens[1]
