@@ -96,11 +96,13 @@ class Intake:
             back = [] if settled or not mine else [*mine, *(each for _, each in group.behind)]
             if back:
                 group.behind.clear()
-        if back:
-            self._back(back, backoff(max(each.count for each in mine)))
-        elif mine:
-            self._acknowledge(mine)
-        self._hand(work.job.target)
+        try:
+            if back:
+                self._back(back, backoff(max(each.count for each in mine)))
+            elif mine:
+                self._acknowledge(mine)
+        finally:
+            self._hand(work.job.target)
 
     def left(self, work: Work) -> bool:
         """Say whether work that this worker won't do any more is somebody's: its messages go back, and a push gets a new one."""
@@ -202,9 +204,12 @@ class Intake:
     def _keep(self) -> None:
         """Hide from others what is held, as long as it is."""
         while not self._ended.wait(VISIBLE / 3):
-            with self._lock:
-                held = [each for group in self._groups.values() for each in group.held()]
-            self._back(held, VISIBLE)
+            try:
+                with self._lock:
+                    held = [each for group in self._groups.values() for each in group.held()]
+                self._back(held, VISIBLE)
+            except Exception:  # noqa: BLE001 - a thread that ends here lets others run what we run
+                _LOG.exception("keeping messages has failed")
 
     def _back(self, messages: Sequence[Received], seconds: float) -> None:
         try:

@@ -97,6 +97,9 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
 def _walk(run: Context) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
+    ended = records.ended_before(run)
+    if ended:
+        return ended
     if not run.job.dry_run:
         if run.job.approve or run.job.unpin:
             run.ask()
@@ -176,6 +179,9 @@ def _rounds(run: Context, look: Look | None) -> Result:
 def _round(run: Context, look: Look | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
     run.read(certain=True)
+    repeated = records.ended_before(run)
+    if repeated:
+        return repeated
     run.raise_if_suspended()
     run.choose_goal()
     if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):

@@ -21,7 +21,7 @@ from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
 from handler.intake import Intake
 from handler.model.event import Job
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
 from handler.queues.deferred import Deferred
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
@@ -153,25 +153,32 @@ class Worker:
             self._leave(work)
             return
         started = time.time()
-        self._ledger.running(work)
-        result = self._run(replace(work.job, run=work.run), self._stop)
+        result = Result(work.job.target, Outcome.FAILED, run=work.run)  # should we fail before there is one
+        try:
+            self._ledger.running(work)
+            result = self._run(work.begun(), self._stop)
+            self._follow(work, result, started)
+        finally:  # whatever follows a run, its messages are held no longer
+            if self._intake and result.outcome is not Outcome.LAGGING:
+                self._intake.ended(work, result, cut=self._stop.is_set())
+
+    def _follow(self, work: Work, result: Result, started: float) -> None:
+        """Do what follows a run: who asked is told, and what it leaves is armed."""
         seconds = time.time() - started
         self._lanes.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
-            running.tell(work, result, seconds)
             self._defer(work.again(), result.next_try)
+            running.tell(work, result, seconds)
             return
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
             self._ledger.back(work)
             self._leave(work)
         else:
             self._ledger.ended(work, ended(result, work.job, started))
-        running.tell(work, result, seconds)
         self._ticks.ended(work.job.target, result.next_try)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)
-        if self._intake:
-            self._intake.ended(work, result, cut=self._stop.is_set())
+        running.tell(work, result, seconds)
         self._metrics.run(work.job, result, seconds)
 
     def _leave(self, work: Work) -> None:

@@ -66,7 +66,8 @@ class Job:
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
     `run`: the id that the door told; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
     `asked`: when the newest of what was asked came, in this machine's monotonic seconds, the same for all targets of a delivery;
-    0: unknown, and nobody else's look at the host will do.
+    0: unknown, and nobody else's look at the host will do. `named`: the requests that this run answers which were asked by name, each
+    with who asked; empty: its own alone. `moment`: when the clock asked for it, in seconds since the epoch; 0: unknown.
     """
 
     target: str
@@ -83,11 +84,18 @@ class Job:
     run: str = ""
     looks: int = 0
     asked: float = 0.0
+    named: tuple[tuple[str, str], ...] = ()
+    moment: float = 0.0
 
     @property
     def drift(self) -> bool:
         """A drift run always LISTs, so it sees what changed behind git's back."""
         return self.trigger == "drift"
+
+    @property
+    def requests(self) -> tuple[tuple[str, str], ...]:
+        """Return what somebody waits for the end of: the id of each request that was asked by name, and who asked."""
+        return self.named or (((self.run, self.actor),) if self.run and self.trigger in NAMED else ())
 
     @property
     def acts(self) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ MARGIN = 20.0
 FIRST, LONGEST = 15, 300
 """Seconds until a message that isn't acknowledged comes again: a transient failure's own pace."""
 
-_RECORDED = frozenset({Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.DRIFTED, Outcome.FAILED, Outcome.PRUNING})
-"""Ends that the record tells of."""
+_STANDING = frozenset({Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.BUSY})
+"""Ends of a push that leave the record as it is, for it says why already; who asked by name looks for an entry all the same."""
 
 Run = Callable[[Job, threading.Event], Result]
 
@@ -31,17 +31,15 @@ def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
     """Whether a request has come to its end, and its message can be acknowledged. `cut`: the run was told to end before it had.
 
     Whatever becomes of a tick or a drift run, the next one asks again. A target that another worker holds is left to it, with what was
-    asked; a run that lost its Lease, or was cut short, has left its attempt open for whoever gets the message next.
+    asked; a run that lost its Lease, or was cut short, has left its attempt open for whoever gets the message next. Everything else has
+    ended when the record tells of it (`handler.run.records.noted`).
     """
     if _is_asked_again(work):
         return True
-    if result.outcome is Outcome.BUSY:
-        return result.code == Busy.code and not cut
-    if result.outcome is Outcome.FAILED and work.job.dry_run:
-        return result.recorded or result.who != "nobody"  # it writes nothing: its end is told, and another wouldn't end otherwise
-    if result.outcome in _RECORDED:
-        return result.recorded
-    return result.outcome is not Outcome.LAGGING
+    unfinished = result.outcome is Outcome.BUSY and (cut or result.code != Busy.code)
+    if unfinished or result.outcome is Outcome.LAGGING:
+        return False
+    return result.recorded or (result.outcome in _STANDING and not work.named)
 
 
 def _is_asked_again(work: Work) -> bool:
@@ -75,7 +73,8 @@ class Deadline(threading.Event):
 def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float) -> bool:
     """Run a request to its end; return whether its message can be acknowledged.
 
-    What the git host doesn't show yet is looked for again here while there is time for a run, else by a new message.
+    What the git host doesn't show yet is looked for again here while there is time for a run, else by a new message; so is what such a
+    look has found and not recorded.
 
     Args:
         work: what the message asks.
@@ -91,8 +90,12 @@ def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float
         work = left
         result = run(_asked_now(work), stop)
         left, at = _left(work, result)
-        if result.outcome is not Outcome.LAGGING and settled is None:
-            settled = settles(work, result, cut=stop.is_set())
+        if result.outcome is not Outcome.LAGGING:
+            done = settles(work, result, cut=stop.is_set())
+            if settled is None:
+                settled = done
+            elif not done and left is None:  # a look for what the message's own run left; that one has ended
+                again(replace(work.job, run=work.run))
         if left is not None and stop.wait(max(at - time.time(), 0.0)):
             again(replace(left.job, run=left.run))
             left, settled = None, True if settled is None else settled
@@ -107,4 +110,4 @@ def _left(work: Work, result: Result) -> tuple[Work | None, float]:
 
 
 def _asked_now(work: Work) -> Job:
-    return replace(work.job, run=work.run, asked=time.monotonic())
+    return replace(work.begun(), asked=time.monotonic())

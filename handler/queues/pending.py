@@ -24,12 +24,14 @@ MAX_RUNS = 100
 class Work:
     """A job and the ids of the requests it answers, the oldest first: that one is the run's id, whatever is merged into it later.
 
-    `named`: those of them that a person or a pipeline asked for; the others are pushes and ticks.
+    `named`: those of them that a person or a pipeline asked for; the others are pushes and ticks. `actors`: who asked, by id, where that
+    isn't the job's actor.
     """
 
     job: Job
     runs: tuple[str, ...]
     named: tuple[str, ...] = ()
+    actors: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, job: Job) -> Work:
@@ -41,6 +43,16 @@ class Work:
     def run(self) -> str:
         """The id its result is reported under."""
         return self.runs[0]
+
+    @property
+    def asked(self) -> tuple[tuple[str, str], ...]:
+        """What was asked by name, each with who asked."""
+        known = dict(self.actors)
+        return tuple((run, known.get(run, self.job.actor)) for run in self.named)
+
+    def begun(self) -> Job:
+        """Return the job as a run gets it: it knows its id, and who else waits for its end."""
+        return replace(self.job, run=self.run, named=self.asked)
 
     def merged(self, newer: Work) -> Work:
         """Coalesce with a newer request of the same target; both are plain."""
@@ -63,7 +75,7 @@ class Work:
             return self if left else None
         named = tuple(run for run in self.named if run not in known)
         if named or not self.named:
-            return Work(self.job, left, named)
+            return Work(self.job, left, named, self.actors)
         job, last = self.job, self.job.deliveries[-1:]
         pushed = Job(job.target, "push", job.hint, actor=last[0].actor if last else "", deliveries=job.deliveries)
         return Work(replace(pushed, looks=job.looks, asked=job.asked), left)
@@ -77,7 +89,8 @@ class Work:
         first, *others = dict.fromkeys((*self.runs, *newer.runs))
         named = tuple(dict.fromkeys((*self.named, *newer.named)))
         dropped = set(islice((run for run in others if run not in set(named)), max(len(others) + 1 - MAX_RUNS, 0)))
-        return Work(job, (first, *(run for run in others if run not in dropped)), named)
+        actors = tuple((run, who) for run, who in {**dict(newer.asked), **dict(self.asked)}.items() if who != job.actor)
+        return Work(job, (first, *(run for run in others if run not in dropped)), named, actors)
 
 
 class Pending:

@@ -145,12 +145,21 @@ class Sqs:
         self._each("change_message_visibility_batch", messages, {"VisibilityTimeout": int(seconds)})
 
     def _each(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> None:
+        """Do one thing with messages. What failed for a reason of the queue's own is tried once more."""
         for start in range(0, len(messages), BATCH):
             batch = messages[start : start + BATCH]
-            rows = [{"Id": str(number), "ReceiptHandle": each.receipt, **more} for number, each in enumerate(batch)]
-            for left in self._call(method, Entries=rows).get("Failed", ()):
-                fields = {"did": method, "message": batch[int(left["Id"])].id, "seen": left.get("Code")}
-                _LOG.info("a message wasn't ours any more", extra={"fields": fields})
+            failed = self._failed(method, batch, more)
+            again = [batch[int(left["Id"])] for left in failed if left.get("SenderFault") is False]
+            for each, left in _told(batch, [left for left in failed if left.get("SenderFault") is not False]):
+                _LOG.info("a message wasn't ours any more", extra={"fields": {"did": method, "message": each.id, "seen": left.get("Code")}})
+            for each, left in _told(again, self._failed(method, again, more) if again else ()):
+                fields = {"did": method, "message": each.id, "seen": left.get("Code")}
+                _LOG.warning("the queue hasn't done that; the message comes again", extra={"fields": fields})
+
+    def _failed(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        rows = [{"Id": str(number), "ReceiptHandle": each.receipt, **more} for number, each in enumerate(messages)]
+        found: Sequence[Mapping[str, Any]] = self._call(method, Entries=rows).get("Failed", ())
+        return found
 
     # --- about the queue
     def attributes(self, *names: str) -> dict[str, str]:
@@ -185,6 +194,10 @@ class Sqs:
 
 def _entry(job: Job, run: str) -> Entry:
     return Entry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run, time.time()))
+
+
+def _told(messages: Sequence[Received], failed: Sequence[Mapping[str, Any]]) -> list[tuple[Received, Mapping[str, Any]]]:
+    return [(messages[int(left["Id"])], left) for left in failed]
 
 
 def _cancel(futures: Sequence[Future[None]]) -> None:

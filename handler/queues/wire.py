@@ -46,7 +46,7 @@ def receive(connection: socket.socket, limit: int = MAX_FRAME) -> dict[str, Any]
 
 def encode(work: Work) -> dict[str, Any]:
     """Write a job as JSON values."""
-    return {"job": dataclasses.asdict(work.job), "runs": work.runs, "named": work.named}
+    return {"job": dataclasses.asdict(work.job), "runs": work.runs, "named": work.named, "actors": work.actors}
 
 
 def decode(message: dict[str, Any]) -> Work:
@@ -54,9 +54,14 @@ def decode(message: dict[str, Any]) -> Work:
     try:
         fields = dict(message["job"])
         deliveries = tuple(Delivery(**delivery) for delivery in fields.pop("deliveries"))
-        return Work(Job(**fields, deliveries=deliveries), tuple(message["runs"]), tuple(message["named"]))
+        job = Job(**{**fields, "named": _pairs(fields["named"])}, deliveries=deliveries)
+        return Work(job, tuple(message["runs"]), tuple(message["named"]), _pairs(message["actors"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a job: {error}") from error
+
+
+def _pairs(rows: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(run), str(actor)) for run, actor in rows)
 
 
 def ask(connection: socket.socket, message: dict[str, Any]) -> dict[str, Any]:

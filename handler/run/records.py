@@ -17,6 +17,8 @@ from handler.state import history
 from handler.state.record import State
 from handler.state.rules import seconds_of, stamp
 
+_ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
+
 
 def commit_only(run: Context) -> Result:
     """Record a commit that changes nothing the render reads."""
@@ -110,23 +112,45 @@ def failed(run: Context, error: AnnealError) -> Result:
 
 
 def noted(run: Context, job: Job, result: Result) -> Result:
-    """Leave an entry of a run that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
+    """Leave an entry of each request that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
 
     It says what became of a request, nothing of the target: so it is written as a person's field is, by a swap on the newest state, also
-    while another run is open there. What is repeated or goes on later leaves none.
+    while another run is open there. What is repeated or goes on later leaves none. Where it can't be written, nothing is recorded.
     """
-    name = job.run or run.run
-    if not run.rooms.notes or job.trigger not in NAMED or run.stored.state is None or _comes_again(run, result):
-        return result
-    if any(entry.id == name for entry in run.state.history):
+    known = {entry.id for entry in run.stored.state.history} if run.stored.state else set()
+    left = [(name, actor) for name, actor in job.requests if name not in known]
+    if not left or not run.rooms.notes or run.stored.state is None or _comes_again(run, result):
         return result
     seconds = round(max(run.rooms.clock() - run.started, 0.0), 3)
-    end = replace(result, run=name, trigger=job.trigger, duration=seconds)
+    end = replace(result, trigger=job.trigger if job.trigger in NAMED else NAMED[0], duration=seconds)
+
+    def change(state: State) -> State:
+        for name, actor in left:
+            state = recording.noted(state, replace(end, run=name), run.commit, actor, run.started)
+        return state
+
     try:
-        run.stored = run.rooms.store.update(lambda state: recording.noted(state, end, run.commit, job.actor, run.started), run.state)
+        run.stored = run.rooms.store.update(change, run.state)
     except AnnealError:
-        return result
+        return replace(result, recorded=False)
     return replace(result, recorded=True)
+
+
+def ended_before(run: Context) -> Result | None:
+    """Return the end of a run whose message came again after that end was recorded; None: there is something to do.
+
+    What was asked by name is done once. A pin that somebody has ended since isn't set again, and an approval that was used doesn't fail.
+    """
+    job = run.job
+    asked = [name for name, _ in job.requests] or ([job.run] if job.run and job.acts else [])
+    if not asked or run.run != job.run or job.hint or job.deliveries or job.drift:
+        return None
+    entries = {entry.id: entry for entry in run.state.history if entry.outcome in _ENDS}
+    if not all(name in entries for name in asked):
+        return None
+    last = entries[job.run] if job.run in entries else entries[asked[-1]]
+    run.goal = last.commit
+    return replace(run.result(Outcome(last.outcome), last.message), counts=dict(last.counts), code=last.code, recorded=True)
 
 
 def _comes_again(run: Context, result: Result) -> bool:

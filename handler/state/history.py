@@ -67,13 +67,20 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     if history and _same_failure(history[0], run):
         first = history[0]
         return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])
-    notes = [each for each in (run, *history) if _is_note(each)]
-    return tuple(each for each in (run, *history) if each not in notes[NOTES:])[:RUNS]
+    runs = (run, *history)
+    notes = [each for place, each in enumerate(runs) if _is_note(each) or _is_told_again(each, runs[place + 1 :])]
+    return tuple(each for each in runs if each not in notes[NOTES:])[:RUNS]
 
 
 def _is_note(run: Run) -> bool:
     """Whether a run matters to who asked for it by name, and to nobody else."""
     return run.trigger in NAMED and run.outcome not in _DEPLOYING
+
+
+def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
+    """Whether an entry tells of a run for one more of those who asked for it."""
+    facts = (run.started, run.commit, run.outcome)
+    return run.trigger in NAMED and any((each.started, each.commit, each.outcome) == facts for each in older)
 
 
 def _same_failure(older: Run, newer: Run) -> bool:

@@ -34,10 +34,16 @@ def test_what_the_record_tells_of_is_settled_and_what_it_does_not_comes_again(ou
     assert not ended(outcome, job)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.PLANNED])
-def test_what_needs_no_record_is_settled(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [Outcome.SUPERSEDED, Outcome.SUSPENDED])
+def test_what_the_record_tells_already_settles_a_push_and_who_asked_by_name_needs_an_entry(outcome: Outcome) -> None:
     assert ended(outcome)
-    assert ended(outcome, ASKED)
+    assert ended(outcome, ASKED, recorded=True)
+    assert not ended(outcome, ASKED)
+
+
+def test_a_dry_run_is_settled_when_its_entry_is_written() -> None:
+    assert ended(Outcome.PLANNED, DRY, recorded=True)
+    assert not ended(Outcome.PLANNED, DRY)
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
@@ -53,7 +59,8 @@ def test_a_drift_run_that_took_a_push_in_is_a_push() -> None:
 
 def test_a_target_that_another_holds_is_left_to_it() -> None:
     assert ended(Outcome.BUSY, code="busy")
-    assert ended(Outcome.BUSY, ASKED, code="busy")
+    assert ended(Outcome.BUSY, ASKED, code="busy", recorded=True)
+    assert not ended(Outcome.BUSY, ASKED, code="busy")
 
 
 @pytest.mark.parametrize("code", ["stopping", "lease-lost"])
@@ -69,9 +76,10 @@ def test_what_the_host_does_not_show_yet_is_not_settled() -> None:
     assert not ended(Outcome.LAGGING)
 
 
-def test_a_dry_run_that_fails_for_good_is_told_and_a_transient_one_comes_again() -> None:
-    assert ended(Outcome.FAILED, DRY, who="author")
-    assert not ended(Outcome.FAILED, DRY, who="nobody")
+@pytest.mark.parametrize("who", ["author", "nobody"])
+def test_a_dry_run_that_fails_has_ended_when_that_is_recorded(who: str) -> None:
+    assert ended(Outcome.FAILED, DRY, who=who, recorded=True)
+    assert not ended(Outcome.FAILED, DRY, who=who)
 
 
 def test_it_comes_again_later_and_later() -> None:
@@ -158,9 +166,26 @@ def test_where_there_is_no_time_left_another_message_looks_under_the_same_id(scr
 def test_what_a_run_leaves_to_another_one_is_looked_for_in_place_and_settled_for_itself(script: Script) -> None:
     again = Job("shop", "push", hint=SHA, looks=1)
     script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 1.0), failed]
-    assert script.handle(PUSH, 300.0)  # the message's own end is recorded; the look that failed is the tick's
+    assert script.handle(PUSH, 300.0)  # the message's own end is recorded
     assert [job.looks for job in script.ran] == [0, 1]
     assert script.ran[1].run not in ("", "shop.1")
+    assert script.put == [replace(again, run=script.ran[1].run)]  # the look that failed isn't: it is a message of its own
+
+
+def test_a_look_that_ends_in_the_record_leaves_nothing(script: Script) -> None:
+    again = Job("shop", "push", hint=SHA, looks=1)
+    script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 1.0), applied]
+    assert script.handle(PUSH, 300.0)
+    assert script.put == []
+
+
+def test_a_run_knows_all_who_wait_for_its_end(script: Script) -> None:
+    script.ends = [applied]
+    ann, bob = (Work.of(Job("shop", "replay", actor=name)) for name in ("ann", "bob"))
+    both = Work(PUSH, ("shop.1",)).merged(ann).merged(bob)
+    handle(both, script.run, script.put.append, script.now + 300.0)
+    assert script.ran[0].run == "shop.1"
+    assert script.ran[0].named == ((ann.run, "ann"), (bob.run, "bob"))
 
 
 def test_what_a_run_leaves_is_another_message_where_there_is_no_time_left(script: Script) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from handler import intake
+from handler import intake, running
 from handler.model.event import Job
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.queues.sqs import Entry
+from handler.worker import Worker
+from tests.fakes.door import door_settings
+from tests.fakes.parts import parts_of
 from tests.fakes.taking import SHA, Side
 
 PATIENCE = 20.0
@@ -150,3 +155,53 @@ def test_what_can_not_be_acknowledged_is_told(side: Side, caplog: pytest.LogCapt
     side.now += intake.VISIBLE
     side.poll()
     assert len(side.works) == 2  # and runs again, which changes nothing
+
+
+# --- what goes wrong behind a run
+@pytest.mark.parametrize(("recorded", "left"), [(True, 0), (False, 1)])
+def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypatch: pytest.MonkeyPatch, recorded: bool, left: int) -> None:
+    def run(job: Job, _stop: threading.Event) -> Result:
+        return Result(job.target, Outcome.APPLIED if recorded else Outcome.FAILED, recorded=recorded)
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    worker = Worker(door_settings(), replace(parts_of(run), queue=side.sqs))
+    assert worker._intake
+    side.push("infra", "d1")
+    worker._intake._received(side.sqs.receive(1, 0, intake.VISIBLE))
+    work = worker._queue._pending.take()
+    assert work
+    monkeypatch.setattr(running, "tell", full)
+    with pytest.raises(OSError, match="no space"):
+        worker._work(work)
+    assert len(side.fifo.messages) == left
+    assert worker._intake._groups == {}
+
+
+def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    worker = Worker(door_settings(), parts_of(lambda job, _stop: Result(job.target, Outcome.LAGGING)))
+    monkeypatch.setattr(running, "tell", full)
+    work = Work.of(Job("infra", "push", hint=SHA))
+    with pytest.raises(OSError, match="no space"):
+        worker._work(work)
+    assert [each.run for each in worker._deferred.due(float("inf"))] == [work.run]
+
+
+def test_what_keeps_messages_goes_on_after_a_mistake(side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(intake, "VISIBLE", 0.03)
+    looked, postpone = threading.Semaphore(0), side.sqs.postpone
+
+    def odd(messages: object, seconds: float) -> None:
+        looked.release()
+        raise RuntimeError("odd")
+
+    monkeypatch.setattr(side.sqs, "postpone", odd)
+    side.intake._keeper.start()
+    for _ in range(2):
+        assert looked.acquire(timeout=PATIENCE)
+    monkeypatch.setattr(side.sqs, "postpone", postpone)
+    assert "keeping messages has failed" in caplog.text

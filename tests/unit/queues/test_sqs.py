@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -198,6 +199,27 @@ def test_what_is_held_can_be_kept_given_back_and_acknowledged() -> None:
     queue.postpone([second], 0)
     (again,) = queue.receive(10, 0, 30)
     assert (again.body, again.count, again.group) == (second.body, 2, "shop")
+
+
+@pytest.mark.parametrize(("times", "left"), [(1, 0), (2, 1)], ids=["once", "twice"])
+def test_what_the_queue_itself_fails_to_do_is_tried_once_more(caplog: pytest.LogCaptureFixture, times: int, left: int) -> None:
+    class Moody(Fifo):
+        moods = times
+
+        def delete_message_batch(self, QueueUrl: str, Entries: list[Any]) -> Any:  # noqa: N803 - AWS' names
+            if not self.moods:
+                return super().delete_message_batch(QueueUrl, Entries)
+            self.moods -= 1
+            row = {"Id": Entries[-1]["Id"], "SenderFault": False, "Code": "InternalError"}
+            return super().delete_message_batch(QueueUrl, Entries[:-1]) | {"Failed": [row]}
+
+    fifo = Moody()
+    queue = Sqs(fifo.url, fifo)
+    queue.put_all([JOB, replace(JOB, target="infra")])
+    caplog.set_level("INFO")
+    queue.delete(queue.receive(10, 0, 30))
+    assert len(fifo.messages) == left
+    assert [record.message for record in caplog.records] == ["the queue hasn't done that; the message comes again"] * left
 
 
 def test_what_is_not_ours_any_more_is_left_to_its_holder(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from handler.build import Handler
+from handler.config.settings import HoldAbove, Prune
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.state.record import Attempt, Run, State, Suspend
@@ -37,6 +38,9 @@ def handler(server: ApiServer, host: GitHost) -> Handler:
     made = engine(server, host)
     assert made.run(Job("shop", "tick", run="shop.first")).outcome is Outcome.APPLIED
     return made
+
+
+OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: shop}\n"
 
 
 def asked(handler: Handler, run: str = "shop.asked", **about: object) -> Result:
@@ -176,3 +180,99 @@ def test_who_asks_again_and_again_pushes_out_nothing_that_was_deployed(handler: 
         asked(handler, f"shop.n{number}")
     found = [each.id for each in state_of(handler).history]
     assert found == [*(f"shop.n{number}" for number in range(29, 21, -1)), "shop.first"]
+
+
+# --- a request that comes again
+def test_an_approval_that_comes_again_after_it_was_used_changes_nothing(server: ApiServer, handler: Handler, host: GitHost) -> None:
+    guarded = replace(ONE, targets=(replace(ONE.targets[0], prune=Prune(hold_above=HoldAbove(0, 0.0))),))
+    careful = engine(server, host, guarded)
+    host.push(host.commit({"shop/other.yaml": OTHER}))
+    assert careful.run(Job("shop", "tick")).outcome is Outcome.HELD
+    held = state_of(careful).held
+    assert held
+    first = asked(careful, approve=held.id)
+    before = state_of(careful)
+    second = asked(careful, approve=held.id)
+    assert (first.outcome, second.outcome, second.run, second.recorded) == (Outcome.APPLIED, Outcome.APPLIED, "shop.asked", True)
+    assert state_of(careful) == before
+
+
+def test_a_pin_that_was_ended_since_is_not_set_again_by_its_own_message(handler: Handler, host: GitHost) -> None:
+    older, newer = state_of(handler).commit, pushed(host, "2")
+    handler.run(Job("shop", "tick"))
+    assert asked(handler, "shop.pin", commit=older).outcome is Outcome.APPLIED
+    assert asked(handler, "shop.unpin", unpin=True).outcome is Outcome.APPLIED
+    before = state_of(handler)
+    again = asked(handler, "shop.pin", commit=older)
+    assert (again.outcome, again.commit, again.recorded) == (Outcome.APPLIED, older, True)
+    assert state_of(handler) == before
+    assert before.commit == newer
+
+
+def test_what_ended_while_another_waited_is_not_done_again(server: ApiServer, handler: Handler, host: GitHost) -> None:
+    """Two workers on one message: the second one reads the state before the first has recorded, and gets the Lease after it."""
+    older = state_of(handler).commit
+    pushed(host, "2")
+    handler.run(Job("shop", "tick"))
+    late = engine(server, host)
+    rooms = late.rooms("shop")
+    acquire = rooms.lock.acquire
+
+    def overtaken(**about: object) -> object:
+        asked(handler, "shop.pin", commit=older)
+        asked(handler, "shop.unpin", unpin=True)
+        return acquire(**about)  # type: ignore[arg-type]  # its keywords
+
+    rooms.lock.acquire = overtaken  # type: ignore[method-assign,assignment]  # what happens meanwhile
+    assert asked(late, "shop.pin", commit=older).outcome is Outcome.APPLIED
+    assert state_of(late).pin is None
+    assert state_of(late).commit == host.head
+    assert [each.id for each in state_of(late).history].count("shop.pin") == 1
+
+
+def test_a_plain_request_that_comes_again_is_one_entry(handler: Handler, host: GitHost) -> None:
+    host.push(host.commit({"shop/web.yaml": "kind: Broken"}))
+    for _ in range(2):
+        assert asked(handler).outcome is Outcome.FAILED
+    assert [each.id for each in state_of(handler).history].count("shop.asked") == 1
+
+
+def test_a_request_that_a_push_has_joined_is_run_for_the_push(handler: Handler, host: GitHost) -> None:
+    asked(handler)
+    newer = pushed(host, "2")
+    assert asked(handler, hint=newer).outcome is Outcome.APPLIED
+
+
+# --- those who ask for the same run
+TWO = (("shop.a", "ann"), ("shop.b", "bob"))
+
+
+@pytest.mark.parametrize("trigger", ["replay", "drift"])
+def test_each_of_those_who_ask_for_one_run_has_an_entry_with_its_own_name(handler: Handler, host: GitHost, trigger: str) -> None:
+    pushed(host, "2")
+    assert handler.run(Job("shop", trigger, actor="bob", run="shop.push", named=TWO)).outcome is Outcome.APPLIED
+    found = {run: entry(handler, run) for run in ("shop.push", "shop.a", "shop.b")}
+    assert {each.outcome for each in found.values()} == {"applied"}
+    assert [(found[run].actor, found[run].trigger) for run, _ in TWO] == [("ann", "replay"), ("bob", "replay")]
+
+
+def test_a_hundred_who_ask_for_one_run_push_out_nothing_that_was_deployed(handler: Handler, host: GitHost) -> None:
+    pushed(host, "2")
+    crowd = tuple((f"shop.n{number}", "ann") for number in range(100))
+    handler.run(Job("shop", "replay", actor="ann", run="shop.n0", named=crowd))
+    ids = [each.id for each in state_of(handler).history]
+    assert ids[-2:] == ["shop.n0", "shop.first"]
+    assert len(ids) == 10
+
+
+def test_a_note_that_can_not_be_written_is_no_end(server: ApiServer, host: GitHost, handler: Handler) -> None:
+    def full(call: Call, do: object) -> Reply:
+        if call.asked.method == "PUT":
+            return 403, {"kind": "Status", "reason": "Forbidden", "message": "no", "code": 403}, {}
+        found: Reply = do()  # type: ignore[operator]  # the way on
+        return found
+
+    refused = engine(server, host, way=full)
+    result = asked(refused)
+    assert (result.outcome, result.recorded) == (Outcome.UNCHANGED, False)
+    assert not asked(refused, dry_run=True).recorded
