@@ -16,6 +16,7 @@ import yaml
 
 from handler.cli.group import COMMANDS, anneal
 from handler.config.load import load
+from infra.functions.configured import settings_of, unfit
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -53,6 +54,14 @@ def test_every_configuration_loads(text: str, tmp_path: Path) -> None:
     file = tmp_path / "anneal.yaml"
     file.write_text(text)
     assert load(file).targets
+
+
+def test_there_is_one_that_functions_can_be_packed_with(tmp_path: Path) -> None:
+    file = tmp_path / "anneal.yaml"
+    (text,) = [text for text in CONFIGURATIONS if "awsSecretsManager: {id" in text and "eks:" in text and "env:" not in text]
+    file.write_text(text)
+    settings, _ = settings_of(file)
+    assert unfit(settings, ssh=False) == ()
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=name)
