@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from handler import __version__
+from handler import summaries
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ClusterUnavailable, OperatorError, StateInvalid
 from handler.model.event import Job
@@ -24,7 +24,7 @@ from handler.model.names import target_of
 from handler.model.plain import masked, plain
 from handler.model.result import Outcome, Result
 from handler.state import history
-from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, read_summary
+from handler.state.configmap import state_name
 from handler.state.objects import Body, Kind, Objects
 from handler.state.record import Held, Run, State, Summary
 from handler.state.rules import stamp
@@ -73,7 +73,7 @@ class Reader:
         chosen = [target for target in self._settings.targets if target.name in names]
         clusters = {target.cluster: target for target in chosen}
         found = self._looks.all({cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
-        return self._masked([_row(target, found[target.cluster]) for target in chosen])
+        return self._masked([_row(target, found[target.cluster], self._settings) for target in chosen])
 
     def target(self, name: str) -> Json:
         """Return all that is known of one configured target."""
@@ -112,16 +112,11 @@ class Reader:
 
     def _read(self, target: Target) -> State | None:
         settings = self._settings
-        tooling = f"anneal/v{__version__}"
-        store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, tooling)
+        store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, summaries.TOOLING)
         return store.read().state
 
-    def _summaries(self, target: Target) -> dict[str, str]:
-        """Return the summary annotation of every state on a target's cluster."""
-        selector = f"{INSTALLATION}={self._settings.installation}"
-        listed = self._objects(target).overview("ConfigMap", self._settings.state_namespace, selector)
-        found = [body.get("metadata") or {} for body in listed]
-        return {str(each["labels"].get(TARGET)): str((each.get("annotations") or {}).get(SUMMARY) or "") for each in found}
+    def _summaries(self, target: Target) -> dict[str, dict[str, Any]]:
+        return summaries.listed(self._objects(target), self._settings)
 
 
 class Looks:
@@ -182,13 +177,13 @@ def _followed(target: Target) -> Json:
     return {"target": target.name, "repository": target.repository.url, "revision": str(target.revision), "path": target.path}
 
 
-def _row(target: Target, found: dict[str, str] | AnnealError) -> Json:
+def _row(target: Target, found: dict[str, dict[str, Any]] | AnnealError, settings: Settings) -> Json:
     row = {**_followed(target), "recorded": False, **_summed(Summary()), "trouble": None}
     if isinstance(found, AnnealError):
         return row | {"trouble": _trouble(found)}
-    if target.name not in found:
+    if state_name(target.name) not in found:
         return row
-    summary = read_summary(found[target.name])
+    summary = summaries.of_target(found, settings, target.name)
     if summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         return row | {"recorded": True, "trouble": _trouble(unread)}

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from handler import __version__
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
@@ -24,9 +23,10 @@ from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.reading import Readable
 from handler.run import quiet
-from handler.state.configmap import INSTALLATION, state_name
+from handler.state.configmap import state_name
 from handler.state.record import Summary, home_of
 from handler.state.rules import seconds_of
+from handler.summaries import TOOLING, listed
 
 _LOG = logging.getLogger("anneal.survey")
 DEADLINE = 30.0
@@ -88,7 +88,7 @@ class Survey:
         for target in [target for target in self._settings.targets if asked.waits_for(target)]:
             clusters[target.cluster].append(target)
         for cluster, targets in clusters.items():
-            self._crew.add(("cluster", cluster), 1, partial(self._cluster, asked, targets))
+            self._crew.add(("cluster", cluster), 1, partial(_or_runs, asked, targets, partial(self._cluster, asked, targets)))
         asked.ended.wait(self._deadline)
         asked.give_up()
         return asked.tally
@@ -118,21 +118,20 @@ class Survey:
             else:
                 asked.pass_on([target])
         for (host, _), group in followed.items():
-            asked.awaits([target for target, _ in group], "git host")
-            self._crew.add(("git host", host), AT_ONCE, partial(self._revision, asked, group))
+            members = [target for target, _ in group]
+            asked.awaits(members, "git host")
+            self._crew.add(("git host", host), AT_ONCE, partial(_or_runs, asked, members, partial(self._revision, asked, group)))
 
     def _summaries(self, asked: _Round, target: Target) -> dict[str, dict[str, Any]]:
         """Return the metadata of every state of this installation on a target's cluster, by name."""
         asked.count(lists=1)
-        selector = f"{INSTALLATION}={self._settings.installation}"
-        listed = self._sight.records(target).overview("ConfigMap", self._settings.state_namespace, selector)
-        return {str(body["metadata"]["name"]): body["metadata"] for body in listed}
+        return listed(self._sight.records(target), self._settings)
 
     def _settled(self, target: Target, metadata: dict[str, Any] | None, uid: str) -> Summary | None:
         settings = self._settings
         if metadata is None:
             return None
-        summary = quiet.told(metadata, settings.state_namespace, target.name, f"anneal/v{__version__}")
+        summary = quiet.told(metadata, settings.state_namespace, target.name, TOOLING)
         home = home_of(target.repository.url, settings.installation, uid)
         is_settled = summary and quiet.is_settled(summary, self._sight.digest(target), home, time.time())
         return summary if is_settled else None
@@ -220,6 +219,15 @@ class _Round:
                 self._left -= 1
                 if not self._left:
                     self.ended.set()
+
+
+def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None]) -> None:
+    """Look; what fails as nobody expected gets its runs at once, which meet it, too, and say what it is."""
+    try:
+        look()
+    except Exception:
+        asked.pass_on(targets)
+        raise
 
 
 def _unchanged(job: Job, summary: Summary) -> Result:

@@ -19,8 +19,6 @@ from handler.queues.pending import Work
 VERSION = 1
 MOST = 2047
 """Bytes of a message."""
-BUCKET = 60.0
-"""Seconds in which a second tick of a target adds nothing."""
 _READ = 8 * MOST
 _TRIGGERS = ("push", "replay", "tick", "drift", "oneoff")
 _FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin"}
@@ -71,15 +69,15 @@ def identified(job: Job) -> str:
     return f"{job.target}.{_digest(job)[:12]}" if _is_delivered(job) else run_id(job.target)
 
 
-def deduplication(job: Job, run: str, now: float) -> str:
+def deduplication(job: Job, run: str) -> str:
     """Return by what a queue knows a request that it has already: delivery and target, never the commit, for a branch may come back to it.
 
-    What was asked by name is done as often as it is asked. `now`: seconds since the epoch.
+    What the clock asks for is known by its moment, whenever that is sent. What was asked by name is done as often as it is asked.
     """
     if _is_delivered(job):
         return _digest(job)
-    if job.trigger in ("tick", "drift") and not job.acts:
-        return _hash(job.trigger, job.target, str(int(now // BUCKET)))
+    if job.moment and not job.acts:
+        return _hash(job.trigger, job.target, str(round(job.moment * 1000)))
     return _hash("run", run)
 
 

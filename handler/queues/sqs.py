@@ -193,7 +193,7 @@ class Sqs:
 
 
 def _entry(job: Job, run: str) -> Entry:
-    return Entry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run, time.time()))
+    return Entry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run))
 
 
 def _told(messages: Sequence[Received], failed: Sequence[Mapping[str, Any]]) -> list[tuple[Received, Mapping[str, Any]]]:

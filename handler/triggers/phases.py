@@ -11,12 +11,20 @@ import math
 from collections.abc import Iterable
 
 
-def due_between(names: Iterable[str], interval: float, start: float, end: float) -> tuple[str, ...]:
-    """Return those of the names that have a moment in `start` <= t < `end`, both in seconds since the epoch; `interval` in seconds."""
-    return tuple(name for name in names if _moments(name, interval, end) > _moments(name, interval, start))
+def due_between(names: Iterable[str], interval: float, start: float, end: float) -> dict[str, float]:
+    """Return those of the names that have a moment in `start` <= t < `end`, each with its last one there.
+
+    Times are in seconds since the epoch, `interval` in seconds.
+    """
+    found: dict[str, float] = {}
+    for name in names:
+        phase = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64
+        count = _moments(phase, interval, end)
+        if count > _moments(phase, interval, start):
+            found[name] = (count - 1 + phase) * interval
+    return found
 
 
-def _moments(name: str, interval: float, before: float) -> int:
-    """Count the moments of a name before a time."""
-    phase = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64
+def _moments(phase: float, interval: float, before: float) -> int:
+    """Count the moments of a phase (a share of the interval) before a time."""
     return math.ceil(before / interval - phase)

@@ -143,11 +143,6 @@ class QueueModel(Model):
         self.failed = bool(self.line.broken)
         assert not self.line.broken, "\n".join(self.line.broken)
 
-    def run_all(self, worker: Process, trigger: str) -> None:
-        """Run every target; a tick of the same minute would add nothing."""
-        self.advance(message.BUCKET)
-        super().run_all(worker, trigger)
-
     def replay(self, process: Process, target: str, commit: str) -> None:
         """Ask for a commit, or end a pin; over a queue no commit is forced."""
         if commit and declared(self.host.commits[commit], target) is None:

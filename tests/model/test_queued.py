@@ -92,7 +92,7 @@ def acknowledged_first(taker: Taker, received: Received) -> None:
     taker.work_on(received)
 
 
-def known_by_commit(job: Job, run: str, _now: float) -> str:
+def known_by_commit(job: Job, run: str) -> str:
     """A queue that knows a push by its commit."""
     return f"{job.target}-{job.hint or run}"
 

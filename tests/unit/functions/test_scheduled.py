@@ -6,23 +6,28 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from handler.config.git import SecretRef
 from handler.config.settings import Cluster, Settings, Target
-from handler.functions.scheduled import AGAIN, Minutes, by_clock, by_record, minute
+from handler.functions.scheduled import AGAIN, Minutes, by_clock, by_record, window
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.event import Job
+from handler.queues import message
 from handler.queues.errors import QueueUnavailable
+from handler.queues.sqs import Sqs
 from handler.reading import Looks, Readable
+from handler.state.objects import Body
 from handler.state.record import Attempt, State, Status, Summary, Suspend
 from handler.state.rules import stamp
 from handler.triggers.phases import due_between
 from tests.fakes.door import Kept
 from tests.fakes.engine import SHOP
 from tests.fakes.events import Context, every_minute
+from tests.fakes.fifo import Fifo
 from tests.fakes.objects import FakeObjects
 from tests.fakes.parts import remember
 
@@ -55,8 +60,8 @@ def settings(*targets: Target, interval: float = 30 * HOUR, drift_interval: floa
         ([], END + 600),
     ],
 )
-def test_an_event_means_the_minute_before_it(event: Any, end: float) -> None:
-    assert minute(event, END + 601.5) == (end - 60.0, end)
+def test_an_event_means_the_two_minutes_before_it(event: Any, end: float) -> None:
+    assert window(event, END + 601.5) == (end - 120.0, end)
 
 
 def test_all_targets_get_a_tick_an_interval_and_a_drift_run_in_its_place() -> None:
@@ -69,7 +74,9 @@ def test_all_targets_get_a_tick_an_interval_and_a_drift_run_in_its_place() -> No
 
 def test_who_is_suspended_by_the_configuration_is_left_out_and_who_ignores_drift_gets_none() -> None:
     known = settings(target("paused", suspend=True), target("loose", drift="ignore"), target("tight"), interval=60.0, drift_interval=60.0)
-    assert by_clock(known, START, END) == (Job("tight", "drift"), Job("loose", "tick"))
+    asked = by_clock(known, START, END)
+    assert [(job.target, job.trigger) for job in asked] == [("tight", "drift"), ("loose", "tick")]
+    assert all(START <= job.moment < END for job in asked)
 
 
 OFTEN = next(name for name in (f"t{number}" for number in range(99)) if due_between((name,), AGAIN, START, END))
@@ -94,8 +101,10 @@ SELDOM = next(name for name in (f"t{number}" for number in range(99)) if not due
     ],
 )
 def test_what_falls_due_is_asked_for_once_and_what_is_overdue_now_and_then(summary: Summary, at_once: bool, at_its_turn: bool) -> None:
-    assert by_record(SELDOM, summary, START, END) is at_once
-    assert by_record(OFTEN, summary, START, END) is at_its_turn
+    for name, due in ((SELDOM, at_once), (OFTEN, at_its_turn)):
+        moment = by_record(name, summary, START, END)
+        assert bool(moment) is due
+        assert not due or START <= moment < END
 
 
 def state(name: str, **parts: Any) -> State:
@@ -121,7 +130,8 @@ def test_what_records_say_is_due_is_asked_for_by_one_list_a_cluster() -> None:
     queue = Kept()
     known = settings(target("one"), target("two"), target("never-ran"), target(OFTEN, WEST), target("paused", WEST))
     assert minutes(known, queue, records) == {"ticks": 0, "due": ["one", OFTEN], "unread": {}}
-    assert queue.jobs == [Job("one", "tick"), Job(OFTEN, "tick")]
+    assert [(job.target, job.trigger) for job in queue.jobs] == [("one", "tick"), (OFTEN, "tick")]
+    assert queue.jobs[0].moment == END - 5
     assert sorted(asked) == ["one", OFTEN]
 
 
@@ -157,7 +167,7 @@ def test_a_cluster_that_hangs_or_refuses_delays_no_other(never: threading.Event)
 
     told = minutes(settings(target("one"), target("hangs", WEST), target("refuses", NORTH)), queue, records, patience=0.2)
     assert told["unread"] == {"hangs": "cluster: hasn't answered within 0.2 s", "refuses": "configmaps: may not be listed"}
-    assert queue.jobs == [Job("one", "tick")]
+    assert queue.jobs == [Job("one", "tick", moment=END - 5)]
 
 
 def test_of_a_silent_cluster_one_target_a_minute_is_asked_about_and_all_have_their_turn() -> None:
@@ -178,8 +188,90 @@ def test_of_a_silent_cluster_one_target_a_minute_is_asked_about_and_all_have_the
         Minutes(known, queue, records, Looks(5.0))(event, Context())
         asked = {job.target for job in queue.jobs}
         assert asked > {"one", "refused"}, "who answers, if only that it may not be read, keeps the pace of the clock"
-        turns += asked - {"one", "refused"}
+        turns += [job.target for job in queue.jobs if job.target in names][:1]
     assert sorted(turns) == names
+
+
+def silent(_target: Target) -> Readable:
+    raise ClusterUnavailable.of("cluster west", "can't be reached")
+
+
+def at(number: int) -> dict[str, Any]:
+    return every_minute(datetime.fromtimestamp(END + 60.0 * number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_for_a_day_all_targets_of_a_silent_cluster_are_asked_about_equally_often(count: int) -> None:
+    known, fifo = Settings(tuple(target(f"w{number}", WEST) for number in range(count))), Line()
+    for number in range(24 * 60):
+        fifo.tell(Minutes(known, fifo.sqs, silent, Looks(5.0)), number)
+    asked = Counter(fifo.asked)
+    assert set(asked) == {each.name for each in known.targets}
+    assert max(asked.values()) - min(asked.values()) <= 1 + 0.02 * max(asked.values())
+    assert max(asked.values()) <= 24 * 3600 / max(known.interval, 60.0 * count) * 1.2 + 1
+
+
+class Line:
+    """The queue by AWS' text, on the clock of the events: what was asked of it, by target, each once."""
+
+    def __init__(self) -> None:
+        self.now = END
+        self.fifo = Fifo(now=lambda: self.now)
+        self.sqs = Sqs(self.fifo.url, self.fifo)
+
+    def tell(self, schedule: Minutes, number: int) -> None:
+        self.now = END + 60.0 * number + 3.0
+        schedule(at(number), Context())
+
+    @property
+    def asked(self) -> list[str]:
+        return [each.group for each in self.fifo.messages]
+
+
+MANY = settings(*(target(f"t{number}") for number in range(30)), interval=300.0, drift_interval=1800.0)
+
+
+def told(events: list[int]) -> list[tuple[str, str]]:
+    """Return what events ask the queue for in an hour: targets and triggers, sorted."""
+    line, empty = Line(), FakeObjects()
+    schedule = Minutes(MANY, line.sqs, lambda _target: empty, Looks(5.0))
+    for number in events:
+        line.tell(schedule, number)
+    works = [message.decode(each.body) for each in line.fifo.messages]
+    return sorted((work.job.target, work.job.trigger) for work in works)
+
+
+def test_any_one_event_that_never_comes_loses_nothing_and_one_that_comes_twice_adds_nothing() -> None:
+    hour = list(range(60))
+    whole = told(hour)
+    assert len(whole) >= 30 * 12
+    for number in range(1, 59):
+        assert told([each for each in hour if each != number]) == whole, number
+        assert told(sorted([*hour, number])) == whole, number
+
+
+def test_a_retry_that_falls_due_while_an_event_is_missing_is_asked_for_once() -> None:
+    objects, line = FakeObjects(), Line()
+    remember(objects, state("one", status=Status("failed", next_try=stamp(END - 70))))
+    schedule = Minutes(settings(target("one")), line.sqs, lambda _target: objects, Looks(5.0))
+    line.tell(schedule, 0)  # the event of the minute before has never come
+    line.tell(schedule, 0)
+    assert line.asked == ["one"]
+
+
+def test_who_forges_a_record_beside_the_states_asks_for_nothing() -> None:
+    objects = FakeObjects()
+    remember(objects, state("one", status=Status("failed", next_try=stamp(END - 5))))
+    listed = objects.overview
+
+    def forged(*about: Any) -> list[Body]:
+        found = listed(*about)
+        for body in found:
+            body["metadata"]["annotations"]["applyset.kubernetes.io/tooling"] = "other/v1"
+        return found
+
+    objects.overview = forged  # type: ignore[method-assign,assignment]  # what the cluster says
+    assert minutes(settings(target("one")), Kept(), lambda _target: objects)["due"] == []
 
 
 def test_a_queue_that_takes_nothing_is_an_error_so_that_the_event_comes_again() -> None:

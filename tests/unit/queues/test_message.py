@@ -146,12 +146,12 @@ def delivered(delivery: str, target: str = "shop", **more: object) -> Job:
     return Job(target, "push", hint=SHA, deliveries=(Delivery(delivery, "github", "r", SHA, "", ""),), **more)  # type: ignore[arg-type]  # of several types
 
 
-def known(job: Job, now: float = 0.0) -> str:
-    return message.deduplication(job, message.identified(job), now)
+def known(job: Job) -> str:
+    return message.deduplication(job, message.identified(job))
 
 
 def test_a_delivery_is_known_by_its_id_and_target_and_told_the_same_run_each_time() -> None:
-    assert known(delivered("d1")) == known(delivered("d1"), 1000.0)
+    assert known(delivered("d1")) == known(delivered("d1"))
     assert message.identified(delivered("d1")) == message.identified(delivered("d1"))
     others = [delivered("d2"), delivered("d1", "infra"), delivered("d1", looks=1), delivered("")]
     assert len({known(job) for job in (delivered("d1"), *others)}) == 5
@@ -162,6 +162,8 @@ def test_what_is_asked_by_name_is_never_known() -> None:
     assert known(Job("shop", "replay")) != known(Job("shop", "replay"))
 
 
-def test_ticks_of_one_minute_are_one() -> None:
-    assert known(Job("shop", "tick"), 0.0) == known(Job("shop", "tick"), 59.0) != known(Job("shop", "tick"), 60.0)
-    assert known(Job("shop", "tick")) != known(Job("shop", "drift")) != known(Job("infra", "drift"))
+def test_what_the_clock_asks_for_is_known_by_its_moment() -> None:
+    tick, drift = Job("shop", "tick", moment=60.5), Job("shop", "drift", moment=60.5)
+    assert known(tick) == known(replace(tick)) != known(replace(tick, moment=120.5))
+    assert known(tick) != known(drift) != known(replace(drift, target="infra"))
+    assert known(Job("shop", "tick")) != known(Job("shop", "tick"))

@@ -1,0 +1,39 @@
+"""What one metadata LIST of a cluster tells of all its targets: surveys, the schedule and whoever looks read the same.
+
+Law: a summary counts only if its object is the target's own record; whoever may write ConfigMaps beside it can't speak for another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from handler import __version__
+from handler.config.settings import Settings
+from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary, state_name
+from handler.state.record import Summary
+
+if TYPE_CHECKING:
+    from handler.reading import Readable
+
+TOOLING = f"anneal/v{__version__}"
+Metadata = Mapping[str, Any]
+
+
+def listed(objects: Readable, settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return the metadata of every state of this installation on a cluster, by its name. Raises AnnealError."""
+    found = objects.overview("ConfigMap", settings.state_namespace, f"{INSTALLATION}={settings.installation}")
+    return {str(body["metadata"]["name"]): body["metadata"] for body in found}
+
+
+def summary_of(metadata: Metadata, settings: Settings, target: str) -> Summary | None:
+    """Return the summary of a target's state; None where it isn't that target's record, or can't be read."""
+    if foreign(dict(metadata), settings.state_namespace, target, TOOLING):
+        return None
+    return read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+
+
+def of_target(found: Mapping[str, Metadata], settings: Settings, target: str) -> Summary | None:
+    """Return what such a list tells of a target; None: nothing."""
+    metadata = found.get(state_name(target))
+    return None if metadata is None else summary_of(metadata, settings, target)
