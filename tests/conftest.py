@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from handler.config import masking
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
 from infra.moto import Moto
@@ -49,6 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker("cluster")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test's process has learned to mask is unknown to the next test."""
+    monkeypatch.setattr(masking, "_LEARNED", masking._Learned())
 
 
 @pytest.fixture(scope="session")

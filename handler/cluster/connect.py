@@ -1,64 +1,66 @@
 """Which cluster, and with which credentials. The first step of every run.
 
 Credentials rotate: the `Authorization` value is asked again every few seconds, a kubeconfig that a store holds is looked at every
-`secretsInterval`, and after a 401 everything is loaded anew. An exec plugin or a cloud that hangs is an error after half a minute, and
-isn't asked again while it does; who connects to another cluster never waits for it.
+`secretsInterval`, and after a 401 everything is loaded anew. An exec plugin or a cloud that hangs is a silent cluster after half a minute,
+and isn't asked again while it does; who connects to another cluster never waits for it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import urllib3
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
 
-from handler.cluster.kubeconfig import MASKED, Cloud, Held, from_eks, from_files, from_pod, from_text
-from handler.config import masking
+from handler.cluster.keys import passing
+from handler.cluster.kubeconfig import MASKED_AGAIN, Cloud, Held, Loaded, from_eks, from_files, from_pod, from_text
 from handler.config.remote import Fetch, nowhere
 from handler.config.settings import Cluster
-from handler.model.errors import AnnealError, KubeconfigInvalid, ServerPinned
+from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
 
+T = TypeVar("T")
 _ASK_AGAIN = 5.0
 """Seconds an `Authorization` value is kept before the loader is asked whether it expired."""
 _PATIENCE = 30.0
 """Seconds that credentials have to come: the vendor's loader gives an exec plugin no limit."""
 _HANGS = {
     "": ("an exec plugin hangs", "run its exec plugin by hand to see why, and end the one that hangs"),
+    "text": ("its store doesn't answer", "see whether this process reaches it"),
     "EKS": ("AWS doesn't answer", "see whether this process reaches the endpoints of EKS and STS"),
 }
-_coming: dict[str, Future[Any]] = {}
+_PORTS = {"https": 443, "http": 80}
+_coming: dict[tuple[str, str, str], Future[Any]] = {}
 _coming_lock = threading.Lock()
 _LOG = logging.getLogger("anneal.cluster")
-
-
-def _never() -> bool:
-    return False
 
 
 class Connection:
     """The way to one API server: address, trust and credentials, which may rotate. Safe to share between threads.
 
-    `source` says where it comes from, for messages; `load` returns a fresh configuration each time it is called; `changed` tells, at
-    once and only once a change, that it would return another than the last one.
+    `source` says where it comes from, for messages; `load` reads it anew each time it is called; `held`: the secret that it is read from.
     """
 
-    def __init__(self, load: Callable[[], Any], source: str, changed: Callable[[], bool] = _never) -> None:
+    def __init__(self, load: Callable[[], Loaded], source: str, held: Held | None = None) -> None:
         self.source = source
         self._load = load
-        self._changed = changed
+        self._held = held
+        self._said = ""
         self._lock = threading.Lock()
         self._pools: dict[int, urllib3.PoolManager] = {}
         self._failed: tuple[float, AnnealError] | None = None
         self.generation = 0
         self._authorization = ""
+        self._asked = self._masked = 0.0
         self._take(load())
 
     @property
@@ -70,9 +72,14 @@ class Connection:
         """Return the keep-alive pool of this size; callers of one size share it."""
         with self._lock:
             if size not in self._pools:
-                self._configuration.connection_pool_maxsize = size
-                self._configuration.keep_alive = True
-                self._pools[size] = RESTClientObject(self._configuration).pool_manager
+                configuration = self._loaded.configuration
+                configuration.connection_pool_maxsize = size
+                configuration.keep_alive = True
+                try:
+                    self._pools[size] = RESTClientObject(configuration).pool_manager
+                    self._pools[size].connection_pool_kw |= self._loaded.tls
+                except (ValueError, OSError) as error:  # a proxy's address is quoted, with its password
+                    raise KubeconfigInvalid.of(self.source, f"no connection can be made of it: {type(error).__name__}") from None
             return self._pools[size]
 
     def authorization(self) -> str:
@@ -103,35 +110,50 @@ class Connection:
             raise
         self._failed = None
 
-    def _take(self, configuration: Any) -> None:
-        self._configuration = configuration
-        self._host = str(configuration.host).rstrip("/")
+    def _take(self, loaded: Loaded) -> None:
+        """Use what was loaded, all of it or nothing."""
+        self._ask(loaded, new=True)
+        self._loaded = loaded
+        self._host = str(loaded.configuration.host).rstrip("/")
         self.generation += 1
         self._pools = {}
-        self._ask()
+        if self._held:
+            self._held.taken()
 
     def _ask_again(self) -> None:
         """Ask for the `Authorization` value; where the place of the credentials holds others now, take those if they can be used."""
-        if self._changed():
+        if self._held and self._held.changed():
             try:
                 self._take(self._load())
             except AnnealError as error:
-                fields = {"cluster": self.source, "seen": str(error)}
-                _LOG.warning("a kubeconfig can't be renewed; the one before still counts", extra={"fields": fields})
+                self._say(str(error))
             else:
+                self._said = ""
                 return
-        self._ask()
+        self._ask(self._loaded)
 
-    def _ask(self) -> None:
+    def _say(self, seen: str) -> None:
+        """Say, once, why a kubeconfig isn't taken."""
+        if seen != self._said:
+            fields = {"cluster": self.source, "seen": seen}
+            _LOG.warning("a kubeconfig can't be renewed; the one before still counts", extra={"fields": fields})
+        self._said = seen
+
+    def _ask(self, loaded: Loaded, *, new: bool = False) -> None:
+        def ask() -> Any:
+            with passing():
+                return loaded.configuration.get_api_key_with_prefix("BearerToken")
+
         try:
-            key = _in_time(lambda: self._configuration.get_api_key_with_prefix("BearerToken"), self.source, "token")
+            key = _in_time(ask, self.source, "token", str(loaded.configuration.host))
         except (ConfigException, OSError, ValueError) as error:
             raise KubeconfigInvalid.of(self.source, f"its token can't be renewed: {type(error).__name__}") from error
         value = str(key or "").strip()
-        if value and value != self._authorization:
-            masking.learn(value.partition(" ")[2] or value, seconds=MASKED)
-        self._authorization = value
-        self._asked = time.monotonic()
+        now = time.monotonic()
+        if new or value != self._authorization or now - self._masked >= MASKED_AGAIN:
+            loaded.mask(*([value.partition(" ")[2] or value] if value else []))
+            self._masked = now
+        self._authorization, self._asked = value, now
 
 
 def connect(
@@ -158,17 +180,18 @@ def connect(
     Raises:
         KubeconfigInvalid: nothing found, or what was found can't be used.
         SecretUnavailable: the secret that holds the kubeconfig can't be read.
-        AccessDenied, ClusterUnavailable: the cloud refuses to tell about the cluster, or can't be asked.
+        AccessDenied, ClusterUnavailable: the cloud refuses to tell about the cluster; it can't be asked, or credentials don't come.
         ServerPinned: `cluster.server` pins another address.
     """
     chosen = context or cluster.context
-    if cluster.eks and cloud and not kubeconfig:
+    if cluster.eks and not kubeconfig:
         eks, described_by = cluster.eks, cloud
+        if described_by is None:
+            raise KubeconfigInvalid.of(str(eks), "can't be reached here: AWS isn't asked")
         return _pinned(lambda: from_eks(eks, described_by), str(eks), cluster.server)
     ref = cluster.kubeconfig
     if ref and not ref.file and not kubeconfig:
-        held, source = Held(ref, environ, fetch, interval), _named(f"kubeconfig of {ref}", chosen)
-        return _pinned(lambda: from_text(held.read(), chosen, source), source, cluster.server, held.changed)
+        return _held(Held(ref, environ, fetch, interval), _named(f"kubeconfig of {ref}", chosen), chosen, cluster.server)
     files = kubeconfig or _files(cluster, environ)
     if files:
         source = _named(f"kubeconfig {files}", chosen)
@@ -196,45 +219,77 @@ def _files(cluster: Cluster, environ: Mapping[str, str]) -> str:
     return str(home) if home.is_file() else ""
 
 
-def _pinned(load: Callable[[], Any], source: str, server: str, changed: Callable[[], bool] = _never) -> Connection:
-    """Make the connection; the pin is checked at every load, so that a swapped kubeconfig is refused too."""
+def _held(held: Held, source: str, context: str, server: str) -> Connection:
+    """Make the connection of a kubeconfig that is a secret: each reads its own, and those who read the same text load it together."""
 
-    def checked() -> Any:
-        configuration = _in_time(load, source, "credentials")
-        if server and _origin(server) != _origin(configuration.host):
+    def load() -> Loaded:
+        text = _in_time(held.read, source, "text", str(id(held)))
+        return _in_time(lambda: from_text(text, context, source), source, "credentials", hashlib.sha256(text.encode()).hexdigest())
+
+    return Connection(_checked(load, source, server), source, held)
+
+
+def _pinned(load: Callable[[], Loaded], source: str, server: str) -> Connection:
+    return Connection(_checked(lambda: _in_time(load, source, "credentials"), source, server), source)
+
+
+def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[], Loaded]:
+    """Return what loads and checks the pin at every load, so that a swapped kubeconfig is refused too."""
+
+    def checked() -> Loaded:
+        loaded = load()
+        host = str(loaded.configuration.host)
+        origin = _origin(host, source)
+        if server and _origin(server, "cluster.server") != origin:
             fix = "correct cluster.server of the target, or use the right kubeconfig"
-            raise ServerPinned.of(source, f"points to {configuration.host}, but cluster.server pins {server}", fix=fix)
-        return configuration
+            raise ServerPinned.of(source, f"points to {host}, but cluster.server pins {server}", fix=fix)
+        return loaded
 
-    return Connection(checked, source, changed)
+    return checked
 
 
-def _in_time(load: Callable[[], Any], source: str, what: str) -> Any:
+def _in_time(load: Callable[[], T], source: str, what: str, of: str = "") -> T:
     """Return what a loader gives, which may start an exec plugin. While one hangs, others wait for it instead of starting their own.
 
-    Raises KubeconfigInvalid when it takes too long, and whatever the loader raises.
+    `of`: what tells loaders apart that have one `source`. Raises ClusterUnavailable when it takes too long, and whatever the loader raises.
     """
+    key = source, what, of
     with _coming_lock:
-        future = _coming.get(source + what)
-        if future is None or future.done():
-            future = _coming[source + what] = Future()
-            threading.Thread(target=_settle, args=(future, load), name=what, daemon=True).start()
+        future = _coming.get(key)
+        if future is None:
+            future = _coming[key] = Future()
+            threading.Thread(target=_settle, args=(key, load), name=what, daemon=True).start()
     try:
-        return future.result(_PATIENCE)
+        found: T = future.result(_PATIENCE)
     except TimeoutError:
-        hangs, fix = _HANGS["EKS" if source.startswith("EKS ") else ""]
-        raise KubeconfigInvalid.of(source, f"its {what} didn't come in {_PATIENCE:g} s: {hangs}", fix=fix) from None
+        hangs, fix = _HANGS["EKS" if source.startswith("EKS ") else "text" if what == "text" else ""]
+        raise ClusterUnavailable.of(source, f"its {what} didn't come in {_PATIENCE:g} s: {hangs}", fix=fix) from None
+    return found
 
 
-def _settle(future: Future[Any], load: Callable[[], Any]) -> None:
+def _settle(key: tuple[str, str, str], load: Callable[[], Any]) -> None:
+    """Tell those who wait; who comes later has it loaded anew."""
+    found, failed = None, None
     try:
-        future.set_result(load())
+        found = load()
     except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits
-        future.set_exception(error)
+        failed = error
+    with _coming_lock:
+        future = _coming.pop(key)
+    if failed:
+        future.set_exception(failed)
+    else:
+        future.set_result(found)
 
 
-def _origin(url: str) -> tuple[str, str, int, str]:
-    """Return what makes two server addresses the same."""
-    parts = urlsplit(url)
-    port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
-    return parts.scheme, (parts.hostname or "").lower(), port, parts.path.rstrip("/")
+def _origin(url: str, source: str) -> tuple[str, str, int, str]:
+    """Return what makes two server addresses the same. Raises KubeconfigInvalid: it is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        port = 0
+    if not port or not parts.hostname or not re.fullmatch(r"[!-~]+", url):  # `urlsplit` leaves out newlines
+        fix = "https://HOST or https://HOST:PORT"
+        raise KubeconfigInvalid.of(source, f"names a server by {url[:100]!a}, which is no address of one", fix=fix)
+    return parts.scheme, parts.hostname.lower(), port, parts.path.rstrip("/")

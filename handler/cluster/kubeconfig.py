@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Protocol
 
@@ -17,6 +20,7 @@ from kubernetes.config import ConfigException
 from kubernetes.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
+from handler.cluster.keys import in_memory, passing
 from handler.config import masking
 from handler.config.git import SecretRef
 from handler.config.remote import Fetch, Remote, text_of
@@ -31,8 +35,8 @@ _DATA = ("certificate-authority", "client-certificate", "client-key")
 _FILES = (*_DATA, "tokenFile")
 _PRIVATE = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value")
 """Fields that hold credentials; `value`: of an exec plugin's environment."""
-MASKED = 86_400.0
-"""Seconds that the credentials of a kubeconfig stay masked after it was read."""
+MASKED, MASKED_AGAIN = 7200.0, 3600.0
+"""Seconds that credentials stay masked; whoever still uses them says so again after so many."""
 
 
 class Cloud(Protocol):
@@ -45,27 +49,51 @@ class Cloud(Protocol):
         """Return a token that holds for some minutes more."""
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Loaded:
+    """What leads to a cluster. `tls`: what a pool gets instead of certificate files; `private`: what may not be shown, as it is now.
+
+    `private` None: whoever makes the credentials masks them.
+    """
+
+    configuration: Any
+    tls: Mapping[str, Any]
+    private: Callable[[], Iterable[str]] | None
+
+    def __repr__(self) -> str:
+        return "Loaded(***)"
+
+    def mask(self, *values: str) -> None:
+        """Have every log hide the credentials for a while, and these values."""
+        if self.private:
+            masking.learn(*values, *self.private(), seconds=MASKED)
+
+
 class Held:
     """A kubeconfig that is the value of a secret reference. What its store says is looked at now and then, and never waited for."""
 
     def __init__(self, ref: SecretRef, environ: Mapping[str, str], fetch: Fetch, interval: float) -> None:
         self._ref, self._environ, self._fetch, self._interval = ref, environ, fetch, interval
         self._remote: Remote | None = None
-        self._text = ""
-        self._waiting = ""
+        self._read = self._taken = self._waiting = self._tried = ""
+        self._again = 0.0
 
     def read(self) -> str:
         """Return the text that a change has brought, else what the place holds at this moment. Raises SecretUnavailable."""
         if self._waiting:
-            self._text, self._waiting = self._waiting, ""
-            return self._text
-        remote = Remote([self._ref], self._fetch, self._interval)
-        self._text = resolve(self._ref, self._environ, remote).reveal()
+            self._read, self._waiting = self._waiting, ""
+            return self._read
+        remote = Remote([self._ref], self._fetch, self._interval, masked=False)
+        self._read = resolve(self._ref, self._environ, remote).reveal()
         self._remote = remote
-        return self._text
+        return self._read
+
+    def taken(self) -> None:
+        """Hear that what was read is in use."""
+        self._taken = self._read
 
     def changed(self) -> bool:
-        """Tell, once, that the store holds another text now; asks it if the last answer is old, but waits for nothing."""
+        """Tell that the store holds another text than is in use, of each text once an interval; asks the store, but waits for nothing."""
         if self._remote is None or not self._ref.remote:
             return False
         self._remote.renew(patience=0)
@@ -73,13 +101,15 @@ class Held:
             text = text_of(self._ref, self._remote)
         except SecretUnavailable:
             return False
-        if not text or text == self._text:
+        now = time.monotonic()
+        if not text or text == self._taken or (text == self._tried and now < self._again):
             return False
-        self._text = self._waiting = text
+        self._waiting = self._tried = text
+        self._again = now + self._interval
         return True
 
 
-def from_files(files: str, context: str, source: str) -> Any:
+def from_files(files: str, context: str, source: str) -> Loaded:
     """Load kubeconfig files; refreshed OIDC tokens are written back, as kubectl does. Raises KubeconfigInvalid."""
 
     def load() -> tuple[Any, Any]:
@@ -93,7 +123,7 @@ def from_files(files: str, context: str, source: str) -> Any:
     return _configured(load, source)
 
 
-def from_text(text: str, context: str, source: str) -> Any:
+def from_text(text: str, context: str, source: str) -> Loaded:
     """Load a kubeconfig that lies in no directory, so that it can't name files relative to one. Raises KubeconfigInvalid."""
 
     def load() -> tuple[Any, Any]:
@@ -107,45 +137,61 @@ def from_text(text: str, context: str, source: str) -> Any:
     return _configured(load, source)
 
 
-def from_eks(eks: Eks, cloud: Cloud) -> Any:
+def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
     """Ask a cloud for a cluster, and sign in by tokens that it makes anew in time.
 
     Raises KubeconfigInvalid, AccessDenied, ClusterUnavailable.
     """
     server, authority = cloud.describe(eks)
+    if not server.startswith("https://"):  # the token would be anybody's
+        raise KubeconfigInvalid.of(str(eks), f"its address is {server[:100]!a}, which doesn't begin with https://")
     named = {"name": eks.cluster}
     document = {
         "current-context": eks.cluster,
         "contexts": [{**named, "context": {"cluster": eks.cluster, "user": eks.cluster}}],
         "clusters": [{**named, "cluster": {"server": server, "certificate-authority-data": authority}}],
-        "users": [{**named, "user": {"token": cloud.token(eks, fresh=True)}}],
+        "users": [{**named, "user": {"token": _token(eks, cloud, fresh=True)}}],
     }
-    configuration = _configured(lambda: (_Loader(config_dict=document, config_base_path=""), document), str(eks))
+    loaded = _configured(lambda: (_Loader(config_dict=document, config_base_path=""), document), str(eks), masked=False)
 
     def renew(present: Any) -> None:
-        present.api_key["BearerToken"] = f"Bearer {cloud.token(eks)}"
+        present.api_key["BearerToken"] = f"Bearer {_token(eks, cloud)}"
 
-    configuration.refresh_api_key_hook = renew
-    return configuration
+    loaded.configuration.refresh_api_key_hook = renew
+    return loaded
 
 
-def _configured(load: Callable[[], tuple[Any, Any]], source: str) -> Any:
-    """Return what a loader makes of its kubeconfig; `load` returns both."""
+def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
+    """Return a token that a header can hold; without one, requests would go out anonymously."""
+    token = cloud.token(eks, fresh=fresh)
+    if not re.fullmatch(r"[!-~]+", token):
+        raise KubeconfigInvalid.of(str(eks), "its token is empty, or can't be sent in a header")
+    return token
+
+
+def _configured(load: Callable[[], tuple[Any, Any]], source: str, *, masked: bool = True) -> Loaded:
+    """Return what a loader makes of its kubeconfig; `load` returns both. `masked`: its credentials are to be hidden from every log."""
     try:
         loader, document = load()
-        masking.learn(*(text for user in document["users"] for text in _private(getattr(user, "value", user))), seconds=MASKED)
+        users = [getattr(user, "value", user) for user in document["users"]]
+        private = (lambda: [text for user in users for text in _private(user)]) if masked else None
+        masking.learn(*(private() if private else ()), seconds=MASKED)  # before anything is said of them
         configuration = Configuration()
-        loader.load_and_set(configuration)
+        with passing() as directory:
+            loader.load_and_set(configuration)
+            tls = in_memory(configuration, directory)
+        _check_exec(loader, document, configuration, source)
     except ConfigException as error:
         raise KubeconfigInvalid.of(source, short(error), fix="kubectl config view --minify shows what it should be") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
         raise KubeconfigInvalid.of(source, f"isn't YAML{where}") from None  # its context quotes the text
+    except RecursionError:
+        raise KubeconfigInvalid.of(source, "is nested too deeply") from None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # the loader checks no types
         raise KubeconfigInvalid.of(source, f"can't be read: {type(error).__name__}") from error
-    _check_exec(loader, document, configuration, source)
-    return configuration
+    return Loaded(configuration, tls, private)
 
 
 def _check_exec(loader: Any, document: Any, configuration: Any, source: str) -> None:
@@ -189,14 +235,14 @@ def _private(node: Any) -> Iterator[str]:
         yield base64.b64decode(node["client-key-data"]).decode()
 
 
-def from_pod(environ: Mapping[str, str], source: str) -> Any:
+def from_pod(environ: Mapping[str, str], source: str) -> Loaded:
     """Load the service account that Kubernetes mounts into a pod; its token is re-read every minute."""
     configuration = Configuration()
     try:
         _PodLoader(SERVICE_TOKEN_FILENAME, SERVICE_CERT_FILENAME, environ=environ).load_and_set(configuration)
     except (ConfigException, OSError) as error:
         raise KubeconfigInvalid.of(source, short(error), fix="set automountServiceAccountToken: true, or pass a kubeconfig") from error
-    return configuration
+    return Loaded(configuration, {}, tuple)
 
 
 def short(error: Exception) -> str:

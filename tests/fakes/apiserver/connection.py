@@ -13,6 +13,7 @@ import urllib3
 from kubernetes.client import Configuration
 
 from handler.cluster.connect import Connection
+from handler.cluster.kubeconfig import Loaded
 from tests.fakes.apiserver.server import ApiServer, Asked, read
 
 HOST = "https://in-memory.example.com"
@@ -45,7 +46,7 @@ class FakeConnection(Connection):
     """The way to a server in memory; `way` sees every call."""
 
     def __init__(self, server: ApiServer, way: Way = straight) -> None:
-        super().__init__(lambda: Configuration(host=HOST), "memory")
+        super().__init__(lambda: Loaded(Configuration(host=HOST), {}, None), "memory")
         self._pool = FakePool(server, way)
 
     def pool(self, size: int) -> urllib3.PoolManager:

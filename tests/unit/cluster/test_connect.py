@@ -13,7 +13,7 @@ from handler.cluster.connect import connect
 from handler.config.git import SecretRef
 from handler.config.masking import Mask
 from handler.config.settings import Cluster
-from handler.model.errors import KubeconfigInvalid, ServerPinned
+from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 
 
 def write(path: Path, server: str = "https://one:6443", user: dict[str, Any] | None = None, **changes: Any) -> str:
@@ -106,7 +106,7 @@ def test_an_exec_plugin_that_hangs_is_an_error_and_started_once_until_it_ends(tm
     path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", script))
     monkeypatch.setattr("handler.cluster.connect._PATIENCE", 0.2)
     for _ in range(3):
-        with pytest.raises(KubeconfigInvalid, match=r"didn't come in 0\.2 s: an exec plugin hangs"):
+        with pytest.raises(ClusterUnavailable, match=r"didn't come in 0\.2 s: an exec plugin hangs"):
             connect(Cluster(), kubeconfig=path, environ={})
     monkeypatch.setattr("handler.cluster.connect._PATIENCE", 30.0)
     (tmp_path / "go").touch()
@@ -120,7 +120,7 @@ def test_those_who_waited_for_a_plugin_that_hangs_share_its_failure(tmp_path: Pa
     connection = connect(Cluster(), kubeconfig=write(tmp_path / "a", user=plugin(tmp_path / "plugin", script)), environ={})
     waits: list[float] = []
 
-    def hangs(_load: Any, source: str, what: str) -> Any:
+    def hangs(_load: Any, source: str, what: str, _of: str = "") -> Any:
         waits.append(1)
         raise KubeconfigInvalid.of(source, f"its {what} didn't come")
 

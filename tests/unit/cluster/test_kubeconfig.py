@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import logging
+import traceback
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,7 +15,8 @@ import yaml
 from handler.cluster.connect import Connection, connect
 from handler.config.git import AwsSecret, SecretRef
 from handler.config.masking import Mask
-from handler.config.settings import Cluster
+from handler.config.remote import Clocks, Remote
+from handler.config.settings import Cluster, Eks
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable, ServerPinned
 
 REF = SecretRef(aws_secrets_manager=AwsSecret("anneal/prod"))
@@ -58,16 +61,22 @@ def held(text: str | None, **cluster: Any) -> tuple[Store, Connection]:
     return store, connect(Cluster(kubeconfig=REF, **cluster), environ={}, fetch=store, interval=TTL)
 
 
+def _remote(connection: Connection) -> Remote:
+    assert connection._held
+    assert connection._held._remote
+    return connection._held._remote
+
+
 def later(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> str:
     """Ask for the authorization when what is known of the store is old, once its answer is there."""
-    remote = connection._changed.__self__._remote  # type: ignore[attr-defined]  # a bound method of Held
-    now = remote._clock() + TTL
-    monkeypatch.setattr(remote, "_clock", lambda: now)
+    remote = _remote(connection)
+    now = remote._clocks.monotonic() + TTL
+    monkeypatch.setattr(remote, "_clocks", Clocks(lambda: now))
     for _ in range(2):  # the first question asks the store and waits for nothing
         monkeypatch.setattr(connection, "_asked", float("-inf"))
         connection.authorization()
-        if remote._thread:
-            remote._thread.join(30)
+        with remote._answered:
+            assert remote._answered.wait_for(lambda: not remote._asked, 30)
     monkeypatch.setattr(connection, "_asked", float("-inf"))
     return connection.authorization()
 
@@ -123,6 +132,9 @@ def test_a_pin_is_for_it_too() -> None:
         held(kubeconfig("https://evil"), server="https://one")
 
 
+RECURSIVE = kubeconfig().replace("user:\n    token: CANARY-token-of-one", "user: &a {token: CANARY, again: *a}")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -131,6 +143,8 @@ def test_a_pin_is_for_it_too() -> None:
         ("{}", "current-context|can't be read|Expected"),
         (None, "AWS secret anneal/prod: can't be read; allow it secretsmanager:GetSecretValue"),
         (" ", "AWS secret anneal/prod: is empty"),
+        ("[" * 5000, "AWS secret anneal/prod: is nested too deeply"),
+        (RECURSIVE, "AWS secret anneal/prod: is nested too deeply"),
     ],
 )
 def test_a_broken_one_is_named_and_not_quoted(text: str | None, told: str) -> None:
@@ -168,3 +182,50 @@ def test_all_of_its_credentials_are_masked() -> None:
     assert "CANARY" not in shown
     assert data not in shown
     assert "c main https://one" in shown, "names and addresses are no secrets"
+
+
+@pytest.mark.parametrize("pin", ["", "https://one"])
+@pytest.mark.parametrize("server", ["https://one:99999", "https://one:x", "one:6443", "https://", "ftp://one", "https://one\r\nX-Y: z"])
+def test_an_address_that_is_none_is_named(server: str, pin: str) -> None:
+    with pytest.raises(KubeconfigInvalid, match=r"anneal/prod: names a server by .*, which is no address of one; https://HOST"):
+        held(kubeconfig(server), server=pin)
+
+
+def test_a_proxy_that_is_none_isnt_quoted() -> None:
+    _, connection = held(kubeconfig(cluster={"proxy-url": "http://user:CANARY@proxy:99999"}))
+    with pytest.raises(KubeconfigInvalid, match="no connection can be made of it: LocationParseError") as caught:
+        connection.pool(1)
+    assert "CANARY" not in "".join(traceback.format_exception(caught.value))
+
+
+@dataclass
+class Described:
+    """A cloud of one cluster."""
+
+    server: str = "https://eks"
+    made: str = "k8s-aws-v1.abc"
+
+    def describe(self, _eks: Eks) -> tuple[str, str]:
+        return self.server, ""
+
+    def token(self, _eks: Eks, *, fresh: bool = False) -> str:
+        return self.made
+
+
+@pytest.mark.parametrize("server", ["http://eks", "eks", "file:///etc/passwd", "https://", "https://eks\r\nX-Y: z"])
+def test_a_cluster_of_eks_is_spoken_to_encrypted_or_not_at_all(server: str) -> None:
+    with pytest.raises(KubeconfigInvalid, match=r"EKS cluster prod.*(https|address)"):
+        connect(Cluster(eks=Eks("prod")), environ={}, cloud=Described(server))
+
+
+def test_a_cluster_of_eks_is_never_asked_anonymously(monkeypatch: pytest.MonkeyPatch) -> None:
+    for token in ("", "a\r\nX-Y: z", "é"):
+        with pytest.raises(KubeconfigInvalid, match="its token is empty, or can't be sent"):
+            connect(Cluster(eks=Eks("prod")), environ={}, cloud=Described(made=token))
+    cloud = Described()
+    connection = connect(Cluster(eks=Eks("prod")), environ={}, cloud=cloud)
+    assert connection.authorization() == "Bearer k8s-aws-v1.abc"
+    cloud.made = ""
+    monkeypatch.setattr(connection, "_asked", float("-inf"))
+    with pytest.raises(KubeconfigInvalid, match="its token is empty"):
+        connection.authorization()
