@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import functions_framework
 from flask import Request
 from werkzeug.wrappers import Response
 
 from handler.functions import wsgi
+
+os.environ.setdefault("ANNEAL_CONFIG", str(Path(__file__).with_name("anneal.yaml")))
 
 
 @functions_framework.http

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.packing import SESSION
+
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "a secret of the fleet's webhooks"
 TOKEN = "a token that may do all"
@@ -61,7 +63,7 @@ class Serving:
     def start(self) -> Serving:
         """Start; `ready` says when it listens."""
         command = [sys.executable, "-m", "handler", "--config", str(self.config), "serve", "--bind", "127.0.0.1:0"]
-        environment = {**os.environ, "HOOK": SECRET, "OPS": TOKEN}
+        environment = {**os.environ, "HOOK": SECRET, "OPS": TOKEN, "TMPDIR": os.environ[SESSION]}  # what a killed one leaves goes with it
         self.said_before = self.log.stat().st_size if self.log.exists() else 0
         self.port = 0
         with self.log.open("ab") as log:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.door import SECRETS, github_headers, github_push
+from tests.packing import SESSION
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 30.0
@@ -138,7 +139,8 @@ def served(tmp_path: Path, text: str, **environment: str) -> Iterator[Serving]:
     config.write_text(text)
     command = [sys.executable, "-m", "tests.rooms.web.serving", str(config), "127.0.0.1:0", str(record)]
     with log.open("wb") as stderr:
-        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | SECRETS | environment, stderr=stderr)
+        place = {"TMPDIR": os.environ[SESSION]}  # what a killed one leaves goes with it
+        process = subprocess.Popen(command, cwd=ROOT, env=os.environ | SECRETS | place | environment, stderr=stderr)
     server = Serving(process, 0, record, log)
     try:
         server.wait(lambda: '"listening"' in log.read_text())

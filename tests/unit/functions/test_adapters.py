@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,3 +120,14 @@ def test_without_its_secret_it_says_no_more_than_that(google: Sent, monkeypatch:
     assert (status, answer["code"]) == (503, "not-started")
     monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])
     assert google("GET", "/healthz", {})[0] == 200
+
+
+@pytest.mark.parametrize("name", ["google/main.py", "azure/function_app.py"])
+def test_their_configuration_lies_beside_them(functions: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    monkeypatch.delenv("ANNEAL_CONFIG")
+    path = shutil.copy(INFRA / name, tmp_path)
+    spec = importlib.util.spec_from_file_location("deployed", path)
+    assert spec
+    assert spec.loader
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    assert os.environ["ANNEAL_CONFIG"] == str(tmp_path / "anneal.yaml")
