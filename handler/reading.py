@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from handler import summaries
 from handler.config.settings import Settings, Target
@@ -25,10 +25,10 @@ from handler.model.plain import masked, plain
 from handler.model.result import Outcome, Result
 from handler.state import history
 from handler.state.configmap import state_name
-from handler.state.objects import Body, Kind, Objects
 from handler.state.record import Held, Run, State, Summary
 from handler.state.rules import stamp
 from handler.state.store import StateStore
+from handler.summaries import Readable
 
 _LOG = logging.getLogger("anneal.read")
 DEADLINE = 5.0
@@ -45,13 +45,6 @@ class Mistake(OperatorError):
     """A look at a cluster failed in a way that nobody foresaw."""
 
     code = "internal"
-
-
-class Readable(Objects, Protocol):
-    """A cluster's state objects, with an overview of many at once."""
-
-    def overview(self, kind: Kind, namespace: str, selector: str = "") -> list[Body]:
-        """Return the metadata of all of a kind in a namespace."""
 
 
 class Reader:

@@ -6,18 +6,23 @@ Law: a summary counts only if its object is the target's own record; whoever may
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings
 from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary, state_name
+from handler.state.objects import Body, Kind, Objects
 from handler.state.record import Summary
-
-if TYPE_CHECKING:
-    from handler.reading import Readable
 
 TOOLING = f"anneal/v{__version__}"
 Metadata = Mapping[str, Any]
+
+
+class Readable(Objects, Protocol):
+    """A cluster's state objects, with an overview of many at once."""
+
+    def overview(self, kind: Kind, namespace: str, selector: str = "") -> list[Body]:
+        """Return the metadata of all of a kind in a namespace."""
 
 
 def listed(objects: Readable, settings: Settings) -> dict[str, dict[str, Any]]:

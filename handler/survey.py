@@ -21,12 +21,11 @@ from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result
-from handler.reading import Readable
 from handler.run import quiet
 from handler.state.configmap import state_name
 from handler.state.record import Summary, home_of
 from handler.state.rules import seconds_of
-from handler.summaries import TOOLING, listed
+from handler.summaries import TOOLING, Readable, listed
 
 _LOG = logging.getLogger("anneal.survey")
 DEADLINE = 30.0

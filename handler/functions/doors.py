@@ -21,7 +21,8 @@ from handler.web.reads import Behind
 
 if TYPE_CHECKING:
     from handler.queues.pending import Work
-    from handler.reading import Json, Readable
+    from handler.reading import Json
+    from handler.summaries import Readable
 
 WEBHOOKS: frozenset[Part] = frozenset({"webhooks"})
 TOKENS: frozenset[Part] = frozenset({"replay", "reads"})

@@ -27,9 +27,10 @@ from handler.functions.once import Once
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
-from handler.reading import Looks, Readable
+from handler.reading import Looks
 from handler.state.record import Summary
 from handler.state.rules import seconds_of
+from handler.summaries import Readable
 from handler.triggers.phases import due_between
 
 _LOG = logging.getLogger("anneal.schedule")

@@ -7,10 +7,11 @@ from typing import Any
 
 from handler import __version__
 from handler.config.settings import Settings, Target
-from handler.reading import Readable, Reader
+from handler.reading import Reader
 from handler.running import Run
 from handler.state.record import State
 from handler.state.store import StateStore
+from handler.summaries import Readable
 from handler.web.reads import Ask
 from handler.worker import Parts, Worker
 from tests.fakes.door import door_settings

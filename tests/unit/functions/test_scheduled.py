@@ -19,10 +19,11 @@ from handler.model.event import Job
 from handler.queues import message
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Sqs
-from handler.reading import Looks, Readable
+from handler.reading import Looks
 from handler.state.objects import Body
 from handler.state.record import Attempt, State, Status, Summary, Suspend
 from handler.state.rules import stamp
+from handler.summaries import Readable
 from handler.triggers.phases import due_between
 from tests.fakes.door import Kept
 from tests.fakes.engine import SHOP

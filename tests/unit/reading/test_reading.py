@@ -17,9 +17,10 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Hold, Plan
 from handler.model.result import Outcome, Result
-from handler.reading import MOST, Looks, Readable, Reader, ended
+from handler.reading import MOST, Looks, Reader, ended
 from handler.state.configmap import SUMMARY
 from handler.state.record import Orphan
+from handler.summaries import Readable
 from tests.fakes.door import INFRA, SHOP, door_settings
 from tests.fakes.objects import FakeObjects
 from tests.fakes.parts import remember
