@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from handler import __version__
 from handler.cluster.api import Api
 from handler.cluster.connect import Connection, connect
 from handler.cluster.discovery import Discovery
@@ -45,6 +44,7 @@ from handler.state.configmap import state_name
 from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
 from handler.stores import Services
+from handler.summaries import TOOLING
 
 T = TypeVar("T")
 WORKLOAD = "ANNEAL_WORKLOAD"
@@ -57,7 +57,8 @@ LOOK_SLACK = 10.0
 class Options:
     """What a command line may override. `sources`: by target name, instead of its git host (a directory, for `apply -f`).
 
-    `notes`: runs that are asked for by name leave an entry whatever they did, for this process's memory is nobody's (functions, a queue).
+    `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
+    leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
     """
 
     kubeconfig: str = ""
@@ -77,12 +78,14 @@ class Handler:
         environ: Mapping[str, str],
         options: Options = Options(),
         renderers: Mapping[str, Renderer] = RENDERERS,
+        *,
+        services: Services | None = None,
     ) -> None:
         self.settings = settings
         self.secrets = secrets
         self._sandbox = sandbox
         self._environ = environ
-        self._services = Services(environ)
+        self._services = services or Services(environ)
         self._options = options
         self._renderers = renderers
         self._made: dict[Hashable, Any] = {}
@@ -162,9 +165,11 @@ class Handler:
 
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""
+        return self._store(target, self.objects)
+
+    def _store(self, target: Target, objects: Callable[[Target], Objects]) -> StateStore:
         settings = self.settings
-        tooling = f"anneal/v{__version__}"
-        return StateStore(self.objects(target), settings.state_namespace, target.name, settings.installation, tooling)
+        return StateStore(objects(target), settings.state_namespace, target.name, settings.installation, TOOLING)
 
     def lock(self, target: Target) -> LeaseLock:
         """Return the lock of a target; its requests are impatient, for a renewal that hangs must not outlast the Lease."""
@@ -255,6 +260,7 @@ class Handler:
             lease_duration=settings.lease_duration,
             slack=self.slack,
             notes=self._options.notes,
+            first=self._store(target, self.records) if self._options.notes else None,
         )
 
     def _cluster_uid(self, target: Target, objects: Callable[[Target], Objects]) -> Callable[[bool], str]:
@@ -263,7 +269,9 @@ class Handler:
 
         def uid(fresh: bool) -> str:
             if fresh or key not in self._made:
-                self._made[key] = objects(target).cluster_uid()
+                found = objects(target).cluster_uid()
+                with self._lock:  # others may be counting what is made
+                    self._made[key] = found
             return str(self._made[key])
 
         return uid

@@ -84,13 +84,16 @@ def _looking_on(run: Context, job: Job, result: Result) -> Result:
 
 
 def _ended_by(run: Context, error: AnnealError) -> Result:
-    """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing."""
+    """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing.
+
+    What would be tried again by itself, once we are to end, may be no more than the end's own doing.
+    """
     if isinstance(error, LeaseLost):
         return run.problem_result(Outcome.BUSY, error)
     if isinstance(error, Suspended):
         return run.problem_result(Outcome.SUSPENDED, error)
-    if isinstance(error, Stopping):
-        return run.problem_result(Outcome.BUSY, error)
+    if isinstance(error, Stopping) or (run.stop.is_set() and error.who == "nobody"):
+        return replace(run.problem_result(Outcome.BUSY, error), code=Stopping.code)
     return records.failed(run, error)
 
 
@@ -107,7 +110,10 @@ def _walk(run: Context) -> Result:
     if run.state.attempt and not run.job.dry_run:
         return _locked(run, None)
     run.choose_goal()
-    return run.unchanged() or _look(run)
+    unchanged = run.unchanged()
+    if unchanged and unchanged.outcome is Outcome.UNCHANGED:
+        records.sum_up(run)
+    return unchanged or _look(run)
 
 
 def _look(run: Context) -> Result:

@@ -36,6 +36,7 @@ from handler.cluster import answers
 from handler.cluster.connect import Connection
 from handler.cluster.errors import RETRIED, never_sent, place_of, refused, unreachable
 from handler.model.errors import AnnealError, ClusterUnavailable
+from handler.model.hurry import left
 
 JSON = "application/json"
 _CONNECT = 5.0
@@ -75,7 +76,7 @@ class Api:
         pool: connections kept alive.
         deadline: seconds after which no further attempt of a request is made.
         silence: seconds without a byte after which an attempt has failed. An apply of a large object may take half a minute
-            (kubernetes#102749); a Lease can't wait that long.
+            (kubernetes#102749); a Lease can't wait that long. Neither goes beyond the time that there is (`handler.model.hurry`).
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Api:
         self.impersonate = impersonate
         self._size = pool
         self._deadline = deadline
-        self._timeout = urllib3.Timeout(connect=min(_CONNECT, silence), read=silence)
+        self._silence = silence
         self._lock = threading.Lock()
         self._requests = 0
         self._date: tuple[float, float] | None = None
@@ -167,7 +168,7 @@ class Api:
 
     def _answered(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse:
         """Return the first answer below 400 or the first 404."""
-        end = time.monotonic() + self._deadline
+        end = time.monotonic() + left(self._deadline)
         renewed = False
         for attempt in itertools.count():
             if request.before:
@@ -198,11 +199,12 @@ class Api:
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         url = self.connection.host + quote(request.path, safe="/:") + ("?" + urlencode(request.query) if request.query else "")
+        timeout = urllib3.Timeout(connect=left(min(_CONNECT, self._silence)), read=left(self._silence))
         with self._lock:
             self._requests += 1
         try:
             response = self.connection.pool(self._size).request(
-                request.method, url, body=request.body, headers=headers, timeout=self._timeout, retries=False, preload_content=False
+                request.method, url, body=request.body, headers=headers, timeout=timeout, retries=False, preload_content=False
             )
             if not answers.echoes(audit, response.headers, _MARK):
                 response.close()

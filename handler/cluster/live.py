@@ -11,6 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,7 +212,7 @@ def _together(api: Api, listings: list[Listing], vanished: set[Resource] | None)
     pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="list")
     try:
         for listing in listings:
-            pool.submit(run, listing)
+            pool.submit(copy_context().run, run, listing)
         yield from _drain(lines, len(listings))
     finally:
         closing.set()

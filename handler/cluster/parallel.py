@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from handler.model.errors import AnnealError, LeaseLost
@@ -38,7 +39,7 @@ def parallel(tasks: Sequence[Callable[[], T]], workers: int = 8) -> list[T | Ann
     if len(tasks) < 2:
         return [run(task) for task in tasks]
     with ThreadPoolExecutor(min(workers, len(tasks)), thread_name_prefix="cluster") as pool:
-        return list(pool.map(run, tasks))
+        return list(pool.map(lambda each: each[0].run(run, each[1]), [(copy_context(), task) for task in tasks]))
 
 
 def together(tasks: Sequence[Callable[[], T]], workers: int = 8) -> list[T]:

@@ -1,7 +1,7 @@
 """Messages of the queue, as Lambda hands them over: each is run to its end; those that came to none are reported, and come again.
 
-Law: messages of a FIFO queue are worked on in their order; the first one that fails ends the batch, for what stands behind it may be of the
-same target. What is reported comes back later and later, and after the queue's `maxReceiveCount` it is a dead letter.
+Law: messages of a FIFO queue are worked on in their order; one that fails ends its group, which is its target, and no other. What is
+reported comes back later and later, and after the queue's `maxReceiveCount` it is a dead letter.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from handler.feedback.emf import Lines
 from handler.functions.ground import clusters, ground
+from handler.model import hurry
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
@@ -26,6 +27,8 @@ from handler.running import Run, guarded, tell
 _LOG = logging.getLogger("anneal.queue")
 SAFETY = 2.0
 """Seconds before the end of the function at which everything must have returned."""
+RELEASE = 5.0
+"""Seconds before that at which nothing is waited for any more: what is held is let go."""
 AFTER = 30.0
 """Seconds after the end of the function at which a message comes again whose function died."""
 
@@ -60,12 +63,20 @@ class Batch:
         left = context.get_remaining_time_in_millis() / 1000
         deadline = time.monotonic() + left - SAFETY
         received = [Received.of(row) for row in event["Records"]]
+        failed: set[str] = set()
+        left: list[Received] = []
+        unbegun: list[Received] = []
         for place, each in enumerate(received):
             late = place > 0 and time.monotonic() >= deadline - MARGIN
-            if late or not self._settled(each, deadline):
-                self._postpone(received[place if late else place + 1 :], 0)  # nobody has begun them
-                return {"batchItemFailures": [{"itemIdentifier": one.id} for one in received[place:]]}
-        return {"batchItemFailures": []}
+            if late or each.group in failed:
+                unbegun.append(each)
+            elif self._settled(each, deadline):
+                continue
+            failed.add(each.group)
+            left.append(each)
+        if unbegun:
+            self._postpone(unbegun, 0)
+        return {"batchItemFailures": [{"itemIdentifier": each.id} for each in left]}
 
     def _settled(self, received: Received, deadline: float) -> bool:
         """Work on a message; return whether it can be acknowledged. One that isn't comes again before the queue's own time is over."""
@@ -78,7 +89,8 @@ class Batch:
             return False
         self._postpone((received,), deadline - time.monotonic() + SAFETY + AFTER)
         try:
-            settled = handle(work, self._told, self._queue.put, deadline)
+            with hurry.until(deadline - RELEASE):
+                settled = handle(work, self._told, self._queue.put, deadline)
         except AnnealError as error:  # what is left to do can't be put into the queue: it is done again, whole
             _LOG.warning("a message isn't acknowledged", extra={"fields": {**fields, "run": work.run, "seen": str(error)}})
             settled = False

@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from handler.model.errors import OperatorError
+from handler.model.errors import OperatorError, RenderFailed, Stopping
+from handler.model.hurry import left
 from handler.render.conversation import Conversation, Request, ServerDied
 
 T = TypeVar("T")
@@ -83,9 +84,21 @@ class Sandbox:
         Raises:
             RenderFailed: the child crashed, ran out of memory or time, or said too much; `reason` says which.
             OperatorError: no child can be started here.
+            Stopping: there was less time than a child may take.
         """
+        seconds = left(self.limits.seconds)
+        try:
+            return self._run(function, options, parts, decode, subject, seconds)
+        except RenderFailed as error:
+            if seconds < self.limits.seconds and error.reason == "timeout":
+                raise Stopping.of(subject, f"hasn't ended in the {seconds:.0f} s that were left; the next run goes on") from None
+            raise
+
+    def _run(
+        self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str, seconds: float
+    ) -> list[T]:
         head = {"function": function, "options": options, "limits": asdict(self.limits), "parts": [len(part) for part in parts]}
-        request = Request(json.dumps(head).encode(), tuple(parts), self.limits.seconds, self.limits.output, subject)
+        request = Request(json.dumps(head).encode(), tuple(parts), seconds, self.limits.output, subject)
         for _ in range(2):
             try:
                 server, conversation = self._ask(request)

@@ -41,7 +41,8 @@ _NOT_DONE = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 class Rooms:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
 
-    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`.
+    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`. `first`: the
+    record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one.
     """
 
     target: Target
@@ -54,6 +55,7 @@ class Rooms:
     lease_duration: float
     slack: float = 0.0
     notes: bool = False
+    first: StateStore | None = None
     clock: Callable[[], float] = time.time
 
 
@@ -99,7 +101,7 @@ class Context:
 
         """
         rooms, repository = self.rooms, self.rooms.target.repository.url
-        stored = rooms.store.read()
+        stored = (rooms.store if certain else rooms.first or rooms.store).read()
         cluster = rooms.cluster_uid(certain or self.job.drift or stored.state is None)
         known = stored.state or rooms.store.blank(repository, cluster)
         rooms.store.check_home(known, repository, cluster)

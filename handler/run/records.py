@@ -34,12 +34,12 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     state = recording.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
     if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
-        _sum_up(run)
+        sum_up(run)
         return replace(result, recorded=True)
     return _end(run, state, result)
 
 
-def _sum_up(run: Context) -> None:
+def sum_up(run: Context) -> None:
     """Bring a summary up to date that another version wrote: ticks of many targets read nothing else. Who is quicker does it, too."""
     if not run.rooms.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
@@ -69,7 +69,7 @@ def drift(run: Context, planned: Planned) -> Result:
         Outcome.DRIFTED if writes else Outcome.UNCHANGED, f"{writes} object{' differs' if writes == 1 else 's differ'} from git", planned
     )
     if found == run.state.drift and run.state.requested is None:
-        _sum_up(run)
+        sum_up(run)
         return replace(result, recorded=True)
     deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
     return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries), result)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from handler.config.git import Repository, Revision
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused, TransientError
+from handler.model.hurry import left
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import printable
 from handler.source import wire
@@ -199,7 +200,7 @@ class GitHost:
         """Run one operation under its deadline and tell what went wrong in our errors; what the host offered is asked anew after any."""
         subject = self._transport.subject
         try:
-            with Deadline(self._limits.total) as deadline:
+            with Deadline(left(self._limits.total)) as deadline:
                 return ask(deadline)
         except AnnealError:
             self._offer = None

@@ -1,0 +1,33 @@
+"""Until when what is under way must have returned: who waits for something outside waits no longer than there is time for it.
+
+A function is ended by force, and what it holds then stays held. So what it asks of clusters, git hosts and renders ends before, whatever
+patience they have elsewhere. It is known to the thread that has been told, and to those that it hands a part of its work.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+LEAST = 1.0
+"""Seconds that are left for a request when the time is over: a Lease is let go by one."""
+_end: ContextVar[float] = ContextVar("end", default=math.inf)
+
+
+@contextmanager
+def until(end: float) -> Iterator[None]:
+    """Within this, wait for nothing beyond a time in monotonic seconds."""
+    before = _end.set(end)
+    try:
+        yield
+    finally:
+        _end.reset(before)
+
+
+def left(seconds: float) -> float:
+    """Return how long may be waited: so many seconds, or what is left of the time."""
+    end = _end.get()
+    return seconds if end == math.inf else min(seconds, max(end - time.monotonic(), LEAST))
