@@ -161,17 +161,21 @@ class Intake:
         for each in messages:
             try:
                 work = message.decode(each.body)
-                if work.job.target not in self._names:
-                    raise ValueError(f"there is no target {work.job.target}")
             except ValueError as error:
-                fields = {"message": each.id, "group": each.group, "received": each.count, "seen": str(error)}
-                _LOG.warning("a message can't be used; it ends as a dead letter", extra={"fields": fields})
-                self._back([each], backoff(each.count))
+                self._unfit(each, str(error), 0)  # no time mends it, and those of its target wait behind it
+                continue
+            if work.job.target not in self._names:
+                self._unfit(each, f"there is no target {work.job.target}", backoff(each.count))  # another worker may know it already
                 continue
             self._hold(work, each)
             targets.append(work.job.target)
         for target in dict.fromkeys(targets):
             self._hand(target)
+
+    def _unfit(self, received: Received, seen: str, seconds: float) -> None:
+        fields = {"message": received.id, "group": received.group, "received": received.count, "seen": seen}
+        _LOG.warning("a message can't be used; it ends as a dead letter", extra={"fields": fields})
+        self._back([received], seconds)
 
     def _hold(self, work: Work, received: Received) -> None:
         """Put a message behind those of its target. One that we have already was hidden too short, and came again under a new receipt."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -32,8 +32,12 @@ def dlq(session: Session, what: str, target: str | None, run: str | None, drop_u
     A message whose run came to no end, and stands in no record, comes again a few times; then SQS moves it to the queue's dead letters.
 
     `list` hides nothing from others for longer than it looks. `redrive` puts all of them, or those that are named, into the queue again,
-    after what made them fail is mended; each is deleted only then, so none is lost. Should it be killed in between, one is run twice,
-    which changes nothing. What can't be read, or asks for a target that isn't configured, stays where it is.
+    after what made them fail is mended; each is deleted only then, so none is lost. Should it be killed in between, one is asked for twice:
+    a push finds nothing to do, and what was asked by name ends as it has ended.
+
+    A commit, the end of a pin, an approval and a forced run are asked for again by `--run` alone: what somebody wanted then may be wrong
+    by now, after others have decided. What can't be read, or asks for a target that isn't configured, stays where it is. Of one target ten
+    can be seen at once: a `--run` behind those is reached after they are asked for again.
     """
     if drop_unreadable and what != "redrive":
         raise click.UsageError("--drop-unreadable goes with redrive")
@@ -41,10 +45,10 @@ def dlq(session: Session, what: str, target: str | None, run: str | None, drop_u
     letters = _letters(session)
 
     def wanted(work: Work) -> bool:
-        return work.job.target in names and run in (None, work.run)
+        return work.job.target in names and (run == work.run or (run is None and not _decides(work)))
 
     if what == "redrive":
-        return _redrive(session, letters, wanted, drop_unreadable=drop_unreadable)
+        return _redrive(session, letters, wanted, run, drop_unreadable=drop_unreadable)
     return _list(session, letters, lambda work: (target is None or work.job.target in names) and run in (None, work.run))
 
 
@@ -71,16 +75,39 @@ def _list(session: Session, letters: DeadLetters, wanted: Callable[[Work], bool]
     return reports.DONE_CODE
 
 
-def _redrive(session: Session, letters: DeadLetters, wanted: Callable[[Work], bool], *, drop_unreadable: bool) -> int:
+def _redrive(session: Session, letters: DeadLetters, wanted: Callable[[Work], bool], run: str | None, *, drop_unreadable: bool) -> int:
     done = letters.redrive(wanted, drop_unreadable=drop_unreadable)
     output = session.output
     if output.as_json:
         output.document({name: [_told(letter) for letter in getattr(done, name)] for name in _DONE})
     for name, doing in _DONE.items():
         for letter in getattr(done, name):
-            output.line(f"{doing} {_named(letter)}", "" if name == "again" else "warn")
+            output.line(f"{doing} {_named(letter)}{_way_out(letter, run) if name == 'kept' else ''}", "" if name == "again" else "warn")
     output.line(f"{letters.name}: {len(done.again)} asked for again, {len(done.dropped)} deleted, {len(done.kept)} left")
+    if run and not done.again:
+        output.note(f"{letters.name}: {_missed(run, done.kept)}")
+        return reports.FAILED
     return reports.DONE_CODE
+
+
+def _decides(work: Work) -> bool:
+    """Whether a request decides what a target is on, so that it depends on when it is asked."""
+    return not {"commit", "force", "approve", "unpin"}.isdisjoint(work.job.acts)
+
+
+def _way_out(letter: Letter, run: str | None) -> str:
+    """Return how what was left because it decides is asked for again."""
+    by_name = run is None and letter.work and _decides(letter.work)
+    return f"; if it is still wanted: anneal dlq redrive --run {letter.work.run}" if by_name and letter.work else ""
+
+
+def _missed(run: str, kept: Sequence[Letter]) -> str:
+    """Return why a request wasn't asked for again."""
+    seen = next((letter.work.job.target for letter in kept if letter.work and letter.work.run == run), "")
+    if seen:
+        return f"{run} asks for {seen}, which isn't configured here, or isn't the --target"
+    hidden = "of one target ten are shown, and others may be looking at them; `anneal dlq list` counts them"
+    return f"{run} isn't among the {len(kept)} that can be seen now: {hidden}"
 
 
 _DONE = {"again": "asked for again:", "dropped": "deleted, unreadable:", "kept": "left:"}

@@ -26,6 +26,7 @@ def served(app: Wsgi) -> Answer:
 
     def answer(event: Any, context: Any) -> Json:
         try:
+            _check_headers(event)
             found: Json = adapted(_without_stage(event), context)
         except _MALFORMED as error:
             _LOG.warning("an event is no HTTP request", extra={"fields": {"seen": type(error).__name__}})
@@ -57,6 +58,14 @@ def whole(app: Wsgi) -> Wsgi:
         return app(environ, start)
 
     return call
+
+
+def _check_headers(event: Any) -> None:
+    """Raise TypeError: a header has a value that is no text."""
+    single, many = event.get("headers") or {}, event.get("multiValueHeaders") or {}
+    values = [*single.values(), *(event.get("cookies") or ()), *(value for each in many.values() for value in list.copy(each))]
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError
 
 
 def _without_stage(event: Any) -> Any:

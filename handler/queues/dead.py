@@ -75,17 +75,19 @@ class DeadLetters:
         """
         again: list[Letter] = []
         dropped: list[Letter] = []
+        refused: set[str] = set()
         while True:  # of one target ten are handed out at most, until they are deleted
             with self._looked_at() as (letters, gone):
                 asked = {letter.received.id for letter in again}  # by now another may have made one visible before it was deleted
                 chosen = [each for each in letters if each.work and wanted(each.work) and each.received.id not in asked]
-                unread = [each for each in letters if each.work is None and drop_unreadable]
+                unread = [each for each in letters if each.work is None and drop_unreadable and each.received.id not in refused]
                 for start in range(0, len(chosen), BATCH):
                     batch = chosen[start : start + BATCH]
                     self._queue.send([_entry(letter) for letter in batch])
                     self._dead.delete([letter.received for letter in batch])
                     gone.extend(batch)
-                self._dead.delete([letter.received for letter in unread])
+                refused.update(each.id for each in self._dead.delete([letter.received for letter in unread]))
+                unread = [each for each in unread if each.received.id not in refused]
                 gone.extend(unread)
             again += chosen
             dropped += unread

@@ -116,7 +116,7 @@ def _cut(text: str, most: int) -> str:
 
 # --- reading
 def _work(told: dict[str, Any]) -> Work:
-    if told.get("v") != VERSION:
+    if type(told.get("v")) is not int or told["v"] != VERSION:
         raise ValueError(f"version {told.get('v')!r:.40}; this is {VERSION}")
     target, run, trigger = _text(told, "target", _TARGET), _text(told, "run"), _text(told, "trigger")
     if trigger not in _TRIGGERS:

@@ -136,25 +136,29 @@ class Sqs:
         )
         return tuple(Received.of(row) for row in answer.get("Messages", ()))
 
-    def delete(self, messages: Sequence[Received]) -> None:
-        """Acknowledge messages. One that isn't ours any more is left to whoever has it now. Raises QueueUnavailable."""
-        self._each("delete_message_batch", messages, {})
+    def delete(self, messages: Sequence[Received]) -> tuple[Received, ...]:
+        """Acknowledge messages; return those it wasn't done with, be it that others have them now. Raises QueueUnavailable."""
+        return self._each("delete_message_batch", messages, {})
 
     def postpone(self, messages: Sequence[Received], seconds: float) -> None:
         """Let messages come again after so many seconds from now, not earlier; 0: at once. Raises QueueUnavailable."""
         self._each("change_message_visibility_batch", messages, {"VisibilityTimeout": int(seconds)})
 
-    def _each(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> None:
-        """Do one thing with messages. What failed for a reason of the queue's own is tried once more."""
+    def _each(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> tuple[Received, ...]:
+        """Do one thing with messages; return those it wasn't done with. What failed for a reason of the queue's own is tried once more."""
+        undone = []
         for start in range(0, len(messages), BATCH):
             batch = messages[start : start + BATCH]
             failed = self._failed(method, batch, more)
             again = [batch[int(left["Id"])] for left in failed if left.get("SenderFault") is False]
             for each, left in _told(batch, [left for left in failed if left.get("SenderFault") is not False]):
                 _LOG.info("a message wasn't ours any more", extra={"fields": {"did": method, "message": each.id, "seen": left.get("Code")}})
+                undone.append(each)
             for each, left in _told(again, self._failed(method, again, more) if again else ()):
                 fields = {"did": method, "message": each.id, "seen": left.get("Code")}
                 _LOG.warning("the queue hasn't done that; the message comes again", extra={"fields": fields})
+                undone.append(each)
+        return tuple(undone)
 
     def _failed(self, method: str, messages: Sequence[Received], more: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         rows = [{"Id": str(number), "ReceiptHandle": each.receipt, **more} for number, each in enumerate(messages)]

@@ -28,6 +28,7 @@ _ARCHES = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x
 _MB = 1_000_000
 _LIMITS = {False: 60 * _MB, True: 85 * _MB}
 """Bytes unpacked, without and with --ssh. Lambda's own limit is 250 MB; what is smaller starts sooner."""
+_IMPORTED = (".py", ".pyc", ".so")
 _FOREIGN = ("cli", "__main__.py")
 """Of the handler, what no function is."""
 
@@ -119,7 +120,11 @@ def _own(place: Path, runtime: Runtime) -> Path:
 
 def together(code: Mapping[str, Path], configuration: Mapping[str, Path]) -> dict[str, Path]:
     """Return both. Raises ConfigInvalid: a file of the configuration would take the place of code, which Python would then import."""
-    taken = sorted(name for name in configuration if name in code or name.partition("/")[0] in {each.partition("/")[0] for each in code})
+    tops = {each.partition("/")[0] for each in code}
+    ours = tops | {each.removesuffix(".py") for each in tops}
+    if odd := sorted(name for name in configuration if name.lower().endswith(_IMPORTED)):
+        raise ConfigInvalid.of(odd[0], "would be imported: Python looks for libraries beside the code, too", fix="name it otherwise")
+    taken = sorted(name for name in configuration if name in code or name.partition("/")[0] in ours)
     if taken:
         raise ConfigInvalid.of(taken[0], "is the name of code in the package", fix="name the file or its directory otherwise")
     return {**code, **configuration}

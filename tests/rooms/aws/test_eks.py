@@ -9,6 +9,7 @@ import io
 import logging
 import os
 import socket
+import ssl
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,6 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import boto3
 import pytest
-import yaml
 
 from handler import log
 from handler.aws.eks import ENDS, RENEWED, Clusters
@@ -28,6 +28,7 @@ from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 from infra.moto import ACCOUNT, KEYS, REGION, Moto
 from tests.rooms.cluster.wire import Handler, Wire
+from tests.rooms.source.certificates import Authority
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/anneal"
 # What aws-iam-authenticator's verifier lets stand in the URL (pkg/token/token.go), in lower case.
@@ -116,11 +117,15 @@ def test_a_token_and_its_url_are_masked_everywhere(aws: Moto, monkeypatch: pytes
 
 
 @pytest.fixture
-def described(aws: Moto, control_plane: Path, connection: Connection) -> Iterator[tuple[Wire, Clusters]]:
+def described(aws: Moto, connection: Connection, tmp_path: Path) -> Iterator[tuple[Wire, Clusters]]:
     """A cluster that EKS knows; its address is a wire to the real API server."""
     boto3.client("eks", **aws.client).create_cluster(name="prod", roleArn=ROLE, resourcesVpcConfig={})
-    authority = yaml.safe_load(control_plane.read_text())["clusters"][0]["cluster"]["certificate-authority-data"]
+    authority = Authority(tmp_path, "eks")
+    trusted = base64.b64encode(authority.file.read_bytes()).decode()
     wire = Wire(connection)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority.certificate("api"))
+    wire.server.socket = tls.wrap_socket(wire.server.socket, server_side=True)
     clusters = Clusters(Aws(os.environ))
     describe = clusters.describe
 
@@ -128,7 +133,7 @@ def described(aws: Moto, control_plane: Path, connection: Connection) -> Iterato
         endpoint, data = describe(eks)
         assert endpoint.startswith("https://")
         assert data
-        return wire.url, authority
+        return wire.url.replace("http:", "https:"), trusted
 
     clusters.describe = told  # type: ignore[method-assign]  # moto's address leads nowhere
     yield wire, clusters
@@ -176,7 +181,7 @@ def test_the_connection_follows_the_token(described: tuple[Wire, Clusters], monk
     _, clusters = described
     connection = connect(Cluster(eks=Eks("prod", REGION)), environ={}, cloud=clusters)
     monkeypatch.setattr(connection, "_asked", float("-inf"))
-    monkeypatch.setattr(clusters, "token", lambda _eks: "k8s-aws-v1.next")
+    monkeypatch.setattr(clusters, "token", lambda _eks, fresh: "k8s-aws-v1.next")
     assert connection.authorization() == "Bearer k8s-aws-v1.next"
 
 

@@ -222,6 +222,19 @@ def test_a_place_that_says_nothing_until_the_deadline_leaves_its_targets_to_thei
     assert first.mute["t1"] == "cluster"
 
 
+def broken() -> None:
+    raise RecursionError("a mistake of ours")
+
+
+def test_a_mistake_leaves_targets_to_their_runs_at_once_and_mutes_nobody(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    fleet = recorded(host, 6, 1, ("east", "west"))
+    fleet.places["west"].hold = broken
+    tally = Survey(fleet.settings, fleet.handler(), deadline=PATIENCE).look(fleet.ticks(), told := Told())
+    assert (tally.late, told.runs, len(told.quiet)) == (0, {"t1", "t3", "t5"}, 3)
+    assert set(told.mute.values()) <= {""}
+    assert "a part of a survey failed" in caplog.text
+
+
 def assert_released(released: threading.Event) -> None:
     assert released.wait(PATIENCE)
 
@@ -281,3 +294,22 @@ def test_a_cluster_that_breaks_off_leaves_its_targets_to_their_runs(host: Host, 
     place.hold = refuses
     Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), told := Told())
     assert told.runs == {"t0", "t1"}
+
+
+def test_a_tick_sums_up_anew_where_no_drift_run_ever_comes(host: Host) -> None:
+    fleet = recorded(host, 1, 1, ("east",))
+    fleet.settings = replace(fleet.settings, targets=tuple(replace(target, drift="ignore") for target in fleet.settings.targets))
+    handler, target = fleet.handler(), fleet.settings.targets[0]
+    assert handler.run(Job("t0", "push", force=True)).outcome is Outcome.APPLIED
+    objects = handler.objects(target)
+    body = objects.get("ConfigMap", "anneal-system", "anneal-t0")
+    assert body is not None
+    body["metadata"]["annotations"][SUMMARY] = json.dumps({"commit": handler.head(target, 0.0).commit, "phase": "applied"})
+    objects.replace(body)
+    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), old := Told())
+    assert handler.run(Job("t0", "tick")).outcome is Outcome.UNCHANGED
+    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), new := Told())
+    assert (old.runs, new.quiet) == ({"t0"}, {"t0"})
+    fleet.forget()
+    assert handler.run(Job("t0", "tick")).outcome is Outcome.UNCHANGED
+    assert not [call for call in fleet.places["east"].calls if call.writes]

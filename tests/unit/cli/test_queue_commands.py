@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -92,6 +93,30 @@ def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, m
     assert (listed["waiting"], [row["actor"] for row in listed["letters"]]) == (3, ["bob"])
     again = json.loads(run(config, "dlq", "redrive", "--run", second, "-o", "json").output)
     assert {name: [row["run"] for row in rows] for name, rows in again.items()} == {"again": [second], "dropped": [], "kept": [first, gone]}
+    missed = run(config, "dlq", "redrive", "--run", "shop.0123456789ab")
+    assert missed.exit_code == 1
+    assert "shop.0123456789ab isn't among the 2 that can be seen now: of one target ten are shown" in missed.output
+    unknown = run(config, "dlq", "redrive", "--run", gone)
+    assert (unknown.exit_code, f"{gone} asks for gone, which isn't configured here" in unknown.output) == (1, True)
     rest = run(config, "dlq", "redrive")
     assert f"asked for again: shop, replay as {first}" in rest.output
     assert f"left: gone, replay as {gone}" in rest.output
+
+
+@pytest.mark.parametrize(
+    "act", [{"commit": "a" * 40}, {"unpin": True}, {"approve": "h1"}, {"force": True}], ids=["commit", "unpin", "approve", "force"]
+)
+def test_what_decides_is_asked_for_again_by_name_alone(
+    config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, act: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
+    queue = Sqs(made(aws, dead=True))
+    plain, decides = queue.put(Job("shop", "replay", actor="ada", dry_run=True)), queue.put(Job("shop", "replay", actor="bob", **act))
+    for _ in range(3):
+        queue.receive(10, 0, 0)
+    everything = run(config, "dlq", "redrive")
+    assert f"asked for again: shop, replay dry run as {plain}" in everything.output
+    assert f"as {decides}; if it is still wanted: anneal dlq redrive --run {decides}" in everything.output
+    assert "1 asked for again, 0 deleted, 1 left" in everything.output
+    by_name = run(config, "dlq", "redrive", "--run", decides)
+    assert (by_name.exit_code, "1 asked for again, 0 deleted, 0 left" in by_name.output) == (0, True)

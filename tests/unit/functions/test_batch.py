@@ -144,6 +144,20 @@ def test_what_cant_be_read_goes_to_the_dead_letters_soon(body: str) -> None:
     assert worker.queue.postponed == [("m0", 0)]
 
 
+def test_what_fails_ends_its_group_and_no_other() -> None:
+    ran: list[str] = []
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        ran.append(job.run)
+        return Result(job.target, Outcome.UNCHANGED, run=job.run, recorded=True)
+
+    worker = Function(run)
+    here, behind, other = replay("0a"), replay("0b"), push("a" * 40, "0c", "other")
+    assert worker(here, "{odd", behind, other) == failures("m1", "m2")
+    assert ran == [here.run, other.run]
+    assert [each for each in worker.queue.postponed if each[1] == 0] == [("m1", 0), ("m2", 0)]
+
+
 def test_a_mistake_of_ours_ends_one_run_and_its_message_comes_again() -> None:
     def run(job: Job, stop: threading.Event) -> Result:
         raise ZeroDivisionError

@@ -218,6 +218,16 @@ def test_what_is_no_request_is_answered(event: Any, answer: Answer) -> None:
     assert answer(event, Context())["statusCode"] in (400, 401, 415)
 
 
+@forms
+@pytest.mark.parametrize("value", [None, True, 5, 1.5, {"a": "b"}, [5], [None], [["a"]]])
+@pytest.mark.parametrize("name", ["x-odd", "content-type", "host", "x-forwarded-proto", "x-hub-signature-256"])
+def test_a_header_that_is_no_text_is_no_header(form: Callable[..., Json], name: str, value: Any, answer: Answer) -> None:
+    event = form("POST", PATH, github_headers(PUSH), PUSH)
+    key = "multiValueHeaders" if event.get("multiValueHeaders") else "headers"
+    event[key] = {**event[key], name: value}
+    assert answer(event, Context())["statusCode"] == 400
+
+
 TEXT = st.text(max_size=40)
 
 

@@ -107,6 +107,22 @@ def test_what_can_not_be_read_is_kept_unless_it_is_to_go(queues: Queues) -> None
     assert queues.dead.messages == queues.main.messages == []
 
 
+def test_what_the_queue_refuses_to_delete_is_kept_and_said_to_be(queues: Queues) -> None:
+    queues.die("{odd", "{odder", group="shop")
+
+    def refused(QueueUrl: str, Entries: list[dict[str, str]]) -> object:  # noqa: N803 - AWS' names
+        first, *rest = Entries
+        real(QueueUrl=QueueUrl, Entries=rest)
+        return {"Failed": [{"Id": first["Id"], "Code": "InternalError", "SenderFault": True}]}
+
+    real: Callable[..., object] = queues.main.delete_message_batch
+    queues.main.delete_message_batch = refused  # type: ignore[method-assign,assignment]  # it takes what it gets
+    done = queues.letters.redrive(everything, drop_unreadable=True)
+    assert [[letter.received.body for letter in each] for each in (done.dropped, done.kept)] == [["{odder"], ["{odd"]]
+    assert [each.body for each in queues.dead.messages] == ["{odd"]
+    assert not queues.dead.locked("shop")
+
+
 def test_killed_between_sending_and_deleting_none_is_lost_and_the_next_redrive_adds_none(queues: Queues) -> None:
     queues.die(asks("shop"))
     real: Callable[..., object] = queues.main.delete_message_batch

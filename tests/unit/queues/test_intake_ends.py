@@ -82,6 +82,19 @@ def test_what_can_not_be_used_ends_as_a_dead_letter_while_others_go_on(side: Sid
     assert [each["received"] for each in told] == [1, 2, 3, 4, 5]
 
 
+def test_what_can_not_be_read_holds_up_its_target_no_longer_than_it_is_handed_out(side: Side) -> None:
+    for number in range(10):
+        side.sqs.send([Entry("{odd", "shop", f"odd{number}")])
+    side.push("shop", "d1")
+    for _ in range(60):
+        side.poll()
+    assert [work.job.target for work in side.works] == ["shop"], "at the time it was sent"
+    side.end(side.works[0])
+    for _ in range(60):
+        side.poll()
+    assert len(side.dead.messages) == 10
+
+
 # --- the end
 def test_on_stop_everything_is_visible_to_others_at_once(side: Side) -> None:
     side.push("shop", "d1")

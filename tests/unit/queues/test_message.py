@@ -121,7 +121,20 @@ def test_hostile_fields_are_refused_or_mean_what_they_say(changed: object) -> No
 
 @pytest.mark.parametrize(
     "body",
-    ["", "null", "[]", "{", '{"v":1}', '{"v":2}', "[" * 30000, "{" * 9000, '{"v":1,"looks":' + "9" * 5000 + "}", '"' + "x" * 20000 + '"'],
+    [
+        "",
+        "null",
+        "[]",
+        "{",
+        '{"v":1}',
+        '{"v":2}',
+        '{"v":true,"run":"shop.01","target":"shop","trigger":"tick"}',
+        '{"v":1.0,"run":"shop.01","target":"shop","trigger":"tick"}',
+        "[" * 30000,
+        "{" * 9000,
+        '{"v":1,"looks":' + "9" * 5000 + "}",
+        '"' + "x" * 20000 + '"',
+    ],
     ids=lambda body: body[:8],
 )
 def test_what_is_no_message_is_a_value_error(body: str) -> None:
