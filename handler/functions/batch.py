@@ -64,7 +64,7 @@ class Batch:
         deadline = time.monotonic() + left - SAFETY
         received = [Received.of(row) for row in event["Records"]]
         failed: set[str] = set()
-        left: list[Received] = []
+        again: list[Received] = []
         unbegun: list[Received] = []
         for place, each in enumerate(received):
             late = place > 0 and time.monotonic() >= deadline - MARGIN
@@ -73,10 +73,10 @@ class Batch:
             elif self._settled(each, deadline):
                 continue
             failed.add(each.group)
-            left.append(each)
+            again.append(each)
         if unbegun:
             self._postpone(unbegun, 0)
-        return {"batchItemFailures": [{"itemIdentifier": each.id} for each in left]}
+        return {"batchItemFailures": [{"itemIdentifier": each.id} for each in again]}
 
     def _settled(self, received: Received, deadline: float) -> bool:
         """Work on a message; return whether it can be acknowledged. One that isn't comes again before the queue's own time is over."""
