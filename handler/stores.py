@@ -13,7 +13,6 @@ from handler.aws.secrets import Stores
 from handler.aws.session import Aws
 from handler.config.git import SecretRef
 from handler.config.remote import Fetch, nowhere
-from handler.config.settings import Settings
 
 
 class Services:
@@ -57,6 +56,6 @@ PLACES: Mapping[str, Callable[[Services], Fetch]] = {
 """By the field of a reference that names the place: what asks it."""
 
 
-def fetcher(_settings: Settings, environ: Mapping[str, str]) -> Fetch:
-    """Return what asks the stores that a configuration's references name."""
+def fetcher(environ: Mapping[str, str]) -> Fetch:
+    """Return what asks the stores that references name."""
     return Services(environ).fetch

@@ -126,7 +126,7 @@ def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None
     Raises ConfigInvalid, SecretUnavailable before anything is started.
     """
     settings = load(config)
-    log.configure(resolve_all(settings, os.environ, fetch=fetcher(settings, os.environ)).mask)
+    log.configure(resolve_all(settings, os.environ, fetch=fetcher(os.environ)).mask)
     queue_url(settings, os.environ)  # a mistake in it is told now, and not by every delivery
     with contextlib.ExitStack() as opened:
         listeners = {"ANNEAL_LISTEN": opened.enter_context(listen(bind, "--bind"))}
@@ -145,7 +145,7 @@ def work_alone(config: Path, engine: Engine) -> int:
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid before anything is started.
     """
     settings = load(config)
-    log.configure(resolve_all(settings, os.environ, needs={"git"}, fetch=fetcher(settings, os.environ)).mask)
+    log.configure(resolve_all(settings, os.environ, needs={"git"}, fetch=fetcher(os.environ)).mask)
     if not queue_url(settings, os.environ):
         raise QueueInvalid.of("queue", "none is configured, and without one nobody hands work over", fix=f"set {URL} or `queue.sqs.url`")
     with contextlib.ExitStack() as opened:

@@ -39,7 +39,7 @@ def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
     Raises ConfigInvalid, SecretUnavailable.
     """
     settings = load(Path(environ["ANNEAL_CONFIG"]))
-    secrets = Rotation(settings, environ, needs=NEEDS, fetch=fetcher(settings, environ))
+    secrets = Rotation(settings, environ, needs=NEEDS, fetch=fetcher(environ))
     log.configure(secrets.mask)
     outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
     metrics = DoorMetrics(__version__, lambda: outbox.waiting, lambda: outbox.kept)

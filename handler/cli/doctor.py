@@ -111,7 +111,7 @@ def _settings(session: Session, findings: Findings) -> Settings | None:
 
 def _secrets(settings: Settings, session: Session) -> str:
     """Resolve all, the door's too. Raises SecretUnavailable with each that is missing, empty or short."""
-    found = resolve_all(settings, session.environ, fetch=fetcher(settings, session.environ))
+    found = resolve_all(settings, session.environ, fetch=fetcher(session.environ))
     session.output.mask = found.mask
     webhooks = sum(len(found.webhook(provider)) for provider in PROVIDERS)
     return f"{webhooks} for webhooks, {len(found.tokens)} replay tokens, {len(found.git)} git credentials; none is short"

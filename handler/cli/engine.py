@@ -8,19 +8,18 @@ from handler import log
 from handler.build import Handler, Options
 from handler.cli.session import Session
 from handler.config.rotation import Rotation
-from handler.config.secrets import ALL, Need
 from handler.config.settings import Settings
 from handler.intake import WAIT
 from handler.queues.sqs import Sqs, queue_url
 from handler.reading import Reader
 from handler.render import Sandbox
-from handler.stores import fetcher
+from handler.stores import Services
 from handler.survey import Survey
 from handler.worker import Engine, Parts
 
 
-def engine(session: Session, needs: frozenset[Need] = ALL) -> Engine:
-    """Return what a worker process is made of. `needs`: the secrets that it resolves.
+def engine(session: Session) -> Engine:
+    """Return what a worker process is made of. It resolves what signs in to git hosts; the door's secrets are the door's.
 
     With a queue nobody knows whose memory to ask for a run: then the record tells of every one that was asked for by name.
     """
@@ -29,9 +28,10 @@ def engine(session: Session, needs: frozenset[Need] = ALL) -> Engine:
     def build(settings: Settings) -> Parts:
         url = queue_url(settings, os.environ)
         options = Options(session.kubeconfig, session.context, notes=bool(url))
-        secrets = Rotation(settings, os.environ, needs=needs, fetch=fetcher(settings, os.environ))
+        services = Services(os.environ)
+        secrets = Rotation(settings, os.environ, needs={"git"}, fetch=services.fetch)
         log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value
-        handler = Handler(settings, secrets, sandbox, os.environ, options)
+        handler = Handler(settings, secrets, sandbox, os.environ, options, services=services)
         reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
         queue = Sqs(url, longest_wait=WAIT) if url else None
         return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue)

@@ -114,7 +114,7 @@ def _unverified(captured: Captured, settings: Settings) -> Verdict:
 def _verified(session: Session, captured: Captured, headers: Mapping[str, str]) -> Verdict:
     """Verify with the configured secrets, and decide. Raises BadSignature, BadPayload, WrongMediaType, SecretUnavailable."""
     require_json(headers.get("content-type", ""), headers.get("content-encoding", ""))
-    fetch = fetcher(session.settings, session.environ)
+    fetch = fetcher(session.environ)
     secrets = resolve_all(_signing(session.settings, captured.provider), session.environ, needs={"webhooks"}, fetch=fetch)
     session.output.mask = secrets.mask
     accepted = secrets.webhook(captured.provider)

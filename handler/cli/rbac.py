@@ -17,12 +17,17 @@ from handler.cli.render import rendered_at
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
 from handler.config.git import RepositoryAuth
-from handler.config.settings import Target
+from handler.config.settings import Settings, Target
 
 _ESCALATION = """\
 # This target declares roles or bindings. The API server lets only those write them who hold every right in them, or, as here,
 # `escalate` on exactly these roles and `bind` on exactly those that are bound: whoever can push to git can then give these rights.
 """
+_AT_HOME = """\
+# The last of these are for the handler's own cluster, which holds the Secrets that the configuration refers to: apply them there.
+"""
+HOME = {"anneal.dev/cluster": "the handler's own"}
+"""The annotation of what is for another cluster than the rest."""
 
 
 @command()
@@ -38,7 +43,8 @@ def rbac(
 
     They are for exactly the kinds that its git declares now and its record knows: print them again when git brings a new kind.
     """
-    chosen = session.target(target)
+    chosen = asked = session.target(target)
+    settings = session.settings
     if group and service_account:
         raise click.UsageError("--service-account and --group exclude each other")
     account = service_account or f"{session.settings.state_namespace}/anneal"
@@ -50,8 +56,9 @@ def rbac(
     with session.output.working(f"rendering {chosen.name}"):
         _, rendered = rendered_at(session, chosen)
         found = needed(session, chosen, rendered, used_only=namespaced)
-    own, theirs = rights.own_grants(session.settings, chosen), rights.target_grants(chosen, found)
-    documents = _documents(chosen, handler, own, theirs)
+    own, theirs = rights.own_grants(settings, asked), rights.target_grants(chosen, found)
+    at_home = _at_home(settings, asked, _subject(account))
+    documents = [*_documents(chosen, handler, own, theirs), *at_home]
     if session.output.as_json:
         session.output.document({"apiVersion": "v1", "kind": "List", "items": documents})
         return reports.DONE_CODE
@@ -59,6 +66,8 @@ def rbac(
     session.output.text(f"# The least that target {chosen.name} needs. These namespaces must exist: {', '.join(spaces)}\n")
     if any({"escalate", "bind"} & set(grant.verbs) for grant in theirs):
         session.output.text(_ESCALATION)
+    if at_home:
+        session.output.text(_AT_HOME)
     for document in documents:
         session.output.text(f"---\n{as_yaml(document)}")
     return reports.DONE_CODE
@@ -79,6 +88,14 @@ def _documents(
         return rights.documents(name, (*own, *theirs), handler)
     deployer = _subject(target.impersonate.service_account)
     return [*rights.documents(name, own, handler), *rights.documents(f"{name}-deployer", theirs, deployer)]
+
+
+def _at_home(settings: Settings, target: Target, handler: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return what lets the handler read Secrets of its own cluster for a target of another one, marked as such."""
+    if not rights.is_elsewhere(target):
+        return []
+    made = rights.documents(f"anneal-{target.name}-secrets", rights.secret_reads(settings, target), handler)
+    return [{**document, "metadata": {**document["metadata"], "annotations": HOME}} for document in made]
 
 
 def _subject(account: str) -> Mapping[str, str]:

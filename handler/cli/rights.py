@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handler.config.secrets import references
+from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE
@@ -57,15 +57,18 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     if target.impersonate:
         namespace, _, account = target.impersonate.service_account.partition("/")
         grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))
-    return (*grants, *_secret_reads(settings, target))
+    return (*grants, *(() if is_elsewhere(target) else secret_reads(settings, target)))
 
 
-def _secret_reads(settings: Settings, target: Target) -> Iterator[Grant]:
-    """Yield the Secrets that the configuration refers to for this target, if its cluster is the handler's own, which alone holds them."""
-    if target.cluster.kubeconfig or target.cluster.eks or target.cluster.context:
-        return
+def is_elsewhere(target: Target) -> bool:
+    """Whether a target's cluster may be another one than the handler's own, which alone holds the Secrets that are referred to."""
+    return bool(target.cluster.kubeconfig or target.cluster.eks or target.cluster.context)
+
+
+def secret_reads(settings: Settings, target: Target) -> Iterator[Grant]:
+    """Yield, of the handler's own cluster, the Secrets that the configuration refers to for this target; its kubeconfig may be one."""
     named: dict[str, set[str]] = defaultdict(set)
-    for ref in references(replace(settings, targets=(target,))):
+    for ref in references(replace(settings, targets=(target,)), ALL | {"clusters"}):
         if ref.kubernetes_secret:
             namespace, name, _ = ref.kubernetes_secret.split("/", 2)
             named[namespace].add(name)

@@ -97,7 +97,7 @@ class Session:
     def secrets(self) -> Secrets:
         """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
         chosen = replace(self.settings, targets=self._chosen)
-        secrets = resolve_all(chosen, self.environ, needs={"git"}, fetch=fetcher(self.settings, self.environ))
+        secrets = resolve_all(chosen, self.environ, needs={"git"}, fetch=fetcher(self.environ))
         self.output.mask = secrets.mask
         return secrets
 

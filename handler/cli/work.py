@@ -16,4 +16,4 @@ def work(session: Session) -> int:
     are shared out among them, each target is worked on by one at a time. What a worker that dies had in hand goes to another one
     after a minute; one that is told to stop gives it back at once. Metrics are at `metrics.bind`, if that is set.
     """
-    return work_alone(session.path, engine(session, frozenset({"git"})))
+    return work_alone(session.path, engine(session))

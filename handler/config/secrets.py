@@ -19,9 +19,12 @@ from handler.config.remote import Fetch, Remote, nowhere, text_of
 from handler.config.settings import ReplayToken, Settings, Webhooks
 from handler.model.errors import Problem, SecretUnavailable
 
-Need = Literal["git", "webhooks", "tokens"]
+Need = Literal["git", "webhooks", "tokens", "clusters"]
 ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens"})
-"""What a process may need: what signs in to git hosts, what signs webhooks, replay tokens."""
+"""What a process may resolve: what signs in to git hosts, what signs webhooks, replay tokens.
+
+The kubeconfigs of clusters are beside them: who connects to one reads it.
+"""
 PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.type == "WebhookSecrets")
 
 
@@ -165,6 +168,8 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
     for target in settings.targets:
         if "git" in needs:
             yield from (ref for _, ref in git_references(target.repository))
+        if "clusters" in needs and target.cluster.kubeconfig:
+            yield target.cluster.kubeconfig
         if "webhooks" in needs:
             yield from target.repository.webhook.secrets
     if "webhooks" in needs:

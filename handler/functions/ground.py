@@ -52,7 +52,7 @@ def ground(environ: Mapping[str, str], needs: Collection[Need]) -> Ground:
     url = queue_url(settings, environ)
     if not url:
         raise QueueInvalid.of("queue", "none is configured, and a function has no other memory", fix=f"set {URL} or `queue.sqs.url`")
-    secrets = Rotation(settings, environ, needs=needs, fetch=fetcher(settings, environ))
+    secrets = Rotation(settings, environ, needs=needs, fetch=fetcher(environ))
     log.configure(secrets.mask, sys.stdout)
     return Ground(settings, secrets, Sqs(url))
 

@@ -23,6 +23,8 @@ _LEAST = 2
 _MUTE_SHARE = 4
 _SILENCE = {"cluster-unavailable": "cluster", "git-unavailable": "git host"}
 """Which lane a run's failure, by its code, tells of."""
+_UNHEARD = frozenset({"kubeconfig-invalid", "secret-unavailable", "access-denied", "server-pinned", "config-invalid"})
+"""Failures that come before anybody was heard, or may: they tell of no lane."""
 
 Lane = tuple[str, Hashable]
 
@@ -48,9 +50,9 @@ class Lanes:
         """Note what a run tells of its lanes by the code it ended with; empty: all is well."""
         if code in _SILENCE:
             self.mute(target, _SILENCE[code])
-            return
-        with self._noting:
-            self._mute -= set(self._of[target])
+        elif code not in _UNHEARD:
+            with self._noting:
+                self._mute -= set(self._of[target])
 
     def beside(self, busy: Collection[str]) -> Callable[[str], bool]:
         """Return what tells whether a target may run beside these."""

@@ -9,7 +9,7 @@ OBJECTS = 5000
 """Objects kept altogether; of a target that has more on its own, all."""
 
 
-class Rendered(Protocol):
+class Renders(Protocol):
     """What was rendered for one target and may be rendered again."""
 
     @property
@@ -25,10 +25,10 @@ class Remembering:
 
     def __init__(self, most: int = OBJECTS) -> None:
         self._most = most
-        self._kept: dict[str, tuple[Rendered, int]] = {}
+        self._kept: dict[str, tuple[Renders, int]] = {}
         self._lock = threading.Lock()
 
-    def ran(self, target: str, rendered: Rendered) -> None:
+    def ran(self, target: str, rendered: Renders) -> None:
         """Note that a target ran; what it keeps goes last."""
         with self._lock:
             self._kept.pop(target, None)

@@ -23,7 +23,7 @@ def upload_pack(
         with needed_by("a repository by SSH"):
             from handler.source.ssh.upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
 
-        return SshUploadPack(repository, read, limits)
+        return SshUploadPack(repository, read, limits, again)
     signs_in = sign_in(repository, read, limits, again)
     return Transport(repository.url, signs_in, repository.tls.ca_file, limits, shared or Sharing())
 
@@ -34,5 +34,5 @@ def sign_in(repository: Repository, read: ReadSecret, limits: Limits, again: Rea
     if auth.github_app:
         from handler.source.github_app import GitHubApp  # noqa: PLC0415 - few need it and its cryptography
 
-        return GitHubApp(auth.github_app, repository.url, read, repository.tls.ca_file, limits)
+        return GitHubApp(auth.github_app, repository.url, read, repository.tls.ca_file, limits, again=again)
     return Basic(auth.basic, read, again) if auth.basic else Anonymous()

@@ -61,13 +61,25 @@ class GitHubApp:
     """Signs in as an installation of an app (`signin.SignIn`)."""
 
     def __init__(
-        self, auth: GitHubAppAuth, url: str, read: ReadSecret, ca_file: str, limits: Limits, clock: Callable[[], float] = time.monotonic
+        self,
+        auth: GitHubAppAuth,
+        url: str,
+        read: ReadSecret,
+        ca_file: str,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+        again: ReadSecret | None = None,
     ) -> None:
-        """Prepare; nothing is asked yet. `url`: the repository's, whose name the token is bound to when the URL tells it."""
+        """Prepare; nothing is asked yet.
+
+        `url`: the repository's, whose name the token is bound to when the URL tells it. `again` reads a key that was refused: it may have
+        been rotated since it was asked for.
+        """
         self.subject = f"GitHub App {auth.app_id}, installation {auth.installation_id}"
         self._auth = auth
         self._repository = repository_name(url)
         self._read = read
+        self._again = again or read
         self._ca_file = ca_file
         self._limits = limits
         self._clock = clock
@@ -103,10 +115,14 @@ class GitHubApp:
 
     def _made(self) -> _Token:
         """Ask for a token. The answer's own date tells how long it lives, whatever our clock says."""
-        bearer = self._bearer()
-        since = self._clock()
+        key = self._read(self._auth.private_key).reveal()
+        bearer, since = self._bearer(key), self._clock()
         try:
             status, answered, body = self._post(bearer)
+            newer = self._again(self._auth.private_key).reveal() if status == 401 else key
+            if newer != key:
+                since = self._clock()
+                status, answered, body = self._post(self._bearer(newer))
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             raise explained(error, self.subject) from None
         if status != 201:
@@ -118,9 +134,8 @@ class GitHubApp:
             raise GitUnavailable.of(self.subject, "the API gave a token that has ended already")
         return _Token(token, since, since + max(left - _SPARE, left / 2))
 
-    def _bearer(self) -> str:
-        """Sign what proves that we are the app."""
-        text = self._read(self._auth.private_key).reveal()
+    def _bearer(self, text: str) -> str:
+        """Sign what proves that we are the app, with the key of this text."""
         now = int(time.time())
         claims = {"iat": now - _BACKDATED, "exp": now - _BACKDATED + _LIFETIME, "iss": self._auth.app_id}
         bearer = jwt.encode(claims, app_key(text, str(self._auth.private_key)), algorithm="RS256")

@@ -18,7 +18,7 @@ def due_between(names: Iterable[str], interval: float, start: float, end: float)
     """
     found: dict[str, float] = {}
     for name in names:
-        phase = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64
+        phase = fraction(name)
         count = _moments(phase, interval, end)
         if count > _moments(phase, interval, start):
             found[name] = (count - 1 + phase) * interval
@@ -28,3 +28,8 @@ def due_between(names: Iterable[str], interval: float, start: float, end: float)
 def _moments(phase: float, interval: float, before: float) -> int:
     """Count the moments of a phase (a share of the interval) before a time."""
     return math.ceil(before / interval - phase)
+
+
+def fraction(*parts: str) -> float:
+    """Return a number from 0 to 1 that is always the same for these words."""
+    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]) / 2**64

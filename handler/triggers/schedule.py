@@ -12,13 +12,13 @@ Times are monotonic seconds where nothing else is said.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
 
 from handler.model.event import Job
+from handler.triggers.phases import fraction
 
 SPREAD = 0.2
 """Seconds between two runs that ticks of the same moment ask for; of many it is less."""
@@ -101,16 +101,11 @@ class Schedule:
 
     def _slot(self, target: str, now: float) -> float:
         """Return when the next drift run of a target falls after `now`."""
-        interval, phase = self._drift_interval, (self._shares[target] + _fraction(self._place)) % 1.0
+        interval, phase = self._drift_interval, (self._shares[target] + fraction(self._place)) % 1.0
         wall = now + self._offset
         for cycle in itertools.count(math.floor(wall / interval) - 2):
-            moved = JITTER * (2 * _fraction(self._place, target, str(cycle)) - 1)
+            moved = JITTER * (2 * fraction(self._place, target, str(cycle)) - 1)
             at = (cycle + phase + moved) * interval
             if at > wall:
                 return at - self._offset
         raise AssertionError("there is always a next cycle")
-
-
-def _fraction(*parts: str) -> float:
-    """Return a number from 0 to 1 that is always the same for these words."""
-    return int.from_bytes(hashlib.sha256("\0".join(parts).encode()).digest()[:8]) / 2**64

@@ -56,7 +56,7 @@ def main() -> int:
     """Serve until SIGTERM; return the exit status."""
     try:
         settings = load(Path(os.environ["ANNEAL_CONFIG"]))
-        log.configure(resolve_all(settings, os.environ, needs=NEEDS, fetch=fetcher(settings, os.environ)).mask)
+        log.configure(resolve_all(settings, os.environ, needs=NEEDS, fetch=fetcher(os.environ)).mask)
     except AnnealError as error:
         sys.stderr.write(f"{error}\n")
         return 64

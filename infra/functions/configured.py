@@ -116,8 +116,7 @@ def variables(settings: Settings) -> dict[str, tuple[str, ...]]:
 
 def _resolved(settings: Settings, function: Function) -> list[SecretRef]:
     """Return the secrets that a function resolves."""
-    targets = settings.targets if function.clusters else ()
-    return [*references(settings, function.needs), *(each.cluster.kubeconfig for each in targets if each.cluster.kubeconfig)]
+    return list(references(settings, function.needs | {"clusters"} if function.clusters else function.needs))
 
 
 def resources(settings: Settings) -> dict[str, Any]:

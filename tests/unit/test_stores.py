@@ -9,6 +9,7 @@ import sys
 import threading
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,28 @@ def test_a_cluster_whose_place_hangs_holds_up_nobody_but_itself(
     assert [type(error) for error in failures] == [kind]
     assert str(failures[0]).startswith(said)
     assert "CANARY" not in repr(failures)
+
+
+def test_what_is_made_grows_under_the_lock_that_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = target("shop", Cluster(kubeconfig=SecretRef(env="SOUND")))
+    handler = Handler(Settings((shop,)), resolve_all(Settings(()), {}), Sandbox(), {})
+
+    class Guarded(dict[Any, Any]):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            assert handler._lock.locked()
+            super().__setitem__(key, value)
+
+    class Cluster1:
+        def cluster_uid(self) -> str:
+            return "one"
+
+    monkeypatch.setattr(handler, "_made", Guarded())
+    monkeypatch.setattr(handler, "records", lambda _: Cluster1())
+    assert handler.cluster_uid(shop) == "one"
+    assert handler.requests() == 0
+
+
+def test_what_a_worker_asks_it_asks_by_one_way() -> None:
+    services = Services({})
+    handler = Handler(Settings(()), resolve_all(Settings(()), {}), Sandbox(), {}, services=services)
+    assert handler._services is services

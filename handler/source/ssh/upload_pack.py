@@ -37,8 +37,8 @@ _SAID = 2000
 class SshUploadPack:
     """One repository on a host reached by SSH (`exchange.UploadPack`)."""
 
-    def __init__(self, repository: Repository, read: ReadSecret, limits: Limits) -> None:
-        """Prepare; nothing is asked yet.
+    def __init__(self, repository: Repository, read: ReadSecret, limits: Limits, again: ReadSecret | None = None) -> None:
+        """Prepare; nothing is asked yet. `again` reads a key that was refused: it may have been rotated since it was asked for.
 
         Raises:
             ConfigInvalid: the URL can't be asked, or there is no key.
@@ -47,6 +47,7 @@ class SshUploadPack:
         self.subject = f"repository {shown_url(repository.url)}"
         self._auth = _key_of(repository)
         self._read = read
+        self._again = again or read
         self._limits = limits
         self._command = f"git-upload-pack '{self._address.path}'"
 
@@ -78,10 +79,25 @@ class SshUploadPack:
         """Connect with what the known_hosts file and the key's references hold at present."""
         auth, address = self._auth, self._address
         trust = Trust(auth.known_hosts, pinned(auth.known_hosts, address.host, address.port))
-        passphrase = self._read(auth.passphrase).reveal() if auth.passphrase else None
-        key = load_key(self._read(auth.private_key).reveal(), passphrase, str(auth.private_key))
-        connection = connected(address, trust, key, self.subject, deadline, self._limits)
+
+        def signed_in(texts: tuple[str, str | None]) -> Connection:
+            return connected(address, trust, load_key(*texts, str(auth.private_key)), self.subject, deadline, self._limits)
+
+        texts = self._texts(self._read)
+        try:
+            connection = signed_in(texts)
+        except AccessDenied:
+            newer = self._texts(self._again)
+            if newer == texts:
+                raise
+            connection = signed_in(newer)
         return _Session(connection, self._command, self.subject, deadline, self._limits)
+
+    def _texts(self, read: ReadSecret) -> tuple[str, str | None]:
+        """Return the key and its passphrase."""
+        auth = self._auth
+        passphrase = read(auth.passphrase).reveal() if auth.passphrase else None
+        return read(auth.private_key).reveal(), passphrase
 
 
 class _Session:

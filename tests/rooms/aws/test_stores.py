@@ -40,7 +40,7 @@ def test_a_secret_is_rotated_with_two_versions_valid_at_once(aws: Moto, caplog: 
     client.create_secret(Name="anneal/hook", SecretString=json.dumps({"github": OLD}))
     settings = hooked(ref("anneal/hook", "github"), ref("anneal/hook", "github", "AWSPREVIOUS"))
     now = [0.0]
-    rotation = Rotation(settings, os.environ, fetch=fetcher(settings, os.environ), clocks=Clocks(lambda: now[0], lambda: now[0]))
+    rotation = Rotation(settings, os.environ, fetch=fetcher(os.environ), clocks=Clocks(lambda: now[0], lambda: now[0]))
 
     def hooks() -> list[str]:
         return [accepted.secret.reveal() for accepted in rotation.webhook("github")]
@@ -63,7 +63,7 @@ def test_parameters_are_decrypted_and_names_in_other_regions_found(aws: Moto) ->
     arn = there.create_secret(Name="anneal/binary", SecretBinary=f"{OLD}-binary\n".encode())["ARN"]
     tokens = ReplayToken("ci", SecretRef(aws_parameter="/anneal/token")), ReplayToken("ops", ref(arn))
     settings = Settings((), replay=Replay(tokens))
-    secrets = resolve_all(settings, os.environ, fetch=fetcher(settings, os.environ))
+    secrets = resolve_all(settings, os.environ, fetch=fetcher(os.environ))
     assert [secret.reveal() for _, secret in secrets.tokens] == [f"{OLD}-parameter", f"{OLD}-binary"]
 
 
@@ -71,7 +71,7 @@ def test_everything_that_is_missing_is_named_at_the_start(aws: Moto) -> None:
     boto3.client("secretsmanager", **aws.client).create_secret(Name="bytes", SecretBinary=b"\xff\xfeCANARY")
     settings = hooked(ref("nowhere"), ref("nowhere", stage="AWSPREVIOUS"), SecretRef(aws_parameter="/nowhere"), ref("bytes"))
     with pytest.raises(SecretUnavailable) as caught:
-        resolve_all(settings, os.environ, fetch=fetcher(settings, os.environ))
+        resolve_all(settings, os.environ, fetch=fetcher(os.environ))
     unknown = "isn't known in this region and account; correct its name, or set its region"
     assert str(caught.value).splitlines() == [
         f"webhooks.github.secrets: AWS secret nowhere {unknown}",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from handler.config.git import Repository, RepositoryAuth, SecretRef, SshAuth
 from handler.source import GitHost, Limits
+from handler.source.signin import ReadSecret
 from infra.gitwork import Work
 from infra.sshhost import SshHost
 from tests.rooms.source.opening import QUICK
@@ -25,13 +26,21 @@ class Shop:
     key: Path
     known: str
 
-    def opened(self, *, url: str = "", key: Path | None = None, passphrase: str = "", limits: Limits = QUICK) -> closing[GitHost]:
+    def opened(
+        self,
+        *,
+        url: str = "",
+        key: Path | None = None,
+        passphrase: str = "",
+        limits: Limits = QUICK,
+        again: ReadSecret | None = None,
+    ) -> closing[GitHost]:
         file = self.host.root / "known_hosts"
         file.write_text(self.known)
         secret = self.host.root / "passphrase"
         secret.write_text(passphrase)
         auth = SshAuth(SecretRef(file=str(key or self.key)), str(file), SecretRef(file=str(secret)) if passphrase else None)
-        return closing(GitHost(Repository(url or self.host.url_of("shop"), auth=RepositoryAuth(ssh=auth)), limits=limits))
+        return closing(GitHost(Repository(url or self.host.url_of("shop"), auth=RepositoryAuth(ssh=auth)), limits=limits, again=again))
 
 
 @contextmanager

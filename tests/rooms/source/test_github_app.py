@@ -10,11 +10,14 @@ import threading
 import pytest
 
 from handler.config import masking
+from handler.config.git import SecretRef
 from handler.config.masking import Mask
+from handler.config.secrets import Secret
 from handler.model.errors import AccessDenied, AnnealError
-from handler.source.github_app import repository_name
+from handler.source.github_app import GitHubApp, repository_name
+from handler.source.signin import basic, from_environment
 from tests.rooms.source.hub import Clock, Hub
-from tests.rooms.source.opening import following
+from tests.rooms.source.opening import QUICK, following
 
 MAIN = "refs/heads/main"
 
@@ -147,3 +150,21 @@ def test_a_token_and_what_bought_it_are_masked_beyond_their_end_and_then_forgott
     assert mask(hub.api.gave[0]) == hub.api.gave[0]
     assert len(masking._LEARNED._values) == 5  # one JWT, two tokens, each also with its user
     assert max(sizes) < 2 * sizes[1]
+
+
+def test_an_apps_key_that_was_rotated_since_it_was_asked_for_buys_a_token_at_once(hub: Hub) -> None:
+    """A store's answer is kept for a while: a key that GitHub refuses is read anew before anybody is told."""
+    older, asked = hub.api.new_key("older"), []
+
+    def again(ref: SecretRef) -> Secret:
+        asked.append(ref)
+        return Secret(hub.api.key.read_text())
+
+    key = SecretRef(file=str(older))
+    app = GitHubApp(hub.auth(private_key=key), hub.url, from_environment, "", QUICK, again=again)
+    assert app.authorization() == basic("x-access-token", hub.api.gave[0])
+    assert asked == [key]
+    asked.clear()
+    app = GitHubApp(hub.auth(private_key=key), hub.url, from_environment, "", QUICK)
+    with pytest.raises(AccessDenied, match="is a key of app"):
+        app.authorization()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from handler.config.git import SecretRef
+from handler.config.secrets import Secret
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, SecretUnavailable
 from tests.rooms.source.opening import following
 from tests.rooms.source.sshshop import Shop
@@ -187,3 +189,16 @@ def test_no_secret_is_in_any_error_log_or_representation(shop: Shop, caplog: pyt
     assert len(seen) == 3
     assert [secret for secret in secrets if any(secret in text for text in [*seen, caplog.text])] == []
     assert "paramiko" not in caplog.text
+
+
+def test_a_key_that_was_rotated_since_it_was_asked_for_signs_in_at_once(shop: Shop) -> None:
+    """A store's answer is kept for a while: what the host refuses is read anew before anybody is told."""
+    stranger, asked = shop.host.new_key("stranger"), []
+
+    def again(ref: SecretRef) -> Secret:
+        asked.append(ref)
+        return Secret(shop.key.read_text())
+
+    with shop.opened(key=stranger, again=again) as git:
+        assert git.head(following(MAIN)).commit == shop.sha
+    assert asked == [SecretRef(file=str(stranger))]

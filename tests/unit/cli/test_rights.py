@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, target_grants
+from handler.cli.rbac import HOME, _at_home
+from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
 from handler.config.settings import Cluster, Eks, Impersonate, Prune, Settings, Target, Webhooks
 from handler.model.resource import Resource
@@ -84,6 +85,9 @@ def test_secrets_that_the_configuration_refers_to_are_read_by_name() -> None:
     assert secrets(replace(target, cluster=Cluster(in_cluster=True))) == secrets(target)
     elsewhere = (Cluster(context="other"), Cluster(kubeconfig=SecretRef(file="/run/kubeconfig")), Cluster(eks=Eks("other")))
     assert [secrets(replace(target, cluster=cluster)) for cluster in elsewhere] == [[], [], []]
+    assert [list(secret_reads(settings, replace(target, cluster=cluster))) for cluster in elsewhere] == [secrets(target)] * 3
+    kept = replace(target, cluster=Cluster(kubeconfig=held("kubeconfig")))
+    assert list(secret_reads(settings, kept)) == [Grant("anneal-system", "", "secrets", ("get",), ("git", "kubeconfig", "webhook"))]
 
 
 def test_impersonation_is_of_one_account() -> None:
@@ -110,3 +114,17 @@ def test_each_role_has_its_binding(scope: str) -> None:
     role, binding = documents("r", [Grant(scope, "", "pods", ("get",))], {"kind": "User", "name": "ada"})
     assert binding["roleRef"]["kind"] == role["kind"]
     assert binding["subjects"] == [{"kind": "User", "name": "ada"}]
+
+
+@pytest.mark.parametrize("cluster", [Cluster(context="prod"), Cluster(eks=Eks("prod")), Cluster()])
+def test_secrets_for_a_target_of_another_cluster_are_granted_at_home(cluster: Cluster) -> None:
+    held = SecretRef(kubernetes_secret="anneal-system/webhook/value")
+    settings = Settings((TARGET,), webhooks=Webhooks(github=WebhookSecrets((held,))))
+    found = _at_home(settings, replace(TARGET, cluster=cluster), {"kind": "ServiceAccount", "name": "anneal", "namespace": "anneal-system"})
+    if cluster == Cluster():
+        assert found == []
+        return
+    role, binding = found
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["webhook"], "verbs": ["get"]}]
+    assert {each["metadata"]["name"] for each in found} == {"anneal-shop-secrets"}
+    assert role["metadata"]["annotations"] == binding["metadata"]["annotations"] == HOME

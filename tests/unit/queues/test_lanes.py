@@ -124,3 +124,15 @@ def test_the_only_cluster_keeps_its_threads_while_it_hangs() -> None:
     lanes = Lanes(settings(*(target(f"t{number}") for number in range(9))))
     lanes.mute("t0", "cluster")
     assert lanes.beside(["t1", "t2", "t3"])("t0")
+
+
+@pytest.mark.parametrize("code", ["kubeconfig-invalid", "secret-unavailable", "access-denied", "server-pinned"])
+def test_a_failure_before_anybody_was_heard_is_no_sign_of_life(code: str) -> None:
+    lanes = Lanes(settings(*(target(f"dead-{number}", "dead") for number in range(9)), target("alive")))
+    share = [f"dead-{number}" for number in range(lanes.threads // 4)]
+    lanes.ended("dead-8", "cluster-unavailable")
+    assert not lanes.beside(share)("dead-8")
+    lanes.ended("dead-7", code)
+    assert not lanes.beside(share)("dead-8")
+    lanes.ended("dead-7", "manifest-invalid")
+    assert lanes.beside(share)("dead-8")

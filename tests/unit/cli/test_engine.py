@@ -1,0 +1,20 @@
+"""What the worker process of `serve` and `work` resolves."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.cli.engine import engine
+from handler.cli.printing import Output
+from handler.cli.session import Session
+from handler.config.git import SecretRef, WebhookSecrets
+from handler.config.settings import Settings, Webhooks
+
+
+def test_the_doors_secrets_are_asked_for_by_the_door_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.log.configure", lambda _mask: None)
+    monkeypatch.delenv("ANNEAL_QUEUE_URL", raising=False)
+    monkeypatch.delenv("ANNEAL_TEST_NOWHERE", raising=False)
+    settings = Settings((), webhooks=Webhooks(WebhookSecrets((SecretRef(env="ANNEAL_TEST_NOWHERE"),))))
+    parts = engine(Session(Output(), {})).build(settings)
+    assert parts.requests() == 0
