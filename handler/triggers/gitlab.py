@@ -52,7 +52,8 @@ def _signed(headers: Mapping[str, str], body: bytes, secret: Secret) -> bool:
 def read(headers: Mapping[str, str], body: bytes) -> Event:
     """Read a delivery. Raises BadPayload."""
     document = payload.read(body)
-    delivery = delivery_id(headers, "x-gitlab-event-uuid")
+    # The key is one event's, also when it is sent again; webhooks that one webhook has set off share the UUID, by which GitLab ends loops.
+    delivery = delivery_id(headers, "idempotency-key") or delivery_id(headers, "x-gitlab-event-uuid")
     # System hooks have only event_name, project hooks have both.
     kind = payload.event_name(payload.text(document, "object_kind") or payload.text(document, "event_name"), "object_kind")
     if kind in _PUSHES:

@@ -33,6 +33,14 @@ def test_a_push_with_the_token_becomes_an_event() -> None:
     )
 
 
+def test_pushes_that_one_webhook_has_set_off_are_told_apart_by_the_key_of_each() -> None:
+    known = [{"Idempotency-Key": f"908a6d9e-45fd-46c8-97e6-c4f350f219d{number}"} for number in range(2)]
+    found = [TRIGGERS["gitlab"].verified(gitlab_headers(TOKEN) | key, gitlab_push(), accepted(TOKEN))[0] for key in known]
+    assert [each.delivery for each in found] == [key["Idempotency-Key"] for key in known]
+    odd = TRIGGERS["gitlab"].verified(gitlab_headers(TOKEN) | {"Idempotency-Key": "odd key\n"}, gitlab_push(), accepted(TOKEN))[0]
+    assert odd.delivery == gitlab_headers()["X-Gitlab-Event-UUID"]
+
+
 @pytest.mark.parametrize("token", ["", "x", TOKEN + " ", f"{TOKEN},{TOKEN}", "é" * 21, "a" * 10240, "\ud800"])
 def test_any_other_token_is_refused(token: str) -> None:
     with pytest.raises(BadSignature):
