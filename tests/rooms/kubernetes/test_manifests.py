@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,17 @@ def test_every_value_is_in_the_schema_and_no_other() -> None:
         ("--set=replicas=0", "replicas"),
         ("--set=image.digest=latest", "digest"),
         ("--set=terminationGracePeriodSeconds=10", "terminationGracePeriodSeconds"),
+        ("--set-string=fullnameOverride=1e5", "fullnameOverride"),
+        ("--set-string=priorityClassName=a\nhostNetwork: true", "priorityClassName"),
+        ("--set-string=image.repository=a\n    hostPID: true", "repository"),
+        ("--set-string=image.tag=a b", "tag"),
+        ("--set-string=tmpSize=64Mi\n      x: y", "tmpSize"),
+        ('--set-string=ingress.host=a" b: {', "host"),
+        ("--set-string=ingress.host=a.*.example.com", "host"),
+        ("--set-string=ingress.tlsSecret=a\nb: c", "tlsSecret"),
+        ("--set-string=ingress.paths[0]=/# x", "paths"),
+        ("--set-string=serviceAccount.name=a\nb: c", "serviceAccount"),
+        ("--set-string=env[0].name=ANNEAL_CONFIG,env[0].value=x", "env"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(option: str, said: str) -> None:
@@ -224,6 +236,47 @@ def test_every_value_reaches_an_object() -> None:
     assert one(found, "NetworkPolicy", "gitops")["spec"]["egress"][1]["ports"] == [{"protocol": "TCP", "port": 8443}]
     assert one(found, "ServiceAccount", "deployer")
     assert "NetworkPolicy" not in {each["kind"] for each in documents(template(CONFIG, "--set=networkPolicy.enabled=false"))}
+
+
+def test_texts_that_look_like_something_else_stay_texts() -> None:
+    given = {
+        "priorityClassName": "123",
+        "secret": "007",
+        "image.repository": "1",
+        "image.tag": "1.0",
+        "serviceAccount.name": "no",
+        "ingress.host": "*.example.com",
+        "ingress.className": "1e3",
+        "ingress.tlsSecret": "0x1f",
+        "networkPolicy.ingressNamespace": "1",
+        "fullnameOverride": "true",
+    }
+    options = [f"--set-string={key}={value}" for key, value in given.items()]
+    found = documents(template(CONFIG, "--set=ingress.enabled=true", *options, "--set=workers.enabled=true"))
+    for each in (each for each in found if each["kind"] == "Deployment"):
+        pod = each["spec"]["template"]["spec"]
+        assert (pod["priorityClassName"], pod["serviceAccountName"], pod["containers"][0]["image"]) == ("123", "no", "1:1.0")
+        assert "007" in [volume.get("secret", {}).get("secretName") for volume in pod["volumes"]]
+    ingress = one(found, "Ingress", "true")["spec"]
+    assert (ingress["ingressClassName"], ingress["rules"][0]["host"]) == ("1e3", "*.example.com")
+    assert ingress["tls"] == [{"hosts": ["*.example.com"], "secretName": "0x1f"}]
+    labels = one(found, "NetworkPolicy", "true")["spec"]["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]
+    assert labels == {"kubernetes.io/metadata.name": "1"}
+
+
+LONG = "a" * 53
+
+
+@pytest.mark.parametrize(
+    "release", ["anneal.v1", "1anneal", "1", "no", "123.456", LONG, f"1{LONG[1:]}", f"anneal{'a' * 41}---x", f"{'a' * 40}----x"]
+)
+def test_any_release_has_names_that_a_service_may_have(release: str) -> None:
+    done = tried("helm", "template", release, str(CHART), CONFIG, "--set=workers.enabled=true")
+    assert done.returncode == 0, done.stderr
+    for each in documents(done.stdout):
+        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", each["metadata"]["name"]), each["metadata"]["name"]
+        assert len(each["metadata"]["name"]) <= (253 if each["kind"] == "ConfigMap" else 63)
+        assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == release
 
 
 def test_another_release_beside_it_shares_no_name() -> None:

@@ -1,10 +1,15 @@
+{{- /* A Service's name: letters, digits and dashes; a letter begins it, and no dash ends it (RFC 1035). */ -}}
 {{- define "anneal.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{ .Values.fullnameOverride }}
-{{- else if contains "anneal" .Release.Name -}}
-{{ .Release.Name | trunc 50 | trimSuffix "-" }}
 {{- else -}}
-{{ printf "%s-anneal" (.Release.Name | trunc 43 | trimSuffix "-") }}
+{{- $name := .Release.Name | replace "." "-" -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}
+{{- $name = printf "anneal-%s" $name -}}
+{{- else if not (contains "anneal" $name) -}}
+{{- $name = printf "%s-anneal" ($name | trunc 43 | trimAll "-") -}}
+{{- end -}}
+{{ $name | trunc 50 | trimAll "-" }}
 {{- end -}}
 {{- end -}}
 
@@ -16,9 +21,9 @@
 {{- define "anneal.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: anneal
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 {{- with index . 1 }}
-app.kubernetes.io/component: {{ . }}
+app.kubernetes.io/component: {{ . | quote }}
 {{- end }}
 {{- end -}}
 

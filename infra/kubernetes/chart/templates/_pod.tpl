@@ -4,12 +4,12 @@
 {{- $component := index . 1 -}}
 {{- $part := index . 2 -}}
 {{- with $root.Values -}}
-serviceAccountName: {{ include "anneal.account" $root }}
+serviceAccountName: {{ include "anneal.account" $root | quote }}
 automountServiceAccountToken: true
 enableServiceLinks: false
-terminationGracePeriodSeconds: {{ .terminationGracePeriodSeconds }}
+terminationGracePeriodSeconds: {{ .terminationGracePeriodSeconds | int }}
 {{- with .priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -22,7 +22,7 @@ tolerations:
 {{- with .image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 securityContext:
@@ -44,8 +44,9 @@ topologySpreadConstraints:
 containers:
   - name: anneal
     {{- $tag := .image.tag | default $root.Chart.AppVersion }}
-    image: {{ .image.repository }}{{ if .image.digest }}@{{ .image.digest }}{{ else }}:{{ $tag }}{{ end }}
-    imagePullPolicy: {{ .image.pullPolicy }}
+    {{- $version := empty .image.digest | ternary (printf ":%s" $tag) (printf "@%s" .image.digest) }}
+    image: {{ printf "%s%s" .image.repository $version | quote }}
+    imagePullPolicy: {{ .image.pullPolicy | quote }}
     args:
       {{- toYaml $part.args | nindent 6 }}
     env:
@@ -56,7 +57,7 @@ containers:
           fieldRef:
             fieldPath: metadata.namespace
       - name: ANNEAL_WORKLOAD
-        value: $(POD_NAMESPACE)/{{ $part.name }}
+        value: {{ printf "$(POD_NAMESPACE)/%s" $part.name | quote }}
       {{- with .env }}
       {{- toYaml . | nindent 6 }}
       {{- end }}
@@ -88,17 +89,17 @@ containers:
 volumes:
   - name: config
     configMap:
-      name: {{ include "anneal.config" $root }}
+      name: {{ include "anneal.config" $root | quote }}
   {{- with .secret }}
   - name: secrets
     secret:
-      secretName: {{ . }}
+      secretName: {{ . | quote }}
       defaultMode: 288
   {{- end }}
   - name: tmp
     emptyDir:
       medium: Memory
-      sizeLimit: {{ .tmpSize }}
+      sizeLimit: {{ .tmpSize | quote }}
 {{- end -}}
 {{- end -}}
 
