@@ -129,10 +129,10 @@ class Fleet:
         return f"refs/heads/t{number}"
 
     # --- servers
-    def serve(self) -> Serving:
+    def serve(self, module: str = "handler") -> Serving:
         """Start another server of this configuration."""
         number = len(self.servers)
-        self.servers.append(Serving(self.config, self.place / f"serve-{number}.log").start())
+        self.servers.append(Serving(self.config, self.place / f"serve-{number}.log", module=module).start())
         return self.servers[-1]
 
     def close(self) -> None:

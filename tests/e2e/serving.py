@@ -51,7 +51,7 @@ def signed(url: str, ref: str, after: str) -> tuple[bytes, dict[str, str]]:
 
 @dataclass
 class Serving:
-    """A server of one configuration; `start` again after it was killed. `log`: what all its lives have said."""
+    """A server of one configuration; `start` again after it was killed. `log`: what all its lives have said; `module`: what is started."""
 
     config: Path
     log: Path
@@ -59,10 +59,11 @@ class Serving:
     port: int = 0
     said_before: int = 0
     """Bytes of the log that earlier lives wrote."""
+    module: str = "handler"
 
     def start(self) -> Serving:
         """Start; `ready` says when it listens."""
-        command = [sys.executable, "-m", "handler", "--config", str(self.config), "serve", "--bind", "127.0.0.1:0"]
+        command = [sys.executable, "-m", self.module, "--config", str(self.config), "serve", "--bind", "127.0.0.1:0"]
         environment = {**os.environ, "HOOK": SECRET, "OPS": TOKEN, "TMPDIR": os.environ[SESSION]}  # what a killed one leaves goes with it
         self.said_before = self.log.stat().st_size if self.log.exists() else 0
         self.port = 0

@@ -22,6 +22,7 @@ from tests.e2e.fleet import Fleet
 from tests.e2e.serving import PATIENCE, ROOT, Serving, until
 
 SIZE = 4
+BRIEF = "tests.e2e.brief"
 UNUSED = "a message can't be used; it ends as a dead letter"
 
 
@@ -47,7 +48,7 @@ def working(fleet: Fleet, log: Path) -> Iterator[Serving]:
     """`anneal work` beside the servers of a fleet; it ends in order when it is told to."""
     worker = Serving(fleet.config, log)
     with log.open("ab") as out:
-        command = [sys.executable, "-m", "handler", "--config", str(fleet.config), "work"]
+        command = [sys.executable, "-m", BRIEF, "--config", str(fleet.config), "work"]
         worker.process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
     try:
         yield worker
@@ -59,7 +60,7 @@ def working(fleet: Fleet, log: Path) -> Iterator[Serving]:
 @pytest.mark.slow
 def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFleet, queue: Sqs, tmp_path: Path) -> None:
     fleet = open_fleet(SIZE, settings={"metrics": {"bind": "127.0.0.1:0"}})
-    server = fleet.serve().ready()
+    server = fleet.serve(BRIEF).ready()
     with working(fleet, tmp_path / "work.log") as worker:
         until(lambda: worker.lines("worker started"), told=worker.log.read_text)
         fleet.converge()

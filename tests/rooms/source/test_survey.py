@@ -130,7 +130,7 @@ def test_whoever_is_not_certainly_at_the_head_gets_a_run_and_nobody_else(
 def test_what_a_takeover_left_due_is_armed_without_a_run(host: Host, tmp_path: Path) -> None:
     """The drift run that must follow a takeover one Lease later is in the record: a worker that starts meanwhile finds it there."""
     fleet = recorded(host, 3, 1, ("east",), interval=3600.0, drift_interval=NEVER)
-    fleet.change("t1", drift_due=soon(3))
+    fleet.change("t1", drift_due=soon(2))
     with working(fleet, tmp_path / "s") as (_, ran, changed), changed:
         assert changed.wait_for(lambda: ran, PATIENCE)
         assert {job.target for job in ran} == {"t1"}
