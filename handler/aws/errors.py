@@ -23,7 +23,14 @@ ACTIONS = {
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 UNREADABLE = frozenset({"DecryptionFailure", "InvalidKeyId", "KMSAccessDenied"})
 """Where what is denied is the use of a key."""
-MISSING = frozenset({"ResourceNotFoundException", "ParameterNotFound", "ParameterVersionNotFound"})
+_NOWHERE = "isn't known in this region and account", "correct its name, or set its region"
+NAMED = {
+    "ResourceNotFoundException": _NOWHERE,
+    "ParameterNotFound": _NOWHERE,
+    "ParameterVersionNotFound": _NOWHERE,
+    "InvalidRequestException": ("is in no state to be read: it is marked for deletion", "restore it, or name another one"),
+}
+"""By code, what is seen of what was named, and the way out."""
 REFUSED = frozenset(
     {
         "ExpiredToken",
@@ -100,8 +107,9 @@ def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind:
     if code in DENIED | UNREADABLE:
         seen, fix = _denied(message_of(error), code, operation, allowed)
         return denied.of(subject, NOT + seen, fix=fix)
-    if code in MISSING:
-        return kind.of(subject, "isn't known in this region and account", fix="correct its name, or set its region")
+    if code in NAMED:
+        seen, fix = NAMED[code]
+        return kind.of(subject, seen, fix=fix)
     if code in REFUSED:
         return kind.of(subject, f"{NOT}AWS doesn't accept the credentials ({code})", fix=KEYS)
     if code in LATER or status >= 500:

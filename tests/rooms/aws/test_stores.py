@@ -82,6 +82,18 @@ def test_everything_that_is_missing_is_named_at_the_start(aws: Moto) -> None:
     assert caught.value.__cause__ is None
 
 
+def test_a_deleted_secret_is_said_to_be_deleted(aws: Moto) -> None:
+    client = boto3.client("secretsmanager", **aws.client)
+    client.create_secret(Name="deleted", SecretString=OLD)
+    client.delete_secret(SecretId="deleted", RecoveryWindowInDays=7)
+    for wanted in (ref("deleted"), ref("deleted", stage="AWSPREVIOUS")):
+        with pytest.raises(
+            SecretUnavailable, match=r"AWS secret deleted.*is marked for deletion; restore it, or name another one"
+        ) as caught:
+            Services(os.environ).fetch(wanted)
+        assert "CANARY" not in str(caught.value)
+
+
 def test_without_credentials_or_region_it_says_what_to_set(aws: Moto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert aws.url
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

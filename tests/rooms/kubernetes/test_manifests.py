@@ -176,6 +176,8 @@ def test_every_value_is_in_the_schema_and_no_other() -> None:
         ("--set-string=priorityClassName=a\nhostNetwork: true", "priorityClassName"),
         ("--set-string=image.repository=a\n    hostPID: true", "repository"),
         ("--set-string=image.tag=a b", "tag"),
+        ("--set=image=null", "image"),
+        ("--set=image.repository=null", "repository"),
         ("--set-string=tmpSize=64Mi\n      x: y", "tmpSize"),
         ('--set-string=ingress.host=a" b: {', "host"),
         ("--set-string=ingress.host=a.*.example.com", "host"),
