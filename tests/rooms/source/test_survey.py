@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -16,10 +15,9 @@ import pytest
 import urllib3
 
 from handler.model.event import Job
-from handler.model.result import Outcome, Result
+from handler.model.result import Result
 from handler.queues.pending import Work
 from handler.reading import Reader
-from handler.state.configmap import SUMMARY
 from handler.state.record import Attempt, Held, Pin, Request, Status
 from handler.survey import DEADLINE, Survey, Tally, Tell
 from handler.ticks import Ticks
@@ -252,28 +250,6 @@ def test_a_git_host_that_fails_leaves_its_targets_to_their_runs(host: Host, tmp_
     assert (told.runs, told.mute["t1"]) == ({"t1"}, "git host")
 
 
-def test_a_drift_run_sums_up_anew_what_another_version_summed_up_and_then_writes_no_more(host: Host) -> None:
-    fleet = recorded(host, 1, 1, ("east",))
-    handler, target = fleet.handler(), fleet.settings.targets[0]
-    assert handler.run(Job("t0", "drift")).outcome is Outcome.APPLIED
-    objects = handler.objects(target)
-    body = objects.get("ConfigMap", "anneal-system", "anneal-t0")
-    assert body is not None
-    text = body["metadata"]["annotations"][SUMMARY]
-    body["metadata"]["annotations"][SUMMARY] = json.dumps({"commit": handler.head(target, 0.0).commit, "phase": "applied"})
-    objects.replace(body)
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), old := Told())
-    assert handler.run(Job("t0", "drift")).outcome is Outcome.UNCHANGED
-    again = objects.get("ConfigMap", "anneal-system", "anneal-t0")
-    assert again is not None
-    assert (again["metadata"]["annotations"][SUMMARY], again["data"]) == (text, body["data"])
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), new := Told())
-    assert (old.runs, new.quiet) == ({"t0"}, {"t0"})
-    fleet.forget()
-    assert handler.run(Job("t0", "drift")).outcome is Outcome.UNCHANGED
-    assert not [call for call in fleet.places["east"].calls if call.writes]
-
-
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who only reads asks a cluster that breaks off once more, and no longer."""
@@ -294,22 +270,3 @@ def test_a_cluster_that_breaks_off_leaves_its_targets_to_their_runs(host: Host, 
     place.hold = refuses
     Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), told := Told())
     assert told.runs == {"t0", "t1"}
-
-
-def test_a_tick_sums_up_anew_where_no_drift_run_ever_comes(host: Host) -> None:
-    fleet = recorded(host, 1, 1, ("east",))
-    fleet.settings = replace(fleet.settings, targets=tuple(replace(target, drift="ignore") for target in fleet.settings.targets))
-    handler, target = fleet.handler(), fleet.settings.targets[0]
-    assert handler.run(Job("t0", "push", force=True)).outcome is Outcome.APPLIED
-    objects = handler.objects(target)
-    body = objects.get("ConfigMap", "anneal-system", "anneal-t0")
-    assert body is not None
-    body["metadata"]["annotations"][SUMMARY] = json.dumps({"commit": handler.head(target, 0.0).commit, "phase": "applied"})
-    objects.replace(body)
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), old := Told())
-    assert handler.run(Job("t0", "tick")).outcome is Outcome.UNCHANGED
-    Survey(fleet.settings, fleet.handler()).look(fleet.ticks(), new := Told())
-    assert (old.runs, new.quiet) == ({"t0"}, {"t0"})
-    fleet.forget()
-    assert handler.run(Job("t0", "tick")).outcome is Outcome.UNCHANGED
-    assert not [call for call in fleet.places["east"].calls if call.writes]

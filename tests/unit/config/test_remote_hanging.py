@@ -1,0 +1,181 @@
+"""Stores that hang or are asked by many at once: who waits, and for how long."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+
+from handler.config.git import SecretRef
+from handler.config.remote import AT_ONCE, Remote
+from handler.config.rotation import EVERY, Rotation
+from handler.config.settings import Replay, ReplayToken
+from handler.model.errors import SecretUnavailable
+from tests.unit.config.test_remote import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
+
+
+def test_while_a_store_hangs_one_waits_a_little_and_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote.Remote.renew.__defaults__", (0.01,))
+    store = Store({HOOK: OLD})
+    rotating = Rotating(hooked(HOOK), store)
+    store.gate.clear()
+    store.reached.clear()
+    store.values[HOOK] = NEW
+    for rotating.now in (TTL, TTL + EVERY, TTL * 2, TTL * 3):
+        assert rotating.hooks() == [OLD]
+    assert store.reached.wait(30)
+    assert store.asked[HOOK] == 2, "while one question is on its way there is no other"
+    store.gate.set()
+    answered(rotating.rotation)
+    rotating.now += EVERY
+    assert rotating.hooks() == [NEW]
+    answered(rotating.rotation)
+    assert store.asked[HOOK] == 3, "the answer is as old as its question"
+
+
+def answered(rotation: Rotation) -> None:
+    """Return when nothing is on its way."""
+    remote = rotation._remote
+    with remote._answered:
+        assert remote._answered.wait_for(lambda: not remote._asked, 30)
+
+
+def test_one_secret_that_hangs_keeps_no_other_from_rotating(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote.Remote.renew.__defaults__", (0.01,))
+    sound, hung = (SecretRef(aws_parameter=f"/anneal/{name}") for name in ("sound", "hung"))
+    store, gate = Store({sound: f"{OLD}-sound", hung: f"{OLD}-hung"}), threading.Event()
+
+    def fetch(ref: SecretRef) -> str | None:
+        value = store(ref)
+        assert ref == sound or store.asked[hung] == 1 or gate.wait(30)
+        return value
+
+    rotating = Rotating(hooked(sound, hung), fetch)
+    for turn in range(1, 4):
+        store.values |= {sound: f"{NEW}-sound-{turn}", hung: f"{NEW}-hung"}
+        rotating.now = turn * TTL
+        rotating.hooks()
+        answers(rotating.rotation, sound)
+        rotating.now += EVERY
+        assert rotating.hooks() == [f"{NEW}-sound-{turn}", f"{OLD}-hung"]
+    assert store.asked[hung] == 2, "what is on its way isn't asked for again"
+    gate.set()
+    answered(rotating.rotation)
+    rotating.now += EVERY
+    assert rotating.hooks()[1] == f"{NEW}-hung"
+
+
+def answers(rotation: Rotation, ref: SecretRef) -> None:
+    """Return when this isn't on its way."""
+    remote = rotation._remote
+    with remote._answered:
+        assert remote._answered.wait_for(lambda: ref not in remote._asked, 30)
+
+
+def test_a_start_names_what_didnt_answer_in_time_and_goes_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote.START", 0.05)
+    monkeypatch.setattr("handler.config.remote.TURN", 0.01)
+    refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 2)]
+    store = Store(dict.fromkeys(refs, OLD))
+    store.gate.clear()
+    with pytest.raises(SecretUnavailable) as caught:
+        Rotation(hooked(*refs), {}, fetch=store)
+    store.gate.set()
+    assert str(caught.value).count("its store didn't answer in 0.05 s") == len(refs)
+
+
+def test_more_that_hang_than_are_asked_at_once_keep_no_other_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote.TURN", 0.01)
+    gate, told = threading.Event(), threading.Event()
+    refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 1)]
+
+    def fetch(ref: SecretRef) -> str:
+        if ref == refs[-1]:
+            told.set()
+        else:
+            assert gate.wait(30)
+        return OLD
+
+    starting = threading.Thread(target=Remote, args=(refs, fetch, TTL))
+    starting.start()
+    assert told.wait(30)
+    gate.set()
+    starting.join(30)
+
+
+HANGING = """
+import sys, threading, time
+from handler.config import remote
+from handler.config.git import SecretRef
+remote.START = 0.01
+remote.Remote([SecretRef(aws_parameter="/anneal/hung")], lambda ref: threading.Event().wait(), 60.0)
+"""
+
+
+def test_a_store_that_hangs_keeps_no_process_from_ending() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGING], timeout=60, check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_while_one_asks_the_others_read_without_waiting() -> None:
+    store = Store({HOOK: OLD})
+    rotating = Rotating(hooked(HOOK), store)
+    store.reached.clear()
+    store.gate.clear()
+    rotating.now = TTL
+    seen: list[list[str]] = []
+    asking = threading.Thread(target=lambda: seen.append(rotating.hooks()))
+    asking.start()
+    assert store.reached.wait(30)
+    others = [threading.Thread(target=lambda: seen.append(rotating.hooks())) for _ in range(20)]
+    for thread in others:
+        thread.start()
+    for thread in others:
+        thread.join(30)
+    assert seen == [[OLD]] * 20
+    store.gate.set()
+    asking.join(30)
+
+
+def test_nothing_shows_what_was_told() -> None:
+    remote = Remote([HOOK], Store({HOOK: OLD}), TTL)
+    assert remote(HOOK) == OLD
+    assert "CANARY" not in f"{remote!r} {remote._told}"
+
+
+def test_fifty_threads_see_whole_snapshots_while_a_store_rotates() -> None:
+    """Argo CD's CVE-2025-55191: concurrent reads and writes of credentials crashed it."""
+    hook, token = aws("anneal", "hook"), aws("anneal", "token")
+    settings = replace(hooked(hook), replay=Replay((ReplayToken("ci", token),)))
+    store = Store({aws("anneal"): json.dumps({"hook": f"{OLD}-0000", "token": f"{NEW}-0000"})})
+    rotating = Rotating(settings, store)
+    broken: list[str] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(0.001):  # all of them spinning would leave the rotating thread no turn
+            present = rotating.rotation.present()
+            ((_, secret),) = present.tokens
+            (accepted,) = present.webhook("github")
+            values = accepted.secret.reveal(), secret.reveal()
+            if values[0][-4:] != values[1][-4:] or rotating.rotation.mask(" ".join(values)) != "*** ***":
+                broken.append(str(values))
+
+    threads = [threading.Thread(target=look) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 30):
+        store.reached.clear()
+        rotating.now += TTL
+        store.values[aws("anneal")] = json.dumps({"hook": f"{OLD}-{number:04}", "token": f"{NEW}-{number:04}"})
+        assert store.reached.wait(30)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    rotating.now += TTL
+    assert not broken
+    assert rotating.hooks() == [f"{OLD}-0029"]
