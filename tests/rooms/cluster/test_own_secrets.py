@@ -97,3 +97,6 @@ def test_a_refusal_prints_the_rule_and_the_rule_suffices(api: Api, control_plane
     assert fetch(ref(namespace)) == OLD
     with pytest.raises(SecretUnavailable, match="add to a Role"):
         fetch(ref(namespace, "other"))
+    with pytest.raises(SecretUnavailable, match=r"can't be read: 403.*add to a Role in kube-system: ") as caught:
+        fetch(ref("kube-system"))
+    assert "CANARY" not in str(caught.value)
