@@ -125,7 +125,8 @@ def noted(run: Context, job: Job, result: Result) -> Result:
     end = replace(result, trigger=job.trigger if job.trigger in NAMED else NAMED[0], duration=seconds)
 
     def change(state: State) -> State:
-        for name, actor in left:
+        there = {entry.id for entry in state.history}  # another worker may have ended the same meanwhile
+        for name, actor in [each for each in left if each[0] not in there]:
             state = recording.noted(state, replace(end, run=name), run.commit, actor, run.started)
         return state
 

@@ -62,8 +62,10 @@ def _capped(subjects: tuple[str, ...]) -> tuple[str, ...]:
 def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
 
-    What was replayed is an entry of its own: somebody waits for the end of just that run.
+    What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one, its last: who found a target
+    held by another worker of the same run has said `busy` before that one ended.
     """
+    history = tuple(each for each in history if not run.id or each.id != run.id)
     if history and _same_failure(history[0], run):
         first = history[0]
         return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])

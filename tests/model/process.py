@@ -93,7 +93,7 @@ class Process(Machine):
         self.deferred = Deferred()
         self.stop = TurnEvent()
         source = HostSource(self.host, self._git, TurnTime.monotonic)
-        options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.name[-1] in "02468")
+        options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.notes)
         self.handler = Handler(self.settings, Secrets(), InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
         connection, made = FakeConnection(self.server, self._way), self.handler._rooms
         self.handler._connection = lambda target: connection  # type: ignore[method-assign]  # the seam
@@ -103,6 +103,11 @@ class Process(Machine):
             return replace(made(target), clock=TurnTime.time)
 
         self.handler._rooms = rooms  # type: ignore[method-assign]  # its clock
+
+    @property
+    def notes(self) -> bool:
+        """Whether it leaves entries as those on a queue do; each other one does, so that both are tried."""
+        return self.name[-1] in "02468"
 
     # --- the queue
     def accept(self, job: Job) -> None:

@@ -20,6 +20,7 @@ from handler.queues.dead import DeadLetters
 from handler.queues.handling import Deadline, backoff, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received, Sqs
+from handler.state.record import State
 from tests.fakes.fifo import Fifo
 from tests.model.ending import VISIBLE, settle
 from tests.model.model import Model
@@ -37,12 +38,15 @@ ENDS = VISIBLE | {Outcome.BUSY}
 
 @dataclass
 class Line:
-    """The queue, its dead letters, and what was asked of it: by run, the ends that were told."""
+    """The queue, its dead letters, and what was asked of it: by run, the ends that were told (`told`), and the last one that stood in the
+    record (`ends`). `look`: reads a target's record."""
 
     fifo: Fifo = field(default_factory=lambda: Fifo(now=lambda: world().now, dead=Fifo("dead.fifo", lambda: world().now)))
     asked: dict[str, Job] = field(default_factory=dict)
     told: dict[str, list[Result]] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    ends: dict[str, str] = field(default_factory=dict)
+    look: Callable[[str], State | None] = lambda _target: None
 
     def __post_init__(self) -> None:
         self.sqs = Sqs(self.fifo.url, self.fifo)
@@ -61,7 +65,19 @@ class Line:
         goes_on = any(work.run in each.body for each in self.fifo.messages if each.id != received.id)  # for lack of time, as a new message
         if not set(ends) & ENDS and not goes_on:
             self.broken.append(f"I9: {work.run} is acknowledged after {ends}")
+        if work.named and not goes_on and not self.seen(work.run, work.job.target):
+            self.broken.append(f"I9: {work.run} is acknowledged, and no record tells of it")
         self.sqs.delete([received])
+
+    def seen(self, run: str, target: str) -> bool:
+        """Judge what a record tells of a request by name: one end, which stays (another's `busy` gives way). Whether it tells any."""
+        state = self.look(target)
+        found = [each.outcome for each in state.history if each.id == run] if state else []
+        before = self.ends.get(run, "")
+        if len(found) > 1 or (found and before not in ("", Outcome.BUSY, found[0])):
+            self.broken.append(f"I9: {run} ended as {found}, and as {before or 'nothing'} before")
+        self.ends |= dict.fromkeys((run,), found[0]) if found else {}
+        return bool(found) or state is None
 
 
 @dataclass(eq=False)
@@ -71,6 +87,11 @@ class Taker(Process):
     line: Line = field(default_factory=Line)
     received: Received | None = None
     handle: Callable[[Taker, Received], None] = lambda taker, received: taker.work_on(received)
+
+    @property
+    def notes(self) -> bool:
+        """No function remembers anything."""
+        return True
 
     def accept(self, job: Job) -> None:
         """Ask the queue."""
@@ -110,6 +131,7 @@ class Taker(Process):
         self.work = Work(job, (job.run,))
         result = self.handler.run(job, stop)
         self.line.told.setdefault(job.run, []).append(result)
+        self.line.seen(job.run, job.target)
         self.ended.append(Ended(self.work, result))
         return result
 
@@ -133,6 +155,7 @@ class QueueModel(Model):
     def started(self) -> Process:
         """Start a function; the schedule is another's."""
         self.names += 1
+        self.line.look = self.state
         return Taker(
             f"w{self.names}", server=self.server, host=self.host, settings=SETTINGS, sent=self.laws.sent, line=self.line, handle=self.handle
         )
@@ -182,6 +205,8 @@ def answered(model: QueueModel) -> None:
     for run, job in model.line.asked.items():
         ends = {result.outcome for result in model.line.told.get(run, ())}
         assert ends & ENDS, f"I9: {job.trigger} {run} {[delivery.id for delivery in job.deliveries]} came to {ends or 'nothing'}"
+        model.line.seen(run, job.target)
+    assert not model.line.broken, model.line.broken
 
 
 @contextlib.contextmanager

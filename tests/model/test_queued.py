@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
+from handler.model.errors import PlanRefused
 from handler.model.event import Job
 from handler.queues import message
 from handler.queues.sqs import Entry, Received
+from handler.run import records
+from handler.run.context import Context
 from handler.state.lease import LeaseLock
 from tests.model.ending import converged, quiet
 from tests.model.machine import Deployments
@@ -176,6 +180,44 @@ def test_a_branch_that_comes_back_is_seen_each_time(model: QueueModel) -> None:
 def test_two_workers_on_one_message_are_one_writer(model: QueueModel) -> None:
     taken_by_two(model)
     ended(model)
+
+
+def done_twice(model: QueueModel) -> None:
+    """A message whose worker dies when its run has ended: another one gets it. A person approved, and that was used."""
+    model.push({slot: 2 for slot in SLOTS if slot.target == "front"})
+    deliver(model)
+    model.finish(model.workers[0])
+    model.replay(model.workers[0], "front", model.host.head)
+    worker = model.workers[0]
+    while model.step(worker) and not (worker.main and worker.main.meets == "acknowledge"):
+        pass
+    model.kill(worker, KILL_BEFORE)
+    model.advance(61.0)
+
+
+def test_what_was_asked_by_name_is_done_once_however_often_it_comes(model: QueueModel) -> None:
+    done_twice(model)
+    ended(model)
+
+
+def test_an_end_that_is_written_over_is_noticed(model: QueueModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(run: Context) -> None:
+        """An engine that does what it has done, and fails for it."""
+        if run.job.acts and any(entry.id == run.job.run for entry in run.state.history):
+            raise PlanRefused.of("target front", "nothing is held")
+
+    monkeypatch.setattr(records, "ended_before", again)
+    done_twice(model)
+    with pytest.raises(AssertionError, match="I9"):
+        ended(model)
+
+
+def test_a_request_without_an_entry_is_noticed(model: QueueModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "noted", lambda _run, _job, result: replace(result, recorded=True))
+    model.suspend("front")
+    model.replay(model.workers[0], "front", model.host.head)
+    with pytest.raises(AssertionError, match="I9"):
+        ended(model)
 
 
 def test_acknowledging_before_the_run_is_noticed(model: QueueModel) -> None:

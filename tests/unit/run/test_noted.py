@@ -276,3 +276,19 @@ def test_a_note_that_can_not_be_written_is_no_end(server: ApiServer, host: GitHo
     result = asked(refused)
     assert (result.outcome, result.recorded) == (Outcome.UNCHANGED, False)
     assert not asked(refused, dry_run=True).recorded
+
+
+def test_two_workers_on_one_message_leave_one_entry(
+    server: ApiServer, host: GitHost, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = engine(server, host)
+    source = late.rooms("shop").preparer.source
+    head = source.head
+
+    def overtaken(*about: object) -> object:
+        asked(handler)
+        return head(*about)  # type: ignore[arg-type]  # its own
+
+    source.head = overtaken  # type: ignore[method-assign,assignment]  # what happens meanwhile
+    assert asked(late).recorded
+    assert [each.id for each in state_of(late).history].count("shop.asked") == 1

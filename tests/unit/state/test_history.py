@@ -123,3 +123,10 @@ def test_the_drift_record_names_fields_and_their_managers() -> None:
         ("ConfigMap/shop/b", "data.a", ""),
         ("Deployment/shop/api", "spec.replicas", "kubectl-scale"),
     ]
+
+
+def test_a_run_has_one_entry_its_last() -> None:
+    """A worker found the target held by another one of the same run, which then came to its end."""
+    busy = Run("shop.asked", "replay", "busy", "2026-03-01T12:00:00Z")
+    first, applied = replace(busy, id="shop.first", trigger="tick"), replace(busy, outcome="applied", commit="a" * 40)
+    assert append((busy, first), applied) == (applied, first)
