@@ -87,6 +87,6 @@ def test_a_minute_puts_ticks_into_the_queue_though_no_cluster_answers(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/kubeconfig")
     found = [functions.tick(events.every_minute(f"2026-03-01T12:{number:02}:00Z"), Context()) for number in range(5)]
-    assert sum(each["ticks"] for each in found) == 1
+    assert [each["ticks"] for each in found].count(1) == 2, "two events ask for each moment, and the queue knows it the second time"
     assert [job.trigger in ("tick", "drift") for job in waiting()] == [True]
     assert all("shop-prod" in each["unread"] for each in found if not each["ticks"])
