@@ -155,7 +155,8 @@ def compiled(place: Path, runtime: Runtime, what: str) -> None:
     how = ["-q", "-j", "1", "--invalidation-mode", "unchecked-hash", "-s", str(place), "-p", PLACE]
     environ = {**os.environ, "PYTHONHASHSEED": "0"}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    subprocess.run([runtime.interpreter, "-I", "-m", "compileall", *how, str(place)], check=True, env=environ)
+    bare = "-I", "-S"  # whatever else is loaded shares its strings with the code, and marshal writes that down
+    subprocess.run([runtime.interpreter, *bare, "-m", "compileall", *how, str(place)], check=True, env=environ)
 
 
 def interpreter(python: str, uv: str) -> str:
