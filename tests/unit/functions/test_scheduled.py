@@ -246,7 +246,7 @@ def test_any_one_event_that_never_comes_loses_nothing_and_one_that_comes_twice_a
     hour = list(range(60))
     whole = told(hour)
     assert len(whole) >= 30 * 12
-    for number in range(1, 59):
+    for number in range(1, 59, 7):
         assert told([each for each in hour if each != number]) == whole, number
         assert told(sorted([*hour, number])) == whole, number
 
