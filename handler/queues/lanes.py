@@ -16,14 +16,23 @@ from collections.abc import Callable, Collection, Hashable
 from urllib.parse import urlsplit
 
 from handler.config.settings import Settings, Target
+from handler.model.errors import (
+    AccessDenied,
+    ClusterUnavailable,
+    ConfigInvalid,
+    GitUnavailable,
+    KubeconfigInvalid,
+    SecretUnavailable,
+    ServerPinned,
+)
 
 THREADS, MOST_THREADS = 4, 16
 """Runs at once of one cluster; of all together."""
 _LEAST = 2
 _MUTE_SHARE = 4
-_SILENCE = {"cluster-unavailable": "cluster", "git-unavailable": "git host"}
+_SILENCE = {ClusterUnavailable.code: "cluster", GitUnavailable.code: "git host"}
 """Which lane a run's failure, by its code, tells of."""
-_UNHEARD = frozenset({"kubeconfig-invalid", "secret-unavailable", "access-denied", "server-pinned", "config-invalid"})
+_UNHEARD = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailable, AccessDenied, ServerPinned, ConfigInvalid))
 """Failures that come before anybody was heard, or may: they tell of no lane."""
 
 Lane = tuple[str, Hashable]
