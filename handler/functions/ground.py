@@ -18,7 +18,7 @@ from handler.config.secrets import Need
 from handler.config.settings import Settings
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, Sqs, queue_url
-from handler.stores import fetcher
+from handler.stores import Services
 
 if TYPE_CHECKING:
     from handler.build import Handler
@@ -30,11 +30,12 @@ DEFAULT = "anneal.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The parts."""
+    """The parts. `services`: the way to secret stores and a cloud's clusters, one for all that is asked of them."""
 
     settings: Settings
     secrets: Rotation
     queue: Sqs
+    services: Services
 
 
 def ground(environ: Mapping[str, str], needs: Collection[Need]) -> Ground:
@@ -52,9 +53,10 @@ def ground(environ: Mapping[str, str], needs: Collection[Need]) -> Ground:
     url = queue_url(settings, environ)
     if not url:
         raise QueueInvalid.of("queue", "none is configured, and a function has no other memory", fix=f"set {URL} or `queue.sqs.url`")
-    secrets = Rotation(settings, environ, needs=needs, fetch=fetcher(environ))
+    services = Services(environ)
+    secrets = Rotation(settings, environ, needs=needs, fetch=services.fetch)
     log.configure(secrets.mask, sys.stdout)
-    return Ground(settings, secrets, Sqs(url))
+    return Ground(settings, secrets, Sqs(url), services)
 
 
 def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
@@ -62,4 +64,4 @@ def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -
     from handler.build import Handler, Options  # noqa: PLC0415 - who only enqueues loads no cluster's client
     from handler.render import Sandbox  # noqa: PLC0415 - the same
 
-    return Handler(base.settings, base.secrets, Sandbox(), environ, Options(notes=notes))
+    return Handler(base.settings, base.secrets, Sandbox(), environ, Options(notes=notes), services=base.services)
