@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,13 +14,6 @@ from handler.queues.pending import Work
 from tests.fakes.taking import SHA, Side
 
 PATIENCE = 20.0
-
-
-@pytest.fixture
-def side() -> Iterator[Side]:
-    made = Side()
-    yield made
-    made.intake.stop()
 
 
 def test_what_is_settled_is_acknowledged_and_what_is_not_comes_again_later(side: Side) -> None:

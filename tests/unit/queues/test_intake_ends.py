@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -20,13 +19,6 @@ from tests.fakes.parts import parts_of
 from tests.fakes.taking import SHA, Side
 
 PATIENCE = 20.0
-
-
-@pytest.fixture
-def side() -> Iterator[Side]:
-    made = Side()
-    yield made
-    made.intake.stop()
 
 
 # --- room
