@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def test_several_nodes_may_be_anything_at_once(data: st.DataObject) -> None:
 @settings(max_examples=300, deadline=None)
 @given(
     provider=st.sampled_from(PROVIDERS),
-    body=st.binary(max_size=300),
+    body=st.binary(max_size=300).filter(lambda body: not re.match(rb"\s*\{\s*\}", body)),  # chance finds the empty object, which is JSON
     event=st.sampled_from(["push", "repo:push", "repo:refs_changed", "ping"]),
 )
 def test_random_bytes_with_a_good_signature_are_no_payload(provider: str, body: bytes, event: str) -> None:
