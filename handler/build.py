@@ -233,7 +233,8 @@ class Handler:
 
         """
         options = target.renderer
-        return self._renderers[options.type].render(tree, RenderRequest(target.path, options.include, options.exclude), self._sandbox)
+        request = RenderRequest(target.path, options.include, options.exclude, target.rollout)
+        return self._renderers[options.type].render(tree, request, self._sandbox)
 
     def _rooms(self, target: Target) -> Rooms:
         """Put a target's rooms together."""

@@ -20,17 +20,19 @@ import contextlib
 import threading
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
-from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, Stopping, Suspended
+from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
+from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
 from handler.run import arriving, recording, records
-from handler.run.applying import Applier
+from handler.run.asking import ask
 from handler.run.context import Context, Rooms
 from handler.run.planning import Planned
-from handler.run.pruning import Pruner
 from handler.run.recording import Inputs
+from handler.run.walking import Walk
 
 _TRIES = 3
 
@@ -45,19 +47,20 @@ class Look:
     planned: Planned
 
 
-def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None) -> Result:
+def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanwhile: Meanwhile = ALONE) -> Result:
     """Run one target once, and again for whatever was asked for meanwhile.
 
     Args:
         rooms: what the target's runs are made of.
         job: the request; its commit is explicit, its hint is not trusted.
         stop: set to end the run at the next write; the Lease is released and the next run goes on.
+        meanwhile: what goes on around it while it waits.
 
     Returns:
         How it ended; never raises an AnnealError.
 
     """
-    run = Context(rooms, job, stop or threading.Event(), job.run or run_id(job.target), started=rooms.clock())
+    run = Context(rooms, job, stop or threading.Event(), job.run or run_id(job.target), started=rooms.clock(), meanwhile=meanwhile)
     since = time.monotonic()
     try:
         result = _walk(run)
@@ -92,6 +95,10 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
         return run.problem_result(Outcome.BUSY, error)
     if isinstance(error, Suspended):
         return run.problem_result(Outcome.SUSPENDED, error)
+    if isinstance(error, NewerHead):
+        return records.superseded(run, error)
+    if isinstance(error, StillWaiting):
+        return records.waiting(run, error)
     if isinstance(error, Stopping) or (run.stop.is_set() and error.who == "nobody"):
         return replace(run.problem_result(Outcome.BUSY, error), code=Stopping.code)
     return records.failed(run, error)
@@ -105,7 +112,7 @@ def _walk(run: Context) -> Result:
         return ended
     if not run.job.dry_run:
         if run.job.approve or run.job.unpin:
-            run.ask()
+            ask(run)
         run.raise_if_suspended()
     if run.state.attempt and not run.job.dry_run:
         return _locked(run, None)
@@ -126,7 +133,7 @@ def _look(run: Context) -> Result:
     if ended:
         return ended
     first = not run.stored.uid or run.job.commit
-    if not planned.plan.writes and not first:
+    if not planned.plan.works and not first:
         return records.unwritten(run, inputs, planned)
     return _locked(run, Look(run.stored.resource_version, run.goal, inputs, planned))
 
@@ -144,7 +151,7 @@ def _ended_by_plan(run: Context, inputs: Inputs, planned: Planned) -> Result | N
 def _locked(run: Context, look: Look | None) -> Result:
     """Take the Lease and work until nothing more is asked."""
     rooms = run.rooms
-    run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=run.ask, stop=run.stop)
+    run.lease = rooms.lock.acquire(wait=rooms.lease_duration * 1.2, requested=partial(ask, run), stop=run.stop)
     while True:
         try:
             result = _rounds(run, look)
@@ -199,7 +206,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
         ended = _ended_by_plan(run, look.inputs, look.planned)
         if ended:
             return ended
-    if not look.planned.plan.writes and run.stored.uid and not run.state.attempt:
+    if not look.planned.plan.works and run.stored.uid and not run.state.attempt:
         return records.unwritten(run, look.inputs, look.planned)
     return _write(run, look)
 
@@ -214,9 +221,5 @@ def _write(run: Context, look: Look) -> Result | None:
         run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
     except Moved:
         return None
-    applier = Applier(run.rooms.planner, look.planned, run.fence, run.between)
-    applier.apply()
-    pruner = Pruner(run.rooms.planner, look.planned, run.fence, run.between, applier.uids)
-    pruner.prune()
-    plan = look.planned.plan.with_outcomes([*applier.outcomes, *pruner.outcomes])
+    plan = Walk(run, look.inputs, look.planned).go()
     return records.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

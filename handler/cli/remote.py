@@ -16,7 +16,8 @@ from urllib.parse import quote, urlsplit
 import urllib3
 
 from handler import __version__
-from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, ServerRefused, ServerUnavailable
+from handler.cli.errors import ServerRefused, ServerUnavailable
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem
 
 TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 LONGEST = 60.0

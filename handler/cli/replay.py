@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from handler.cli import reports
+from handler.cli.errors import ServerRefused, ServerUnavailable
 from handler.cli.options import command
 from handler.cli.remote import Remote
 from handler.cli.session import Session
 from handler.config import forms
 from handler.config.masking import Mask
-from handler.model.errors import AccessDenied, Problem, ServerRefused, ServerUnavailable
+from handler.model.errors import AccessDenied, Problem
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 

@@ -25,6 +25,8 @@ EXIT: Mapping[Outcome, int] = {
     Outcome.SUPERSEDED: BUSY,
     Outcome.LAGGING: BUSY,
     Outcome.SUSPENDED: BUSY,
+    Outcome.WAITING: BUSY,
+    Outcome.ROLLED_BACK: FAILED,
 }
 _STYLES = {
     Action.CREATE: "good",

@@ -1,40 +1,14 @@
-"""Until it stands, until it is gone: one LIST and one WATCH per kind and scope, never a poll per object.
-
-A WATCH that is cut, times out or stays silent is resumed where it was; after 410 the LIST is read again. Each scope is followed by a
-thread of its own; the caller's thread judges, and calls `stop` several times a second.
-"""
+"""Until it stands, until it is gone, and whatever else is waited for of live objects (`following`)."""
 
 from __future__ import annotations
 
-import json
-import queue
-import threading
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import urllib3
-
-from handler.cluster.answers import items_of
-from handler.cluster.api import JSON, Api, Request
-from handler.cluster.live import PARTIAL_LIST, Listing, Object, named
-from handler.model.errors import ApiRefused, ClusterUnavailable
-from handler.model.names import Identity, identity_of
+from handler.cluster.api import Api
+from handler.cluster.following import Seen, feed, scopes_of
+from handler.cluster.live import Object
+from handler.model.names import Identity
 from handler.model.resource import Resource
-
-_PARTIAL_WATCH = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-_STOP_EVERY = 0.2
-"""Seconds between two calls of `stop`."""
-_WATCH_SECONDS = 50
-"""How long the server keeps one WATCH open: below the read time-out, so that silence is told from a dead connection."""
-_PAUSE = 0.3
-"""Seconds before a WATCH that ended early is resumed."""
-_LOOK_AGAIN = 1.0
-"""Seconds between LISTs of a kind that can't be watched, or isn't served yet."""
-
-Seen = tuple[Identity, Object | None]
 
 
 def until_gone(
@@ -56,8 +30,8 @@ def until_gone(
             live[identity] = found
         return identity not in live
 
-    scopes = _scopes([(resource, identity) for resource, identity, _ in wanted], partial=True)
-    _follow(api, scopes, judge, timeout, stop)
+    scopes = scopes_of([(resource, identity) for resource, identity, _ in wanted], partial=True)
+    feed(api, scopes, judge, timeout, stop)
     return [found for found in live.values() if found]
 
 
@@ -92,183 +66,30 @@ def until(
             waiting[identity] = found
         return identity not in waiting
 
-    _follow(api, _scopes(wanted, partial=False, selector=selector), judge, timeout, stop)
+    feed(api, scopes_of(wanted, partial=False, selector=selector), judge, timeout, stop)
     return list(waiting.items())
 
 
-@dataclass
-class _Scope:
-    """One kind in one namespace, the objects waited for in it, and the WATCH that follows them."""
+def follow(
+    api: Api,
+    wanted: Sequence[tuple[Resource, Identity]],
+    judge: Callable[[Identity, Object | None], bool],
+    timeout: float,
+    stop: Callable[[], None] = lambda: None,
+    selector: str = "",
+) -> bool:
+    """Feed `judge` with each state of each object until it is content with all of them; False when `timeout` seconds ended first.
 
-    resource: Resource
-    namespace: str
-    partial: bool
-    selector: str
-    names: set[str] = field(default_factory=set)
-    open: set[Identity] = field(default_factory=set)
-    closed: threading.Event = field(default_factory=threading.Event)
-    response: urllib3.BaseHTTPResponse | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    Args:
+        api: with the right to list and watch these kinds.
+        wanted: kind and identity.
+        judge: asked with each new state of an object, None: it isn't there; what it raises ends the wait. An object that it was content
+            with is told again when it changes before the wait's end.
+        timeout: seconds in all; 0: what the first LIST shows is judged, and nothing more.
+        stop: called several times a second, on the thread that `judge` is called on; what it raises ends the wait.
+        selector: labels all of them carry, to spare the rest of their kind; empty: none.
 
-    def query(self) -> dict[str, str]:
-        """What LIST and WATCH select by: the name if there is just one, and the labels."""
-        one = {"fieldSelector": f"metadata.name={next(iter(self.names))}"} if len(self.names) == 1 else {}
-        return one | ({"labelSelector": self.selector} if self.selector else {})
-
-    def identity(self, name: str) -> Identity:
-        """The identity of one of its objects."""
-        return Identity(self.resource.group, self.resource.kind, self.namespace, name)
-
-    def hold(self, response: urllib3.BaseHTTPResponse) -> None:
-        """Keep the response, so that `close` can end a read that waits on it."""
-        with self.lock:
-            self.response = response
-        if self.closed.is_set():
-            self.close()
-
-    def close(self) -> None:
-        """End the thread that follows: no further request, and the one that waits is cut."""
-        self.closed.set()
-        with self.lock:
-            response, self.response = self.response, None
-        if response is not None:
-            try:
-                response.shutdown()
-            except (ValueError, OSError, RuntimeError):
-                return  # read to its end already
-
-
-def _scopes(wanted: Sequence[tuple[Resource, Identity]], *, partial: bool, selector: str = "") -> list[_Scope]:
-    grouped: dict[tuple[Resource, str], list[Identity]] = defaultdict(list)
-    for resource, identity in wanted:
-        grouped[resource, identity.namespace].append(identity)
-    return [
-        _Scope(resource, namespace, partial and resource.kind != "Namespace", selector, {one.name for one in found}, set(found))
-        for (resource, namespace), found in grouped.items()
-    ]
-
-
-def _follow(api: Api, scopes: list[_Scope], judge: Callable[[Seen], bool], timeout: float, stop: Callable[[], None]) -> None:
-    """Feed `judge` with every state of every object until it is content with all of them, or time is up."""
-    end = time.monotonic() + timeout
-    lines: queue.Queue[tuple[_Scope, Seen] | BaseException] = queue.Queue()
-    threads = [
-        threading.Thread(target=_run, args=(api, scope, lines), name=f"watch-{scope.resource.plural}", daemon=True) for scope in scopes
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        while any(scope.open for scope in scopes) and time.monotonic() < end:
-            stop()
-            _take(lines, judge, end)
-    finally:
-        for scope in scopes:
-            scope.close()
-        for thread in threads:
-            thread.join(_STOP_EVERY)
-
-
-def _take(lines: queue.Queue[tuple[_Scope, Seen] | BaseException], judge: Callable[[Seen], bool], end: float) -> None:
-    """Judge what came in, waiting at most until `stop` is due again."""
-    try:
-        line = lines.get(timeout=max(0.0, min(_STOP_EVERY, end - time.monotonic())))
-        while True:
-            if isinstance(line, BaseException):
-                raise line
-            scope, seen = line
-            if scope.open:
-                (scope.open.discard if judge(seen) else scope.open.add)(seen[0])
-            if not scope.open:
-                scope.close()
-            line = lines.get_nowait()
-    except queue.Empty:
-        return
-
-
-def _run(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> None:
-    """Follow one scope on its own thread: LIST, then WATCH from there, until closed."""
-    try:
-        while not scope.closed.is_set():
-            version = _list(api, scope, lines)
-            while version and not scope.closed.is_set():
-                began = time.monotonic()
-                version = _watch(api, scope, version, lines)
-                if time.monotonic() - began < 1.0:
-                    scope.closed.wait(_PAUSE)  # whatever ends each WATCH at once mustn't make us hammer the server
-    except BaseException as error:  # noqa: BLE001 - it is raised again on the caller's thread
-        if not scope.closed.is_set():
-            lines.put(error)
-
-
-def _list(api: Api, scope: _Scope, lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> str:
-    """Tell the state of every object waited for, and return the resourceVersion to watch from; empty when it can't be watched."""
-    path = scope.resource.path(scope.namespace)
-    accept = PARTIAL_LIST if scope.partial else JSON
-    subject = Listing(scope.resource, scope.namespace).request().subject
-    answer = api.get(path, scope.query(), accept=accept, subject=subject)
-    items = [] if answer is None else items_of(answer, scope.resource, subject, partial=scope.partial)
-    found = {item["metadata"]["name"]: named(item, scope.resource) for item in items}
-    for name in scope.names:
-        lines.put((scope, (scope.identity(name), found.get(name))))
-    if answer is None or (scope.resource.verbs and "watch" not in scope.resource.verbs):
-        scope.closed.wait(_LOOK_AGAIN)
-        return ""
-    return str(answer["metadata"].get("resourceVersion") or "")
-
-
-def _watch(api: Api, scope: _Scope, version: str, lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> str:
-    """Tell changes since `version`, and return where to go on; empty when the LIST must be read again."""
-    query = scope.query() | {
-        "watch": "true",
-        "resourceVersion": version,
-        "allowWatchBookmarks": "true",
-        "timeoutSeconds": str(_WATCH_SECONDS),
-    }
-    path = scope.resource.path(scope.namespace)
-    try:
-        response = api.stream(Request("GET", path, query, accept=_PARTIAL_WATCH if scope.partial else JSON))
-    except ApiRefused as error:
-        if error.status not in (404, 410):
-            raise
-        return ""
-    scope.hold(response)
-    try:
-        for event in _events(response):
-            if event.get("type") == "ERROR":
-                return _after_error(event)
-            version = _tell(scope, event, lines) or version
-    except (urllib3.exceptions.HTTPError, OSError, ValueError, LookupError, TypeError, AttributeError):
-        return version  # cut in the middle, or no event at all: resume where it was
-    finally:
-        response.close()
-    return version
-
-
-def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
-    """Yield a WATCH's events: one JSON object a line."""
-    rest = b""
-    while True:
-        data = response.read1(1 << 16)
-        if not data:
-            return
-        *whole, rest = (rest + data).split(b"\n")
-        for line in whole:
-            yield json.loads(line)
-
-
-def _after_error(event: dict[str, Any]) -> str:
-    """An expired resourceVersion (410) means to read the LIST again; anything else is tried again the same way."""
-    status = event.get("object") or {}
-    if status.get("code") in (410, 500, 504):
-        return ""
-    raise ClusterUnavailable.of("watch", f"ended with {status.get('code')} {status.get('reason')}")
-
-
-def _tell(scope: _Scope, event: dict[str, Any], lines: queue.Queue[tuple[_Scope, Seen] | BaseException]) -> str:
-    """Pass one event on, and return its resourceVersion."""
-    item = event["object"]
-    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-        identity = identity_of(named(item, scope.resource))
-        if identity.name in scope.names:
-            lines.put((scope, (identity, None if event["type"] == "DELETED" else item)))
-    return str(item["metadata"].get("resourceVersion") or "")
+    """
+    scopes = scopes_of(wanted, partial=False, selector=selector)
+    feed(api, scopes, lambda seen: judge(*seen), timeout, stop)
+    return not any(scope.open for scope in scopes)

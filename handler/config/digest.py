@@ -21,13 +21,15 @@ def settings_digest(target: Target) -> str:
     shape: dict[str, Any] = asdict(target)
     for key in ("name", "cluster"):  # the state is the target's own, in its own cluster
         del shape[key]
-    for key in ("drift", "validate", "suspend"):  # when and how a run looks, not what it brings about
+    for key in ("drift", "validate", "suspend", "wait", "rollback"):  # when and how a run looks, not what it brings about
         del shape[key]
     if target.verify is None:  # an upgrade changes nothing for who doesn't use it
         del shape["verify"]
     else:  # whose signature counts, not in which order they stand and who is named beside a key
         shape["verify"]["ssh"] = sorted({" ".join(key.split()[:2]) for key in target.verify.ssh})
         shape["verify"]["pgp"] = sorted({block.strip() for block in target.verify.pgp})
+    if not target.rollout:
+        del shape["rollout"]
     del shape["prune"]["hold_above"]  # who is asked, not what is done
     shape["repository"] = target.repository.url  # not who may name or read it
     shape["revision"] = target.revision.ref or target.revision.semver or target.revision.commit

@@ -122,6 +122,7 @@ FORMS: dict[str, Form] = {
     ),
     "sha": Form("a full commit id: 40 (or 64) lower-case hex digits", r"[0-9a-f]{40}(?:[0-9a-f]{24})?"),
     "path": Form("a directory inside the repository", refused=_PATH, example="deploy/prod"),
+    "rollout": Form("a file inside the repository", refused=_PATH, example="deploy/rollout.yaml"),
     "glob": Form("a glob inside the repository", r".+", _PATH, example="**/*.yaml"),
     "include": Form(
         "a glob relative to this file",
@@ -146,6 +147,13 @@ FORMS: dict[str, Form] = {
     ),
     "server": Form(
         "the https:// or http:// address of an API server", rf"https?://{_HOST}(?:/[^ ?#\\]*)?", (*_HTTP, _DOTS), private="a URL"
+    ),
+    "metricsUrl": Form(
+        "the https:// or http:// address of a Prometheus",
+        rf"https?://{_HOST}(?:/[^ ?#\\]*)?",
+        (*_HTTP, _DOTS),
+        example="https://prometheus.example.com",
+        private="a URL",
     ),
     "groupKind": Form("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
     "guardedKind": Form(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.settings import Cluster, Eks, IgnoreRule, ReplayToken, Target
+from handler.config.settings import Cluster, Eks, IgnoreRule, Prometheus, ReplayToken, Rollback, Target, Wait
 from handler.config.shape import camel
 
 
@@ -95,6 +95,12 @@ def any_key(ssh: tuple[str, ...], pgp: tuple[str, ...]) -> Iterator[Fault]:
         yield Fault("", "expected at least one key in ssh or pgp, found none")
 
 
+def fails_at_all(rollback: Rollback, wait: Wait | None, rollout: str) -> Iterator[Fault]:
+    """Nothing that isn't waited for fails, so that nothing would ever be rolled back."""
+    if rollback.on_failure and wait is None and not rollout:
+        yield Fault("rollback", "onFailure needs something that can fail", "add `wait: {timeout: 5m}`, or a `rollout`")
+
+
 PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
 
 RULES = (
@@ -110,7 +116,8 @@ RULES = (
     Rule(Target, ("namespaces",), some("namespaces")),
     Rule(Target, ("namespaces",), star_alone),
     Rule(Target, ("namespace", "namespaces"), inside),
+    Rule(Target, ("rollback", "wait", "rollout"), fails_at_all),
 )
 
-UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name"}
+UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", Prometheus: "url"}
 """Lists of these hold no two items with the same value of that key."""

@@ -139,6 +139,30 @@ class Recreate:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """How long a run waits until what it applied is healthy. Written, even empty: a commit is recorded when all of it is."""
+
+    timeout: float = _doc("How long one wait may take in all, over restarts of the handler.", 300.0, kind="duration")
+    progress_timeout: float = _doc("How long nothing may change meanwhile.", 300.0, kind="duration")
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What becomes of a rollout that fails."""
+
+    on_failure: bool = _doc("Apply the last healthy commit again, and pin it.", False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """A Prometheus that checks of rollouts may ask. What isn't listed is never asked: a URL in git is no reason to send a request."""
+
+    url: str = _doc("Its address, as checks name it; a check without `url` asks the first one.", kind="metricsUrl")
+    token: SecretRef | None = _doc("Bearer token.", None)
+    ca_file: str = _doc("Authority that signs its certificate (PEM); empty: the system's.", "", kind="file")
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """One path of one repository on one cluster."""
 
@@ -160,6 +184,9 @@ class Target:
     recreate: Recreate = _doc("What may be recreated.", factory=Recreate)
     drift: Literal["correct", "report", "ignore"] = _doc("What a drift run does.", "correct")
     validate: Literal["server", "none"] = _doc("Dry-run new objects before the first write.", "server")
+    wait: Wait | None = _doc("Wait until everything is healthy, and fail where it isn't; without it only stages wait.", None)
+    rollout: str = _doc("Path of a Rollout in the repository, from its root: in which order, under which checks.", "", kind="rollout")
+    rollback: Rollback = _doc("What becomes of a rollout that fails.", factory=Rollback)
     verify: Verify | None = _doc("Whose signature a commit must carry; without it any commit of the revision counts.", None)
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 
@@ -188,6 +215,7 @@ class Settings:
     webhooks: Webhooks = _doc("Webhook secrets by provider.", factory=Webhooks)
     replay: Replay = _doc("Who may ask for runs, and read.", factory=Replay)
     metrics: Metrics = _doc("Where Prometheus scrapes.", factory=Metrics)
+    prometheus: tuple[Prometheus, ...] = _doc("Where checks of rollouts may ask for metrics.", factory=tuple)
     queue: QueueSettings = _doc("Where requests wait for their run.", factory=QueueSettings)
     secrets_interval: float = _doc(
         "How long a value from a cloud's secret store or a Secret is used before it is asked for again.", 60.0, kind="duration"

@@ -17,7 +17,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result, Standing
 
 NAMESPACE = "Anneal"
-_BAD = (Outcome.FAILED, Outcome.PRUNING)
+_BAD = (Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK)
 _UNITS = {"anneal_run_duration_seconds": "Seconds", "anneal_target_last_success_age_seconds": "Seconds"}
 _TIMES = ("next_try", "succeeded")
 """Gauges that are points in time: CloudWatch can't subtract them from the present one."""

@@ -29,7 +29,7 @@ GAUGES = {
     "drifted": ("anneal_target_drifted_objects", "Objects that differ from git and were only reported (drift: report)."),
 }
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
-_BAD = (Outcome.FAILED, Outcome.PRUNING)
+_BAD = (Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK)
 
 
 class _Exposed:

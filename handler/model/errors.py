@@ -180,6 +180,12 @@ class ApiRefused(AuthorError):
         self.reason = reason
 
 
+class RolloutFailed(AuthorError):
+    """What was applied doesn't work: an object failed or isn't healthy in time, a check or a hook failed."""
+
+    code = "rollout-failed"
+
+
 # --- nobody
 class GitUnavailable(TransientError):
     """The git host doesn't answer, answers nonsense or too slowly."""
@@ -215,6 +221,18 @@ class NotReady(TransientError):
     """A CRD isn't Established or a Namespace isn't Active in time."""
 
     code = "not-ready"
+
+
+class StillWaiting(TransientError):
+    """What was applied isn't healthy yet, and whoever runs this may not wait longer; the next run goes on with what time is left."""
+
+    code = "still-waiting"
+
+
+class NewerHead(TransientError):
+    """While this commit was waited for something newer came; it goes on with that."""
+
+    code = "newer-head"
 
 
 class LeaseLost(LeaseError):
@@ -276,21 +294,3 @@ class WorkerUnavailable(SenderError):
 
     code = "worker-unavailable"
     status = 503
-
-
-# --- a client's view of a running server
-class ServerRefused(OperatorError):
-    """A running Anneal refused what it was asked. `status`: its HTTP status."""
-
-    code = "server-refused"
-
-    def __init__(self, *problems: Problem, status: int = 0) -> None:
-        """Keep the status."""
-        super().__init__(*problems)
-        self.status = status
-
-
-class ServerUnavailable(TransientError):
-    """A running Anneal isn't reached, or can't answer now."""
-
-    code = "server-unavailable"

@@ -63,6 +63,7 @@ class Job:
     """One request to run a target.
 
     `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
+    `rollback`: go back to the commit that was deployed before, and pin it.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
     `run`: the id that the door told; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
     `asked`: when the newest of what was asked came, in this machine's monotonic seconds, the same for all targets of a delivery;
@@ -79,6 +80,7 @@ class Job:
     prune: bool = True
     approve: str = ""
     unpin: bool = False
+    rollback: bool = False
     actor: str = ""
     deliveries: tuple[Delivery, ...] = field(default=())
     run: str = ""
@@ -105,6 +107,7 @@ class Job:
             "force": self.force,
             "approve": self.approve,
             "unpin": self.unpin,
+            "rollback": self.rollback,
             "dry run": self.dry_run,
             "no prune": not self.prune,
         }

@@ -90,8 +90,18 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """A step of a rollout, or a hook, that a run would carry out. `group`: the Rollout's, or the phase of hooks."""
+
+    group: str
+    step: str
+    identity: Identity
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything one run would do. `stages` are applied in order, `prunes` afterwards in theirs."""
+    """Everything one run would do. `stages` are applied in order, `prunes` afterwards in theirs; `due`: see `Due`."""
 
     target: str
     commit: str
@@ -101,6 +111,7 @@ class Plan:
     hold: Hold | None = None
     live_members: int = 0
     outside: tuple[Identity, ...] = field(default=())
+    due: tuple[Due, ...] = ()
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -111,6 +122,11 @@ class Plan:
     def writes(self) -> tuple[Change, ...]:
         """The changes that touch the cluster."""
         return tuple(change for change in self.changes if change.writes)
+
+    @property
+    def works(self) -> bool:
+        """Whether there is anything to do: an object to write, a step or a hook to carry out."""
+        return bool(self.writes or self.due)
 
     def counts(self, *, done: bool = True) -> dict[str, int]:
         """How many objects each action meets, zeros left out: `pruned`, or `to prune` while nothing is done."""

@@ -14,18 +14,27 @@ Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RenderRequest:
-    """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before."""
+    """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
+
+    `rollout`: path of a Rollout from the root of the repository; empty: none.
+    """
 
     path: str
     include: tuple[str, ...] = ("**/*.yaml", "**/*.yml", "**/*.json")
     exclude: tuple[str, ...] = ()
+    rollout: str = ""
     known: Files = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The documents, in path order, everything that was read to make them, and the same by file for the next render."""
+    """The documents, in path order, everything that was read to make them, and the same by file for the next render.
+
+    `rollout`: the Rollout that the target names or the renderer returns; `keys`: how it calls each object -> that object's `place`.
+    """
 
     manifests: tuple[Manifest, ...]
     reads: ReadSet
     files: Files = field(default_factory=dict, repr=False)
+    rollout: Manifest | None = None
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)

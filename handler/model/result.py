@@ -24,6 +24,8 @@ class Outcome(StrEnum):
     SUSPENDED = "suspended"
     DRIFTED = "drifted"
     PLANNED = "planned"
+    WAITING = "waiting"
+    ROLLED_BACK = "rolled-back"
 
 
 @dataclass(frozen=True, slots=True)

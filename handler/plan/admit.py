@@ -15,6 +15,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.resource import Resource
+from handler.model.rollout import Mode
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
@@ -32,6 +33,7 @@ class Desired:
     manifest: Manifest
     resource: Resource
     needs: tuple[Identity, ...] = ()
+    mode: Mode = Mode.APPLY
 
     @property
     def identity(self) -> Identity:

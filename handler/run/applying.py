@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -50,6 +50,7 @@ class Applier:
     written: set[Identity] = field(default_factory=set)
     uids: set[str] = field(default_factory=set)
     settling: set[Identity] = field(default_factory=set)
+    generations: dict[Identity, int] = field(default_factory=dict)
 
     @property
     def _api(self) -> Api:
@@ -67,8 +68,8 @@ class Applier:
     def _judge(self) -> Judge:
         return Judge(self.planner.target, self.planner.applyset)
 
-    def apply(self) -> None:
-        """Apply every stage in order.
+    def apply(self, stage: Iterable[Change]) -> None:
+        """Apply one stage of the plan; `settle` after the last one.
 
         Raises:
             PlanRefused: a deferred object didn't pass its dry-run; the server refused an object.
@@ -76,15 +77,17 @@ class Applier:
             LeaseLost: at once, whatever is under way.
 
         """
-        for stage in self.planned.plan.stages:
-            writes = [change for change in stage if change.writes]
-            if not writes:
-                continue
-            self.between()
-            self._wait_for({need for change in writes for need in self._desired(change).needs})
-            self._check_deferred(writes)
-            self._collect(writes, parallel([partial(self._write, change) for change in writes]))
-            self.settling |= {change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)}
+        writes = [change for change in stage if change.writes]
+        if not writes:
+            return
+        self.between()
+        self._wait_for({need for change in writes for need in self._desired(change).needs})
+        self._check_deferred(writes)
+        self._collect(writes, parallel([partial(self._write, change) for change in writes]))
+        self.settling |= {change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)}
+
+    def settle(self) -> None:
+        """Wait until the CRDs and Namespaces that were written stand. Raises NotReady."""
         self._wait_for(self.settling)
 
     def _check_deferred(self, writes: Sequence[Change]) -> None:
@@ -144,6 +147,7 @@ class Applier:
             version = str(merged["metadata"]["resourceVersion"])
         written = self._writer.apply(resource, _manifest(change).body(), uid, version)
         self.uids.add(str(written["metadata"]["uid"]))
+        self.generations[change.identity] = int(written["metadata"].get("generation") or 0)
         return change
 
     def _remove_first(self, change: Change, resource: Resource) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, LeaseLost, PlanRefused, Stopping, Suspended
 from handler.model.event import Job
+from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.plan import Hold
 from handler.model.refs import Head
@@ -42,7 +43,8 @@ class Rooms:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
 
     `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`. `first`: the
-    record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one.
+    record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
+    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none.
     """
 
     target: Target
@@ -56,6 +58,7 @@ class Rooms:
     slack: float = 0.0
     notes: bool = False
     first: StateStore | None = None
+    patience: float = math.inf
     clock: Callable[[], float] = time.time
 
 
@@ -76,6 +79,8 @@ class Context:
     recovery: bool = False
     started: float = 0.0
     found: Found | None = None
+    meanwhile: Meanwhile = ALONE
+    writing: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def state(self) -> State:
@@ -185,6 +190,12 @@ class Context:
         self.stored = replace(self.stored, state=replace(self.state, suspend=fresh.state.suspend))
         self.raise_if_suspended()
 
+    def record(self, change: Callable[[State], State]) -> None:
+        """Write how the open attempt goes on; several threads may. Raises LeaseLost, ClusterUnavailable."""
+        assert self.lease is not None  # noqa: S101 - an attempt is open under a Lease
+        with self.writing:
+            self.stored = self.rooms.store.write(self.stored, change, self.lease.token)
+
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""
         if self.lease:
@@ -266,28 +277,6 @@ class Context:
         """Whether this drift run may only report: what it would repair isn't a new commit's."""
         reports = self.job.drift and self.rooms.target.drift == "report"
         return reports and self.is_recorded() and self.state.reads == inputs.reads
-
-    def ask(self) -> None:
-        """Write what a person asked into the state, for us or for whoever holds the Lease.
-
-        Raises:
-            PlanRefused: what is to be approved isn't held any more.
-
-        """
-        held = self.state.held
-        if self.job.approve and (held is None or held.id != self.job.approve) and not self._is_approved():
-            seen = f"held now: {held.id}" if held else "nothing is held"
-            raise PlanRefused.of(
-                f"target {self.job.target}", f"can't approve {self.job.approve}; {seen}", fix=f"anneal status {self.job.target}"
-            )
-        if self.job.commit and not self.goal:
-            self.choose_goal()
-        pin = self.pin() if self.job.commit else None
-        initial = None if self.stored.uid else self.state
-        self.stored = self.rooms.store.update(lambda state: recording.asked(state, self.job, pin, self.rooms.clock()), initial)
-
-    def _is_approved(self) -> bool:
-        return self.state.approval is not None and self.state.approval.id == self.job.approve
 
     def again(self) -> None:
         """Begin another run under the same Lease: nothing that was asked of this one alone is asked twice."""

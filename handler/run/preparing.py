@@ -121,7 +121,7 @@ class Preparer:
     def request(self) -> RenderRequest:
         """Return what the renderer is asked for."""
         options, last = self.target.renderer, self.last
-        return RenderRequest(self.target.path, options.include, options.exclude, last.files if last else {})
+        return RenderRequest(self.target.path, options.include, options.exclude, self.target.rollout, last.files if last else {})
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
         """Admit what was rendered; a kind nobody serves is looked for once more in a fresh discovery."""

@@ -14,7 +14,7 @@ from handler.state.configmap import SUMMARY, TARGET, foreign, read_summary
 from handler.state.record import Summary
 from handler.state.rules import seconds_of
 
-UNSETTLED = frozenset({"failed", "held", "pruning"})
+UNSETTLED = frozenset({"failed", "held", "pruning", "waiting"})
 """Phases that a run which finds the head applied must look into, and end."""
 _CONTENT = ("f:data", "f:binaryData")
 

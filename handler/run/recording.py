@@ -81,6 +81,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         digest=inputs.prepared.digest,
         declared=desired,
         attempt=None,
+        waiting=None,
         held=None,
         approval=None,
         requested=None,

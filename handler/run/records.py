@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, StillDeleting, Stopping
+from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillDeleting, StillWaiting, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
@@ -17,6 +17,8 @@ from handler.state import history
 from handler.state.record import State
 from handler.state.rules import seconds_of, stamp
 
+LOOK_AGAIN = 15.0
+"""Seconds until a run that may not wait itself is due again."""
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
 
 
@@ -109,6 +111,23 @@ def failed(run: Context, error: AnnealError) -> Result:
 
     state, recorded = _kept(run, change)
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
+
+
+def superseded(run: Context, error: NewerHead) -> Result:
+    """Record that something newer came while this commit was waited for; its attempt stays open until that is applied."""
+    result = run.result(Outcome.SUPERSEDED, str(error))
+    entry = history.run_of(result, run.commit, run.job.actor, run.started)
+    run.record(lambda state: replace(state, waiting=None, history=history.append(state.history, entry)))
+    again = Job(run.job.target, "push", hint=run.head, actor=run.job.actor) if run.head not in ("", run.goal) else None
+    return replace(result, recorded=True, again=again, again_at=run.rooms.clock())
+
+
+def waiting(run: Context, error: StillWaiting) -> Result:
+    """Record that a run may not wait as long as what it applied needs; its attempt stays open, and the next run goes on."""
+    due = run.rooms.clock() + LOOK_AGAIN
+    result = replace(run.problem_result(Outcome.WAITING, error), next_try=due)
+    run.record(lambda state: replace(state, status=history.ended(state.status, result, run.rooms.clock())))
+    return replace(result, recorded=True)
 
 
 def noted(run: Context, job: Job, result: Result) -> Result:

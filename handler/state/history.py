@@ -27,6 +27,7 @@ _PHASES = {
     Outcome.FAILED: "failed",
     Outcome.SUSPENDED: "suspended",
     Outcome.DRIFTED: "drifted",
+    Outcome.WAITING: "waiting",
 }
 """The phase that an outcome leaves; the others (busy, superseded, lagging, planned) leave the phase as it was."""
 

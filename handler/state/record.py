@@ -49,6 +49,43 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What an open run waits for since when: a wait outlives its process. `what`: a stage, step or hook; `over`: its time has run out."""
+
+    commit: Sha
+    what: Line
+    since: Time
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step of a rollout, or one hook. `mark`: what its action must know after a restart (`Action.act`); `message`: masked."""
+
+    group: Line
+    step: Line
+    object: Line
+    action: Line
+    started: Time
+    finished: Time = ""
+    outcome: Word = ""
+    message: Message = ""
+    mark: Line = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The newest rollout of a target. `digest`: of the rendered set that is rolled out; `outcome` empty: under way."""
+
+    commit: Sha
+    digest: Sha
+    started: Time
+    finished: Time = ""
+    outcome: Word = ""
+    steps: tuple[StepRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """A plan that waits for a person: `changes` are its guarded (action, object, uid)."""
 
@@ -150,6 +187,7 @@ class State:
     """Everything Anneal remembers of a target.
 
     `commit` is applied whole; `reads` and `settings` say from what, `reads_paths` from where, `digest` what was rendered.
+    `waiting` and `rollout` belong to the open attempt, or to the last one.
     `declared`, `kinds` and `namespaces` (besides the state's own) bound where members can be: widened before the first write.
     """
 
@@ -166,6 +204,8 @@ class State:
     reads_paths: tuple[Path, ...] = ()
     attempt: Attempt | None = None
     status: Status = field(default_factory=Status)
+    waiting: Waiting | None = None
+    rollout: Progress | None = None
     held: Held | None = None
     approval: Approval | None = None
     pin: Pin | None = None

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from handler.cluster import wait
+from handler.cluster import following
 from tests.model.turns import TurnClock, TurnLock, TurnThread, TurnTime, sleep
 
 _TIMED = ("cluster.api", "cluster.connect", "run.planning", "run.applying", "build", "reconcile")
@@ -48,14 +48,14 @@ class OneByOne:
         pass
 
 
-def follow(api: Any, scopes: Sequence[Any], judge: Callable[[wait.Seen], bool], timeout: float, stop: Callable[[], None]) -> None:
-    """Wait as `handler.cluster.wait` does, by LISTs alone."""
+def follow(api: Any, scopes: Sequence[Any], judge: Callable[[following.Seen], bool], timeout: float, stop: Callable[[], None]) -> None:
+    """Wait as `handler.cluster.following` does, by LISTs alone."""
     end = TurnTime.monotonic() + timeout
     while True:
         stop()
         lines: queue.Queue[Any] = queue.Queue()
         for scope in scopes:
-            wait._list(api, scope, lines)
+            following._list(api, scope, lines)
         while not lines.empty():
             scope, seen = lines.get()
             (scope.open.discard if judge(seen) else scope.open.add)(seen[0])
@@ -75,7 +75,7 @@ def simulated() -> Iterator[None]:
         "handler.cluster.parallel.ThreadPoolExecutor": OneByOne,
         "handler.cluster.live.ThreadPoolExecutor": OneByOne,
         "handler.cluster.live.queue": unbounded,
-        "handler.cluster.wait._follow": follow,
+        "handler.cluster.wait.feed": follow,
         "handler.state.lease.SystemClock": TurnClock,
         "handler.state.held_lease.threading": threads,
     }

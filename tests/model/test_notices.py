@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from handler.cluster.write import Writer
-from handler.run.applying import Applier
+from handler.model.plan import Plan
+from handler.run.walking import Walk
 from tests.model.machine import Deployments
 from tests.model.simulated import simulated
 
@@ -35,19 +36,19 @@ def without_preconditions(delete: Callable[..., bool]) -> Callable[..., bool]:
     return deleted
 
 
-def without_the_last_stage(apply: Callable[[Applier], None]) -> Callable[[Applier], None]:
-    def applied(self: Applier) -> None:
+def without_the_last_stage(go: Callable[[Walk], Plan]) -> Callable[[Walk], Plan]:
+    def gone(self: Walk) -> Plan:
         plan = self.planned.plan
         self.planned = replace(self.planned, plan=replace(plan, stages=plan.stages[:-1]))
-        apply(self)
+        return go(self)
 
-    return applied
+    return gone
 
 
 MUTANTS: dict[str, tuple[str, Any, str]] = {
     "no superset before the first write": ("handler.run.recording.widened", lambda state, desired, planned: state, "I5"),
     "deletes without preconditions": ("handler.cluster.write.Writer.delete", without_preconditions(Writer.delete), "I4"),
-    "a commit recorded before all of it is applied": ("handler.run.applying.Applier.apply", without_the_last_stage(Applier.apply), "I3"),
+    "a commit recorded before all of it is applied": ("handler.run.walking.Walk.go", without_the_last_stage(Walk.go), "I3"),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
     "a copied label is membership": ("handler.plan.compare.is_member", lambda live, *rest: True, "I4"),
     "an old look at the host is believed": ("handler.run.context.Context._since", lambda self: (0.0, True), r"I2|\('"),

@@ -27,6 +27,7 @@ SHAPES: dict[str, Any] = {
     "prune": s.Prune(allow_empty=True),
     "recreate": s.Recreate(("Deployment.apps",)),
     "verify": g.Verify(ssh=("ssh-ed25519 AAAA",)),
+    "rollout": "deploy/rollout.yaml",
 }
 NEUTRAL: dict[str, Any] = {
     "name": "other",
@@ -34,6 +35,8 @@ NEUTRAL: dict[str, Any] = {
     "drift": "report",
     "validate": "none",
     "suspend": True,
+    "wait": s.Wait(),
+    "rollback": s.Rollback(on_failure=True),
 }
 
 

@@ -61,6 +61,9 @@ def test_the_full_sample_is_read_into_every_field() -> None:
             ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExampleExampleExampleExampleExampleExam release",),
             ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEexample\n-----END PGP PUBLIC KEY BLOCK-----\n",),
         ),
+        wait=s.Wait(600.0, 120.0),
+        rollout="deploy/rollout.yaml",
+        rollback=s.Rollback(on_failure=True),
         suspend=True,
     )
     assert keyed.repository.auth == g.RepositoryAuth(
@@ -89,6 +92,9 @@ def test_the_full_sample_is_read_beside_its_targets() -> None:
         g.SecretRef(kubernetes_secret="anneal-system/webhook/generic"),
     )
     assert settings.queue == s.QueueSettings(s.Sqs("https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"))
+    assert settings.prometheus == (
+        s.Prometheus("https://prometheus.example.com", g.SecretRef(env="PROMETHEUS_TOKEN"), "/etc/anneal/ca.pem"),
+    )
     assert settings.secrets_interval == 120.0
     assert (settings.webhooks.max_body, settings.metrics.bind) == (1_048_576, "127.0.0.1:9464")
     assert settings.replay.tokens[0].may == ("replay", "approve", "rollback", "read", "metrics")

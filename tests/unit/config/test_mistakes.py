@@ -97,7 +97,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
             "1: 2",
             (
                 "1: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, leaseDuration, "
-                "metrics, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
+                "metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
         ("[a]: 2", "configuration: expected a name as key, found a list"),
@@ -105,7 +105,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
             "<<: {interval: 5m}",
             (
                 "<<: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, "
-                "leaseDuration, metrics, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
+                "leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
         ("interval: 0", f"interval: {DURATION}, found 0"),

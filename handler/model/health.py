@@ -1,0 +1,34 @@
+"""How a live object does, in kstatus' words. Pure values; `handler.rollout.health` judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where an object stands on its way to what was asked of it (kstatus)."""
+
+    CURRENT = "current"
+    IN_PROGRESS = "in progress"
+    FAILED = "failed"
+    TERMINATING = "terminating"
+    NOT_FOUND = "not found"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A verdict over one object.
+
+    `message`: what is missing, or why it failed, as a person would say it; of a healthy one a note (a Service without an address).
+    `again`: in how many seconds time alone may change the verdict; 0: only another state of the object does.
+    """
+
+    status: Status
+    message: str = ""
+    again: float = 0.0
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is waited for any more."""
+        return self.status is Status.CURRENT

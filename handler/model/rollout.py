@@ -1,0 +1,110 @@
+"""What a rollout is: groups of steps, each one object and what is done with it; what must be true before the next. Pure values.
+
+Both dialects of `workflow.kubernetes.io/v1alpha1` are read into this (`handler.rollout.spec`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from handler.model.names import Identity
+
+API_VERSION = "workflow.kubernetes.io/v1alpha1"
+KIND = "Rollout"
+
+
+class Mode(StrEnum):
+    """How the plan treats a declared object.
+
+    `apply`: brought to what git declares. `keep`: created where it's missing, then left alone by updates and drift runs.
+    `recreate`: deleted and created anew by each rollout. `delete`: isn't desired; lives until its step deletes it.
+    `hook`: a declared action, carried out by a rollout; neither its absence nor its content is drift.
+    """
+
+    APPLY = "apply"
+    KEEP = "keep"
+    RECREATE = "recreate"
+    DELETE = "delete"
+    HOOK = "hook"
+
+
+class Phase(StrEnum):
+    """When a hook runs, in Argo CD's words; `skip`: never."""
+
+    PRE_SYNC = "PreSync"
+    SYNC = "Sync"
+    POST_SYNC = "PostSync"
+    SYNC_FAIL = "SyncFail"
+    SKIP = "Skip"
+
+
+class Policy(StrEnum):
+    """When a hook's object is deleted, in Argo CD's words."""
+
+    BEFORE = "BeforeHookCreation"
+    SUCCEEDED = "HookSucceeded"
+    FAILED = "HookFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """An object of git that is an act: created at its phases, in the order of its wave, and deleted by its policies."""
+
+    identity: Identity
+    phases: frozenset[Phase]
+    wave: int = 0
+    policies: frozenset[Policy] = frozenset({Policy.BEFORE})
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One condition of a step's success or failure. `type`: a row of the table of checks; `options`: as its row has read them."""
+
+    type: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One object and what is done with it.
+
+    `object`: its key, as the Rollout names it; `action`: a row of the table of actions, `options` as that row has read them. All of
+    `success` must hold before the step has succeeded; any of `failure` ends it at once.
+    """
+
+    name: str
+    object: str
+    identity: Identity
+    action: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    success: tuple[Check, ...] = ()
+    failure: tuple[Check, ...] = ()
+    continue_on_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Steps, one after the other, or all at once where `parallel`."""
+
+    name: str
+    steps: tuple[Step, ...]
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """Groups, one after the other, or all at once where `parallel`. `place`: file:line."""
+
+    name: str
+    groups: tuple[Group, ...]
+    parallel: bool = False
+    place: str = ""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Every step, in order."""
+        return tuple(step for group in self.groups for step in group.steps)

@@ -1,0 +1,30 @@
+"""What a person asks of a target, written into its record: for this run, or for whoever holds the Lease."""
+
+from __future__ import annotations
+
+from handler.model.errors import PlanRefused
+from handler.run import recording
+from handler.run.context import Context
+
+
+def ask(run: Context) -> None:
+    """Write what a person asked into the state, for us or for whoever holds the Lease.
+
+    Raises:
+        PlanRefused: what is to be approved isn't held any more.
+
+    """
+    held = run.state.held
+    if run.job.approve and (held is None or held.id != run.job.approve) and not _is_approved(run):
+        seen = f"held now: {held.id}" if held else "nothing is held"
+        raise PlanRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=f"anneal status {run.job.target}")
+    if run.job.commit and not run.goal:
+        run.choose_goal()
+    pin = run.pin() if run.job.commit else None
+    initial = None if run.stored.uid else run.state
+    run.stored = run.rooms.store.update(lambda state: recording.asked(state, run.job, pin, run.rooms.clock()), initial)
+
+
+def _is_approved(run: Context) -> bool:
+    """Tell whether it is approved already."""
+    return run.state.approval is not None and run.state.approval.id == run.job.approve

@@ -1,0 +1,92 @@
+"""What the record tells of a rollout under way: each step and hook, when it began, how it ended, and what its action must remember.
+
+Law: a transition stands in the record before what follows it begins, so that a killed run is gone on with at its step. A rollout that
+failed isn't tried again by itself: its steps act (they migrate, they delete), and neither a tick nor a redelivery is a reason to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from handler.model.errors import RolloutFailed
+from handler.run.context import Context
+from handler.run.recording import Inputs
+from handler.state.record import Progress, State, StepRecord
+from handler.state.rules import stamp
+
+DONE, FAILED, SKIPPED = "done", "failed", "skipped"
+"""How a step ends."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """The record of one rollout; several threads may write."""
+
+    run: Context
+    inputs: Inputs
+
+    def begin(self) -> None:
+        """Go on with what an earlier run of the same rendered set began, or begin anew.
+
+        Raises:
+            RolloutFailed: it failed before, and nobody asked for it again.
+
+        """
+        digest, known = self.inputs.prepared.digest, self.run.state.rollout
+        if known is not None and known.digest == digest and not self.run.job.force:
+            if known.outcome == FAILED:
+                raise RolloutFailed.of(
+                    f"target {self.run.job.target}",
+                    f"the rollout of {known.commit[:12]} failed; {self._first_failure(known)}",
+                    fix=f"push what mends it, or try it once more: anneal apply {self.run.job.target}",
+                )
+            if not known.outcome:
+                return
+        now = stamp(self.run.rooms.clock())
+        self.run.record(lambda state: replace(state, rollout=Progress(self.inputs.commit.sha, digest, now)))
+
+    @staticmethod
+    def _first_failure(known: Progress) -> str:
+        failed = next((step for step in known.steps if step.outcome == FAILED), None)
+        return f"{failed.group}, {failed.step}: {failed.message}" if failed else "see its history"
+
+    def find(self, group: str, step: str) -> StepRecord | None:
+        """Return what is recorded of a step of this rollout."""
+        known = self.run.state.rollout
+        return next((each for each in known.steps if (each.group, each.step) == (group, step)), None) if known else None
+
+    def started(self, group: str, step: str, what: str, action: str) -> StepRecord:
+        """Record that a step begins; one that has begun before keeps its time and its mark. `what`: its object."""
+        found = self.find(group, step)
+        if found:
+            return found
+        fresh = StepRecord(group, step, what, action, stamp(self.run.rooms.clock()))
+        self._write(lambda known: replace(known, steps=(*known.steps, fresh)))
+        return fresh
+
+    def mark(self, group: str, step: str, mark: str) -> None:
+        """Record what a step's action must know after a restart, before it does what makes that true."""
+        self._change(group, step, lambda found: replace(found, mark=mark))
+
+    def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
+        """Record how a step ended: `DONE`, `FAILED` or `SKIPPED`; `message` is masked."""
+        now = stamp(self.run.rooms.clock())
+        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message))
+
+    def end(self, outcome: str) -> None:
+        """Record how the whole rollout ended: `DONE` or `FAILED`."""
+        now = stamp(self.run.rooms.clock())
+        self._write(lambda known: replace(known, finished=now, outcome=outcome))
+
+    def _change(self, group: str, step: str, change: Callable[[StepRecord], StepRecord]) -> None:
+        def changed(known: Progress) -> Progress:
+            return replace(known, steps=tuple(change(each) if (each.group, each.step) == (group, step) else each for each in known.steps))
+
+        self._write(changed)
+
+    def _write(self, change: Callable[[Progress], Progress]) -> None:
+        def written(state: State) -> State:
+            return replace(state, rollout=change(state.rollout)) if state.rollout else state
+
+        self.run.record(written)

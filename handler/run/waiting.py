@@ -1,0 +1,161 @@
+"""Waiting inside a run: until what was applied is healthy, until a check holds. The one place where a run spends time on purpose.
+
+Law: a wait ends as soon as it is without use: a newer head, a person's word, a lost Lease, the worker's end. It outlives the process:
+since when it waits stands in the record, and the next run goes on with what time is left. While it waits its place is another run's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from handler.cluster.wait import follow
+from handler.config.settings import Wait
+from handler.model.errors import AnnealError, NewerHead, Problem, RolloutFailed, StillWaiting
+from handler.model.event import Job
+from handler.model.health import Health, Status
+from handler.model.names import PART_OF, Identity
+from handler.model.resource import Resource
+from handler.plan.admit import Desired
+from handler.rollout.health import ALWAYS_HEALTHY, judge
+from handler.run.context import Context
+from handler.state.record import Waiting
+from handler.state.rules import seconds_of, stamp
+
+HEAD_EVERY = 10.0
+"""Seconds between two looks at the git host and at the record while nobody in this process asks for anything."""
+_RECORD_AFTER = 0.5
+"""Seconds after which a wait is worth a line in the record."""
+
+Object = dict[str, Any]
+Judge = Callable[[Identity, Object | None], bool]
+
+
+def _nothing() -> None:
+    return
+
+
+@dataclass(slots=True)
+class Waits:
+    """The waits of one run; several threads may wait at once."""
+
+    run: Context
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _looked: float = field(default_factory=time.monotonic)
+    _answered: tuple[Job, ...] = ()
+    _ended: AnnealError | None = None
+
+    def healthy(self, what: str, items: Sequence[Desired], generations: Mapping[Identity, int], limits: Wait) -> None:
+        """Wait until these objects are healthy.
+
+        Args:
+            what: what is waited for, as the record calls it: a wait of the same name goes on with what time is left.
+            items: what was declared.
+            generations: of the objects as the server returned them on this run's writes; their status must be of that generation.
+            limits: how long.
+
+        Raises:
+            RolloutFailed: some failed, or aren't healthy in time; each with why.
+            NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
+
+        """
+        seen: dict[Identity, Health] = {item.identity: Health(Status.NOT_FOUND) for item in items}
+        places = {item.identity: item.manifest.place for item in items}
+
+        def told(identity: Identity, live: Object | None) -> bool:
+            found = seen[identity] = judge(live, generations.get(identity, 0), self.run.rooms.clock())
+            if found.status is Status.FAILED:
+                raise RolloutFailed(Problem(str(identity), found.message, places[identity]))
+            return found.healthy
+
+        asked = [(item.resource, item.identity) for item in items if item.identity.group_kind not in ALWAYS_HEALTHY]
+        if asked and not self.follow(what, asked, told, limits.timeout):
+            left = [(identity, health) for identity, health in seen.items() if not health.healthy]
+            raise RolloutFailed(*(Problem(str(one), health.message or str(health.status), places[one]) for one, health in left))
+
+    def follow(
+        self, what: str, wanted: Sequence[tuple[Resource, Identity]], judge: Judge, timeout: float, beat: Callable[[], None] = _nothing
+    ) -> bool:
+        """Feed `judge` with each state of these objects until it is content with all; False when the time is over.
+
+        Args:
+            what: see `healthy`.
+            wanted: kinds and identities of members.
+            judge: see `handler.cluster.wait.follow`.
+            timeout: seconds in all, over restarts.
+            beat: called several times a second; what it raises ends the wait.
+
+        Raises:
+            NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
+
+        """
+        run, clock = self.run, self.run.rooms.clock
+        since = self._since(what)
+        left = max(since + timeout - clock(), 0.0)
+        planner = run.rooms.planner
+        with run.meanwhile.resting():
+            tick = partial(self._beat, what, time.monotonic(), since, beat)
+            done = follow(planner.api, wanted, judge, min(left, run.rooms.patience), tick, f"{PART_OF}={planner.applyset}")
+        if not done and left > run.rooms.patience:
+            self._note(what, since, over=False)
+            raise StillWaiting.of(f"target {run.job.target}", f"waits until {what} is healthy, since {stamp(since)}")
+        if not done:
+            self._note(what, since, over=True)
+        return done
+
+    def _since(self, what: str) -> float:
+        """Return since when this is waited for: an earlier run may have begun."""
+        before = self.run.state.waiting
+        known = before is not None and (before.commit, before.what) == (self.run.goal, what) and not (self.run.job.force and before.over)
+        return seconds_of(before.since) if before is not None and known else self.run.rooms.clock()
+
+    def _note(self, what: str, since: float, *, over: bool) -> None:
+        waiting = Waiting(self.run.goal, what, stamp(since), over)
+        if self.run.state.waiting != waiting:
+            self.run.record(lambda state: replace(state, waiting=waiting))
+
+    def _beat(self, what: str, began: float, since: float, beat: Callable[[], None]) -> None:
+        """Several times a second: may we go on, and is it still of use?"""
+        self.run.fence()
+        if self._ended is not None:
+            raise self._ended
+        if time.monotonic() - began >= _RECORD_AFTER:
+            self._note(what, since, over=False)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._look_around()
+            except AnnealError as error:
+                self._ended = error
+                raise
+            finally:
+                self._lock.release()
+        beat()
+
+    def _look_around(self) -> None:
+        """End the wait when somebody asks for something newer: at once where this process is asked, else at the next look."""
+        asked = self.run.meanwhile.asked()
+        due = time.monotonic() - self._looked >= HEAD_EVERY
+        if asked == self._answered and not due:
+            return
+        self._looked, self._answered = time.monotonic(), asked
+        if any(job.commit or job.rollback or job.unpin for job in asked):
+            raise NewerHead.of(f"target {self.run.job.target}", "something else was asked for while this commit was waited for")
+        if due:
+            self.run.between()
+        self._look_at_head()
+
+    def _look_at_head(self) -> None:
+        run = self.run
+        if run.goal != run.head:
+            return  # pinned: no head ends that
+        try:
+            head = run.rooms.preparer.head(time.monotonic()).commit
+        except AnnealError:
+            return  # what can't be asked says nothing
+        if head and head != run.goal:
+            run.head = head
+            raise NewerHead.of(f"target {run.job.target}", f"the head moved from {run.goal[:12]} to {head[:12]} while it was waited for")
