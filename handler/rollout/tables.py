@@ -1,0 +1,145 @@
+"""What a row of the tables of actions and checks is: where a Rollout's spec, its steps and whoever carries them out meet.
+
+Law: one file, one row in a literal table, one sample, one test; an outside package adds its own the same way. A reader of options names
+every mistake at once and returns what JSON can say, for options are compared and shown.
+
+Of `success` every check must pass. Of `failure` the first check that passes, that is: whose condition holds, ends the step as failed; a
+failure check that fails can't hold any more and is asked no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from handler.model.names import Identity
+from handler.model.rollout import Mode
+
+Object = dict[str, Any]
+"""A live object."""
+Options = Mapping[str, Any]
+"""What a step or check says, as its row has read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake in a Rollout. `field`: its path (`spec.groups[0].steps[1].action`); `fix`: the way out."""
+
+    field: str
+    message: str
+    fix: str = ""
+
+
+class SpecError(Exception):
+    """What a row's reader refuses, all of it. Never leaves the reading of the spec, which adds the file and raises ManifestInvalid."""
+
+    def __init__(self, *mistakes: Mistake) -> None:
+        """Keep the mistakes in the order they were found."""
+        super().__init__(*mistakes)
+        self.mistakes = mistakes
+
+    @classmethod
+    def of(cls, field: str, message: str, fix: str = "") -> SpecError:
+        """Make the error of a single mistake."""
+        return cls(Mistake(field, message, fix))
+
+
+class Verdict(StrEnum):
+    """What a check says of what it sees."""
+
+    PASSED = "passed"
+    PENDING = "pending"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One look of a check.
+
+    `message`: what was seen, as a person would say it. `progress`: what was compared; another text than before is progress.
+    `again`: in how many seconds it is to be looked at anew though nothing changed; 0: only when the object changes.
+    """
+
+    verdict: Verdict
+    message: str = ""
+    progress: str = ""
+    again: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample of an instant vector: its labels and its value."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+def _no_metrics(url: str, query: str) -> Sequence[Sample]:
+    raise NotImplementedError(f"nobody here asks {url} for {query}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a check may know beside its object.
+
+    `since`: when the step began, seconds since the epoch, over restarts. `generation`: of the object as our write returned it, 0: unknown.
+    `query`: (url, PromQL) -> samples, raises AnnealError. `pods`: the pods that the object owns, as far as we may read them; asked for at
+    each call. `mask`: hides the secrets of a text.
+    """
+
+    identity: Identity
+    since: float
+    generation: int = 0
+    query: Callable[[str, str], Sequence[Sample]] = _no_metrics
+    pods: Callable[[], Sequence[Object]] = field(default=list)
+    mask: Callable[[str], str] = str
+
+
+class Probe(Protocol):
+    """One check of one step under way; it may remember what it saw."""
+
+    def look(self, live: Object | None, now: float) -> Judged:
+        """Judge the object as it is now; None: it isn't there. `now`: seconds since the epoch."""
+
+
+class CheckType(Protocol):
+    """A row of the table of checks: the key of an entry of `success` or `failure` -> how it is read and judged."""
+
+    def read(self, raw: Any, field: str) -> Options:
+        """Return the options of a check, defaults filled in.
+
+        Args:
+            raw: the value of its key (`fieldComparisons: <raw>`), of whatever shape; `{}` where only `checkName` names it.
+            field: its path, which a mistake's own begins with.
+
+        Raises:
+            SpecError: every mistake.
+
+        """
+
+    def begin(self, options: Options, scene: Scene) -> Probe:
+        """Return the check as it is begun for one step."""
+
+
+class ActionReader(Protocol):
+    """What the reading of a Rollout needs of a row of the table of actions.
+
+    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`).
+    """
+
+    mode: Mode
+    keys: Sequence[str]
+
+    def read(self, raw: Mapping[str, Any], field: str) -> Options:
+        """Return the action's options, defaults filled in.
+
+        Args:
+            raw: those of `keys` that the step has, with values of whatever shape.
+            field: the step's path.
+
+        Raises:
+            SpecError: every mistake.
+
+        """
