@@ -36,6 +36,7 @@ _CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)
 _CREATE_ONLY = "1"
 """A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
 _JOB = GroupKind("batch", "Job")
+_MUST_GO = "changed since it was planned, and would have to be deleted now; the next run plans that"
 
 
 @dataclass(slots=True)
@@ -90,6 +91,21 @@ class Applier:
         """Wait until the CRDs and Namespaces that were written stand. Raises NotReady."""
         self._wait_for(self.settling)
 
+    def put(self, identity: Identity) -> None:
+        """Bring one declared object to what git says from what is live now, whatever was planned; what would be deleted is refused.
+
+        Raises:
+            PlanRefused, ApiRefused, AccessDenied, Moved: it can't be written.
+
+        """
+        again = self._again(Change(Action.UNCHANGED, identity))
+        if again.removes:
+            raise Moved.of(str(identity), _MUST_GO)
+        self.uids.add(again.uid)
+        done = self._write(again) if again.writes else again
+        planned = next((each for each in self.planned.plan.changes if each.identity == identity), done)
+        self._collect([planned], [planned if planned.action is Action.RECREATE else done])
+
     def _check_deferred(self, writes: Sequence[Change]) -> None:
         """Dry-run what had to be deferred, before the first write of its stage."""
         deferred = [change for change in writes if change.deferred]
@@ -131,7 +147,7 @@ class Applier:
                 raise
         again = self._again(change)
         if again.removes and not change.removes:
-            raise Moved.of(str(change.identity), "changed since it was planned, and would have to be deleted now; the next run plans that")
+            raise Moved.of(str(change.identity), _MUST_GO)
         self.uids.add(again.uid)
         return self._write(again, tries - 1) if again.writes else again
 

@@ -69,6 +69,12 @@ class Journal:
         """Record what a step's action must know after a restart, before it does what makes that true."""
         self._change(group, step, lambda found: replace(found, mark=mark))
 
+    def told(self, group: str, step: str, message: str) -> None:
+        """Record how far a step under way has come, if that isn't what is recorded; `message` is masked."""
+        found = self.find(group, step)
+        if found and found.message != message:
+            self._change(group, step, lambda found: replace(found, message=message))
+
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended: `DONE`, `FAILED` or `SKIPPED`; `message` is masked."""
         now = stamp(self.run.rooms.clock())

@@ -78,7 +78,13 @@ class Waits:
             raise RolloutFailed(*(Problem(str(one), health.message or str(health.status), places[one]) for one, health in left))
 
     def follow(
-        self, what: str, wanted: Sequence[tuple[Resource, Identity]], judge: Judge, timeout: float, beat: Callable[[], None] = _nothing
+        self,
+        what: str,
+        wanted: Sequence[tuple[Resource, Identity]],
+        judge: Judge,
+        timeout: float,
+        beat: Callable[[], None] = _nothing,
+        since: float = 0.0,
     ) -> bool:
         """Feed `judge` with each state of these objects until it is content with all; False when the time is over.
 
@@ -88,22 +94,24 @@ class Waits:
             judge: see `handler.cluster.wait.follow`.
             timeout: seconds in all, over restarts.
             beat: called several times a second; what it raises ends the wait.
+            since: when a step of a rollout began (seconds since the epoch): the journal tells what is waited for; 0: `Waiting` does.
 
         Raises:
             NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
 
         """
         run, clock = self.run, self.run.rooms.clock
-        since = self._since(what)
+        told, since = not since, since or self._since(what)
         left = max(since + timeout - clock(), 0.0)
         planner = run.rooms.planner
         with run.meanwhile.resting():
-            tick = partial(self._beat, what, time.monotonic(), since, beat)
+            tick = partial(self._beat, partial(self._note, what, since, over=False) if told else _nothing, time.monotonic(), beat)
             done = follow(planner.api, wanted, judge, min(left, run.rooms.patience), tick, f"{PART_OF}={planner.applyset}")
         if not done and left > run.rooms.patience:
-            self._note(what, since, over=False)
+            if told:
+                self._note(what, since, over=False)
             raise StillWaiting.of(f"target {run.job.target}", f"waits until {what} is healthy, since {stamp(since)}")
-        if not done:
+        if not done and told:
             self._note(what, since, over=True)
         return done
 
@@ -118,13 +126,23 @@ class Waits:
         if self.run.state.waiting != waiting:
             self.run.record(lambda state: replace(state, waiting=waiting))
 
-    def _beat(self, what: str, began: float, since: float, beat: Callable[[], None]) -> None:
-        """Several times a second: may we go on, and is it still of use?"""
+    def _beat(self, note: Callable[[], None], began: float, beat: Callable[[], None]) -> None:
+        """Several times a second: may we go on, and is it still of use? A wait that takes longer is told."""
+        if time.monotonic() - began >= _RECORD_AFTER:
+            note()
+        self.look()
+        beat()
+
+    def look(self) -> None:
+        """Ask, as anything that waits does several times a second, whether we may go on and whether it is still of use.
+
+        Raises:
+            NewerHead, Stopping, Suspended, LeaseLost: no.
+
+        """
         self.run.fence()
         if self._ended is not None:
             raise self._ended
-        if time.monotonic() - began >= _RECORD_AFTER:
-            self._note(what, since, over=False)
         if self._lock.acquire(blocking=False):
             try:
                 self._look_around()
@@ -133,7 +151,6 @@ class Waits:
                 raise
             finally:
                 self._lock.release()
-        beat()
 
     def _look_around(self) -> None:
         """End the wait when somebody asks for something newer: at once where this process is asked, else at the next look."""

@@ -1,0 +1,23 @@
+"""The actions that a step of a Rollout may name: one file, one row.
+
+An outside package adds its own by handing a longer table to `handler.build.build`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from handler.run.actions.create_if_not_exist import CreateIfNotExist
+from handler.run.actions.create_or_update import CreateOrUpdate
+from handler.run.actions.delete_if_exist import DeleteIfExist
+from handler.run.actions.recreate import Recreate
+from handler.run.actions.stage import ActionType, StepStage
+
+__all__ = ["ACTIONS", "ActionType", "StepStage"]
+
+ACTIONS: Mapping[str, ActionType] = {
+    "CreateOrUpdate": CreateOrUpdate(),
+    "CreateIfNotExist": CreateIfNotExist(),
+    "DeleteIfExist": DeleteIfExist(),
+    "Recreate": Recreate(),
+}

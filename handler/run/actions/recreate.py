@@ -1,0 +1,108 @@
+"""`Recreate`: delete the object, wait until it is gone, create it as declared; once a rollout.
+
+    mark empty            nothing was done: look, dry-run the create, remember the uid that goes (or that none is there)
+    mark == the live uid  it was to be deleted: delete it
+    another uid lives     it was created anew already: what is left is an ordinary change
+    nothing lives         it was deleted: create it
+
+Law: the uid is remembered before the deletion, so that a run killed anywhere neither deletes twice nor leaves the object out. What can
+be known to refuse the new object is asked before the old one goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handler.model.errors import AccessDenied, ApiRefused, PlanRefused, Problem, RolloutFailed
+from handler.model.names import GroupKind
+from handler.model.plan import Action
+from handler.model.rollout import Mode, Step
+from handler.plan.admit import Desired
+from handler.run.actions.stage import Object, StepStage
+
+ABSENT = "absent"
+"""The mark of a step that found nothing to delete."""
+_SERVICE = GroupKind("", "Service")
+_LONGEST = 52
+"""Letters of a name that leave room for what marks the scratch one: pods and Jobs may have 63."""
+_NO_DRY_RUN = "does not support dry run"
+
+
+class Recreate:
+    """A member like any other between rollouts; each rollout makes it anew."""
+
+    mode = Mode.RECREATE
+    keys: Sequence[str] = ()
+
+    def read(self, raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:  # noqa: ARG002 - every action is asked the same way
+        """It has no keys of its own."""
+        return {}
+
+    def act(self, stage: StepStage, step: Step) -> None:
+        """Make it anew, unless that is done."""
+        item = stage.desired
+        assert item is not None  # noqa: S101 - the mode makes it desired
+        live = stage.live(item.resource, step.identity)
+        if not stage.mark:
+            self._begin(stage, item, live)
+        if live is not None and live["metadata"]["uid"] == stage.mark:
+            stage.delete(item.resource, step.identity, stage.mark)
+        self._create(stage, item)
+
+    def _begin(self, stage: StepStage, item: Desired, live: Object | None) -> None:
+        """Remember what goes, if the plan showed just that one and its successor would be taken."""
+        change = stage.change
+        if live is None or change is None or change.action is not Action.RECREATE or change.uid != live["metadata"]["uid"]:
+            stage.remember(ABSENT)
+            return
+        _raise_if_refused(stage, item)
+        stage.remember(str(live["metadata"]["uid"]))
+
+    def _create(self, stage: StepStage, item: Desired) -> None:
+        """Create it, or bring what was created before a kill to what git declares."""
+        gone = stage.mark != ABSENT
+        try:
+            stage.put()
+        except (ApiRefused, PlanRefused) as error:
+            if not gone or stage.live(item.resource, item.identity) is not None:
+                raise
+            raise RolloutFailed(*(_lost(item, problem) for problem in error.problems)) from error
+
+
+def _raise_if_refused(stage: StepStage, item: Desired) -> None:
+    """Dry-run the create under a scratch name: while the old one lives, its own name says nothing of what a create would meet.
+
+    Raises ApiRefused. What only a scratch copy meets (a right or a quota for one more, a webhook without dry runs) refuses nothing.
+    """
+    body = _scratch(item)
+    try:
+        stage.dry_runner.check(item.resource, body)
+    except AccessDenied:
+        return
+    except ApiRefused as error:
+        if error.status == 409 or _NO_DRY_RUN in str(error):
+            return
+        place = item.manifest.place
+        refusals = [Problem(str(item.identity), f"would be refused once it is deleted: {p.message}", place, p.fix) for p in error.problems]
+        raise RolloutFailed(*refusals) from error
+
+
+def _scratch(item: Desired) -> dict[str, Any]:
+    """Return a copy that lives nowhere: another name, and none of the addresses that only one Service can have."""
+    body = item.manifest.body()
+    body["metadata"]["name"] = f"{body['metadata']['name'][:_LONGEST].rstrip('.-')}-anew"
+    if item.identity.group_kind == _SERVICE:
+        spec = body.get("spec") or {}
+        for key in ("clusterIP", "clusterIPs", "healthCheckNodePort"):
+            if spec.get(key) not in ("None", ["None"]):
+                spec.pop(key, None)
+        for port in spec.get("ports") or []:
+            port.pop("nodePort", None)
+    return body
+
+
+def _lost(item: Desired, problem: Problem) -> Problem:
+    """Say that the old one is gone and the new one can't be."""
+    message = f"IS MISSING NOW: it was deleted to be created anew, and the server refuses the new one: {problem.message}"
+    return Problem(str(item.identity), message, item.manifest.place, problem.fix or "push a manifest that the server takes")

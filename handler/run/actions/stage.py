@@ -1,0 +1,186 @@
+"""What an action may do for its step: write behind the fence, delete under a uid, follow what lives, remember one mark.
+
+Law: an action has no other hands than these. Each of its requests asks the fence, each delete names a uid, and whatever must be known
+after a kill is remembered *before* the request that makes it true: an action is begun again from its mark, as often as it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from handler.cluster.live import probe
+from handler.cluster.wait import until_gone
+from handler.cluster.write import DryRunner, Propagation, Writer
+from handler.config.settings import Target, Wait
+from handler.model.errors import StillDeleting
+from handler.model.names import Identity
+from handler.model.plan import Change
+from handler.model.resource import Resource
+from handler.model.rollout import Step
+from handler.plan.admit import Desired
+from handler.rollout.tables import ActionReader
+from handler.run.applying import Applier
+from handler.run.ending import GONE_TIMEOUT, lingering
+from handler.run.journal import Journal
+from handler.run.waiting import Judge, Waits
+
+Object = dict[str, Any]
+
+
+class ActionType(ActionReader, Protocol):
+    """One row of the table of actions: how its step is read, how the plan treats its object, and how it is carried out."""
+
+    def act(self, stage: StepStage, step: Step) -> None:
+        """Carry out the action; begun again after a kill, it finds its own mark (`stage.mark`) and its own traces.
+
+        Raises:
+            AuthorError: the step fails, and why.
+            AnnealError: anything else ends the run; the next one goes on here.
+
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class StepStage:
+    """One step's hands. `since`: when it began, in seconds since the epoch, over restarts; `beat`: may we go on? raises if not."""
+
+    applier: Applier
+    waits: Waits
+    journal: Journal
+    group: str
+    step: Step
+    since: float
+    beat: Callable[[], None] = field(repr=False)
+
+    # --- what is known
+    @property
+    def target(self) -> Target:
+        """The target's settings."""
+        return self.applier.planner.target
+
+    @property
+    def applyset(self) -> str:
+        """The label value of the target's members."""
+        return self.applier.planner.applyset
+
+    @property
+    def desired(self) -> Desired | None:
+        """What git declares of the step's object, our marks on it; None: its step deletes it."""
+        return self.applier.planned.desired.get(self.step.identity)
+
+    @property
+    def change(self) -> Change | None:
+        """What the plan would do to the step's object; None: it isn't there, and isn't to be."""
+        return next((each for each in self.applier.planned.plan.changes if each.identity == self.step.identity), None)
+
+    @property
+    def resource(self) -> Resource | None:
+        """How the server serves the kind of the step's object; None: it doesn't."""
+        return self.desired.resource if self.desired else self.applier.planner.discovery.preferred(self.step.identity.group_kind)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.waits.run.rooms.clock()
+
+    # --- what is remembered
+    @property
+    def mark(self) -> str:
+        """What this step's action last remembered; empty: it begins."""
+        found = self.journal.find(self.group, self.step.name)
+        return found.mark if found else ""
+
+    def remember(self, mark: str) -> None:
+        """Remember, in the record, what must be known if the run is killed from here on."""
+        if mark != self.mark:
+            self.journal.mark(self.group, self.step.name, mark)
+
+    def tell(self, message: str) -> None:
+        """Tell, in the record, how far the step has come; masked, one line."""
+        self.journal.told(self.group, self.step.name, message)
+
+    # --- writes
+    def apply(self) -> None:
+        """Carry out what the plan says of the step's object; one that moved is planned again, an unchanged one isn't written.
+
+        Raises:
+            PlanRefused, Moved, NotReady, AccessDenied: see `Applier.apply`.
+
+        """
+        change = self.change
+        if change is not None and change.identity not in self.applier.written:
+            self.applier.apply([change])
+
+    def put(self) -> None:
+        """Bring the step's object to what git declares from what is live now, whatever the plan said of it; never by a deletion.
+
+        Raises:
+            PlanRefused, ApiRefused, Moved, AccessDenied: see `Applier.apply`.
+
+        """
+        self.applier.put(self.step.identity)
+
+    def write(self, item: Desired, live: Object | None) -> Object:
+        """Bring an object that the action itself has composed (a canary) to what it declares, and return its stored metadata.
+
+        Args:
+            item: the object, with our label and identity on it.
+            live: as it was read last, None: it isn't there; the write meets `Moved` if that is no longer so.
+
+        """
+        meta = live["metadata"] if live else {"uid": "", "resourceVersion": "1"}  # a version without a uid: created, or Moved
+        stored = self.writer.apply(item.resource, item.manifest.body(), str(meta["uid"]), str(meta["resourceVersion"]))
+        self.applier.uids.add(str(stored["metadata"]["uid"]))
+        self.applier.generations[item.identity] = int(stored["metadata"].get("generation") or 0)
+        return stored
+
+    def delete(self, resource: Resource, identity: Identity, uid: str, version: str = "", propagation: Propagation = "Foreground") -> None:
+        """Delete exactly this object and wait until it is gone; one that is gone already is as good.
+
+        Raises:
+            Moved: it changed since (with `version`), or another lives under its name.
+            StillDeleting: it isn't gone in time; what holds it is named, and the next run goes on.
+
+        """
+        self.writer.delete(resource, identity, uid, version, propagation)
+        self.gone(resource, identity, uid)
+
+    def gone(self, resource: Resource, identity: Identity, uid: str) -> None:
+        """Wait until this object, of this uid, is gone. Raises StillDeleting."""
+        survivors = until_gone(self.applier.planner.api, [(resource, identity, uid)], GONE_TIMEOUT, self.beat)
+        if survivors:
+            raise StillDeleting(lingering(identity, survivors[0]))
+
+    @property
+    def writer(self) -> Writer:
+        """The hand that writes, behind the fence."""
+        return Writer(self.applier.planner.api, self.applier.fence)
+
+    @property
+    def dry_runner(self) -> DryRunner:
+        """The hand that only asks what a write would do."""
+        return DryRunner(self.applier.planner.api)
+
+    # --- reads
+    def live(self, resource: Resource, identity: Identity) -> Object | None:
+        """Return the live object, None: it isn't there."""
+        return probe(self.applier.planner.api, [(resource, identity.namespace, identity.name)]).get(identity)
+
+    def follow(self, what: str, wanted: list[tuple[Resource, Identity]], judge: Judge, timeout: float, since: float = 0.0) -> bool:
+        """Feed `judge` with each state of these members until it is content with all; False when `timeout` seconds since `since` are over.
+
+        Args:
+            what: what is waited for, as the record calls it.
+            wanted: kinds and identities of members (they carry our label).
+            judge: see `Waits.follow`; it may also look at the clock, for `beat` doesn't call it.
+            timeout: in seconds.
+            since: from when on they count; 0: from the step's begin.
+
+        """
+        return self.waits.follow(what, wanted, judge, timeout, self.beat, since or self.since)
+
+    def healthy(self, what: str, items: list[Desired], limits: Wait | None = None) -> None:
+        """Wait until these objects are healthy. Raises RolloutFailed with each one's why."""
+        self.waits.healthy(what, items, self.applier.generations, limits or self.target.wait or Wait())
