@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from handler.model.errors import RolloutFailed
 from handler.run.context import Context
+from handler.run.due import DONE, FAILED, SKIPPED
 from handler.run.recording import Inputs
 from handler.state.record import Progress, State, StepRecord
 from handler.state.rules import stamp
 
-DONE, FAILED, SKIPPED = "done", "failed", "skipped"
-"""How a step ends."""
+__all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
 
 @dataclass(slots=True)

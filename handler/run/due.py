@@ -1,0 +1,27 @@
+"""Whether a run carries a rollout out: its hooks, and the steps of its Rollout. Drift repairs only write.
+
+Law: a rollout is due when what is rendered isn't what was recorded, when a person asks for it again, or when one of the same set was begun
+and hasn't ended well. What the record calls done of the one under way isn't done twice.
+"""
+
+from __future__ import annotations
+
+from handler.state.record import State
+
+DONE, FAILED, SKIPPED = "done", "failed", "skipped"
+"""How a step, a hook or a whole rollout ends."""
+
+
+def is_due(state: State, digest: str, *, force: bool) -> bool:
+    """Whether the rollout of a rendered set is to be carried out. `digest`: of that set; `force`: somebody asks for it again."""
+    known = state.rollout
+    begun = known is not None and known.digest == digest and known.outcome != DONE
+    return force or begun or state.digest != digest
+
+
+def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]]:
+    """Return (group, step) of what an earlier run of this very rollout has done; a rollout begun anew has done nothing."""
+    known = state.rollout
+    if force or known is None or known.digest != digest or known.outcome:
+        return frozenset()
+    return frozenset((step.group, step.step) for step in known.steps if step.outcome in (DONE, SKIPPED))
