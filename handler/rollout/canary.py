@@ -1,0 +1,199 @@
+"""A Deployment's canary: a second Deployment with the new template and a share of the replicas, behind the same Services. Pure.
+
+Its pods have all labels of the new template, so that Services, NetworkPolicies and PodDisruptionBudgets select them as they select the
+stable ones, and one more, `anneal.dev/canary`. That one is all that the canary itself selects by: a selector can't change, and so this one
+serves every later template. The stable Deployment's selector matches the canary's ReplicaSets and pods, too; a controller adopts only what
+has no controller, and those have one. The canary has the labels of the stable Deployment, for policies ask for them, but none of its
+annotations: those act (a wave, a protection from pruning), and on it nothing but our marks may.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from handler.config.forms import duration
+from handler.model.manifest import Manifest, at
+from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity
+from handler.model.plan import Action, Change
+from handler.rollout.fields import Fields
+from handler.rollout.tables import Object, Options
+
+LABEL = "anneal.dev/canary"
+"""On a canary and its pods: the name of the Deployment that it stands beside."""
+KEYS = ("steps",)
+DEPLOYMENT = GroupKind("apps", "Deployment")
+DEFAULT: Options = {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 300.0}]}
+"""The steps of a canary that names none."""
+_SUFFIX = "-canary"
+_LABEL_MOST = 63
+"""Characters of a label's value, and of a name that serves everywhere (RFC 1123)."""
+_NAME_MOST = 242
+"""Characters of a Deployment's name: its ReplicaSets add eleven, and may have 253."""
+_FIELDS_SHOWN = 50
+"""So many changed fields may hide another one: a change lists no more."""
+
+
+# --- what a Rollout says
+def read(raw: Any, field: str) -> Options:
+    """Read a step's `steps: [{weight: 10, for: 2m}, ...]`: weights in percent, rising; without any, the default.
+
+    Raises:
+        SpecError: every mistake.
+
+    """
+    fields = Fields(raw, field, KEYS)
+    if not fields.has("steps"):
+        fields.done()
+        return DEFAULT
+    found = [_step(item, place, fields) for item, place in fields.items("steps", most=100)]
+    if not found and not fields.mistakes:
+        fields.note("steps", "has no step", "write at least one, e.g. steps: [{weight: 10, for: 2m}], or leave `steps` out")
+    for index in range(1, len(found)):
+        if not fields.mistakes and found[index]["weight"] <= found[index - 1]["weight"]:
+            fields.note(f"steps[{index}].weight", f"is {found[index]['weight']}, after {found[index - 1]['weight']}", "weights only rise")
+    fields.done()
+    return {"steps": found}
+
+
+def _step(raw: Any, place: str, into: Fields) -> dict[str, Any]:
+    """Read one step; its mistakes are noted with the others'."""
+    fields = Fields(raw, place, ("weight", "for"))
+    for name in ("weight", "for"):
+        if isinstance(raw, dict) and not fields.has(name):
+            fields.note(name, "is missing", "write e.g. {weight: 10, for: 2m}")
+    found = {"weight": fields.whole("weight", 100, 1, 100), "for": fields.seconds("for", 0.0)}
+    into.mistakes += fields.mistakes
+    return found
+
+
+def weights(options: Options) -> Sequence[tuple[int, float]]:
+    """Return the steps: how many percent, held for how many seconds."""
+    return [(int(step["weight"]), float(step["for"])) for step in options["steps"]]
+
+
+def told(options: Options) -> str:
+    """Say what the steps are: `10 % for 2m, 50 % for 10m`."""
+    return ", ".join(f"{weight} % for {duration(seconds)}" for weight, seconds in weights(options))
+
+
+# --- the canary itself
+def identity_of_canary(stable: Identity) -> Identity:
+    """Return the identity of a Deployment's canary: `<name>-canary`; a name too long for that is cut and told apart by its hash."""
+    most = _LABEL_MOST if len(stable.name) <= _LABEL_MOST else _NAME_MOST
+    name = stable.name + _SUFFIX
+    if len(name) > most:
+        digest = hashlib.sha256(stable.name.encode()).hexdigest()[:8]
+        name = f"{stable.name[: most - len(digest) - len(_SUFFIX) - 1].rstrip('-.')}-{digest}{_SUFFIX}"
+    return Identity(stable.group, stable.kind, stable.namespace, name)
+
+
+def replicas(stable: int, weight: int) -> int:
+    """Return how many replicas a canary has: so many percent of the stable ones, rounded up, at least one."""
+    return max(1, math.ceil(stable * weight / 100))
+
+
+def replicas_of(live: Object) -> int:
+    """Return how many replicas a live Deployment is to have, whoever scales it."""
+    value = at(live, "spec", "replicas")
+    return value if isinstance(value, int) else 1
+
+
+def manifest(declared: Manifest, target: str, count: int, without: Collection[str] = ()) -> Manifest:
+    """Return a canary.
+
+    Args:
+        declared: the Deployment as admitted: the new template, our label.
+        target: whose member the canary is.
+        count: its replicas.
+        without: labels that it doesn't take over.
+
+    """
+    body, identity = declared.body(), identity_of_canary(declared.identity)
+    mark = {LABEL: _value(declared.identity.name)}
+    labels = {key: value for key, value in (at(body, "metadata", "labels") or {}).items() if key not in without or key == PART_OF}
+    spec = at(body, "spec")
+    spec = dict(spec) if isinstance(spec, dict) else {}
+    template = dict(spec["template"]) if isinstance(spec.get("template"), dict) else {}
+    pod = dict(template["metadata"]) if isinstance(template.get("metadata"), dict) else {}
+    own = pod.get("labels")
+    template["metadata"] = {**pod, "labels": {**(own if isinstance(own, dict) else {}), **mark}}
+    made = {
+        "apiVersion": declared.api_version,
+        "kind": declared.identity.kind,
+        "metadata": {
+            "name": identity.name,
+            "namespace": identity.namespace,
+            "labels": {**labels, **mark},
+            "annotations": {IDENTITY: identity.mark(target)},
+        },
+        "spec": {**spec, "replicas": count, "selector": {"matchLabels": mark}, "template": template},
+    }
+    return Manifest.of(made, declared.place)
+
+
+def _value(name: str) -> str:
+    """Return a name as a label's value: one that is too long is cut and told apart by its hash."""
+    if len(name) <= _LABEL_MOST:
+        return name
+    return f"{name[: _LABEL_MOST - 9].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def is_needed(change: Change, live: Object | None) -> bool:
+    """Whether a change of a Deployment goes by canary: one runs already, on some replica, and its pods are to be others."""
+    if live is None or change.action not in (Action.UPDATE, Action.RECREATE) or replicas_of(live) == 0:
+        return False
+    return len(change.fields) >= _FIELDS_SHOWN or any(each.path.startswith("spec.template") for each in change.fields)
+
+
+# --- what must be known after a restart
+class Phase(StrEnum):
+    """Where a canary stands. `scale`: brought to its share; `hold`: held there; `promote`: the stable one rolls; `remove`: it goes."""
+
+    SCALE = "scale"
+    HOLD = "hold"
+    PROMOTE = "promote"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The journal's mark of a canary's step.
+
+    `index`: which of its steps; `since`: RFC 3339, when the hold began; `reason`: why it goes without having been promoted, empty: it was.
+    """
+
+    phase: Phase
+    index: int = 0
+    since: str = ""
+    reason: str = ""
+
+    def text(self) -> str:
+        """Write it: `hold 1 2026-01-31T12:00:00Z`, `remove 1 - the canary failed`."""
+        return f"{self.phase} {self.index} {self.since or '-'} {self.reason}".rstrip()
+
+    @classmethod
+    def of(cls, text: str) -> Mark | None:
+        """Read it; None for what `text` hasn't written: then the step begins anew, which repeats what can be repeated."""
+        phase, _, rest = text.partition(" ")
+        index, _, rest = rest.partition(" ")
+        since, _, reason = rest.partition(" ")
+        if phase not in set(Phase) or not (index.isascii() and index.isdecimal() and len(index) < 4):
+            return None
+        return cls(Phase(phase), int(index), "" if since == "-" else since, reason)
+
+    def told(self, options: Options) -> str:
+        """Say it for people: `canary at 10 % (step 1 of 2)`."""
+        steps = weights(options)
+        share = f"{steps[self.index][0]} % (step {self.index + 1} of {len(steps)})" if self.index < len(steps) else ""
+        words = {
+            Phase.SCALE: f"brings the canary to {share}",
+            Phase.HOLD: f"canary at {share}",
+            Phase.PROMOTE: "promoted; the Deployment rolls",
+            Phase.REMOVE: "removes the canary",
+        }
+        return words[self.phase]

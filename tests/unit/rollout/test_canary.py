@@ -1,0 +1,193 @@
+"""A canary's steps, its manifest, when one is needed, and what is remembered of it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.plan import Action, Change, FieldChange
+from handler.rollout import canary
+from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
+from handler.rollout.tables import SpecError
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["steps", "weight", "for", "x"]), inner, max_size=3),
+    max_leaves=8,
+)
+API = Identity("apps", "Deployment", "shop", "api")
+
+
+def deployment(name: str = "api", **spec: Any) -> Manifest:
+    metadata = {
+        "name": name,
+        "namespace": "shop",
+        "labels": {PART_OF: "applyset-x-v1", "team": "web", "kustomize.toolkit.fluxcd.io/prune": "disabled"},
+        "annotations": {IDENTITY: f"shop:apps/Deployment:shop/{name}", "helm.sh/resource-policy": "keep"},
+    }
+    pod = {
+        "metadata": {"labels": {"app": "api", "v": "2"}, "annotations": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "c:2"}]},
+    }
+    whole = {"replicas": 5, "selector": {"matchLabels": {"app": "api"}}, "minReadySeconds": 3, "template": pod, **spec}
+    return Manifest.of({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": whole}, "api.yaml:1")
+
+
+def mistakes(raw: Any) -> list[tuple[str, str]]:
+    with pytest.raises(SpecError) as caught:
+        canary.read(raw, "spec.groups[0].steps[1]")
+    return [(each.field.removeprefix("spec.groups[0].steps[1]").lstrip("."), each.message) for each in caught.value.mistakes]
+
+
+# --- steps
+def test_steps_are_read_and_told() -> None:
+    options = canary.read({"steps": [{"weight": 10, "for": "2m"}, {"weight": 50, "for": 600}]}, "x")
+    assert options == {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 600.0}]}
+    assert canary.weights(options) == [(10, 120.0), (50, 600.0)]
+    assert canary.told(options) == "10 % for 2m, 50 % for 10m"
+
+
+def test_without_steps_there_are_some() -> None:
+    assert canary.read({}, "x") == canary.read({"steps": None}, "x") == canary.DEFAULT
+    assert canary.read(canary.DEFAULT, "x") == canary.DEFAULT
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    raw = {"steps": [{"weight": 0, "for": "2m"}, {"weight": 1.5, "for": "soon"}, "ten", {"weight": 101, "wait": "1m"}, {}], "step": 1}
+    assert mistakes(raw) == [
+        ("step", "unknown key 'step'"),
+        ("steps[0].weight", "is 0; expected 1 to 100"),
+        ("steps[1].weight", "is a number, not a whole number"),
+        ("steps[1].for", "expected a duration such as 30s, 5m or 1h30m"),
+        ("steps[2]", "is text, not a mapping"),
+        ("steps[3].wait", "unknown key 'wait'"),
+        ("steps[3].for", "is missing"),
+        ("steps[3].weight", "is 101; expected 1 to 100"),
+        ("steps[4].weight", "is missing"),
+        ("steps[4].for", "is missing"),
+    ]
+
+
+def test_there_is_a_step_and_weights_rise() -> None:
+    assert mistakes({"steps": []}) == [("steps", "has no step")]
+    assert mistakes({"steps": {}}) == [("steps", "is a mapping, not a list")]
+    same = [{"weight": 10, "for": "1s"}, {"weight": 10, "for": "1s"}, {"weight": 5, "for": "1s"}]
+    assert mistakes({"steps": same})[0] == ("steps[1].weight", "is 10, after 10")
+
+
+@given(ANYTHING)
+def test_whatever_stands_in_git_is_read_or_refused(raw: Any) -> None:
+    for given_ in (raw, {"steps": raw}, {"steps": [raw]}):
+        with contextlib.suppress(SpecError):
+            read = canary.weights(canary.read(given_, "x"))
+            assert read == sorted(set(read))
+            assert all(1 <= weight <= 100 and seconds >= 0 for weight, seconds in read)
+
+
+# --- its manifest
+def test_a_canary_has_the_new_pods_and_a_label_of_its_own() -> None:
+    made = canary.manifest(deployment(), "shop", 2, without={"kustomize.toolkit.fluxcd.io/prune"})
+    body = made.body()
+    assert made.identity == identity_of_canary(API) == Identity("apps", "Deployment", "shop", "api-canary")
+    assert body["metadata"] == {
+        "name": "api-canary",
+        "namespace": "shop",
+        "labels": {PART_OF: "applyset-x-v1", "team": "web", LABEL: "api"},
+        "annotations": {IDENTITY: "shop:apps/Deployment:shop/api-canary"},
+    }
+    spec, declared = body["spec"], deployment().body()["spec"]
+    assert (spec["replicas"], spec["selector"], spec["minReadySeconds"]) == (2, {"matchLabels": {LABEL: "api"}}, 3)
+    assert spec["template"]["metadata"] == {"labels": {"app": "api", "v": "2", LABEL: "api"}, "annotations": {"a": "b"}}
+    assert spec["template"]["spec"] == declared["template"]["spec"]
+    assert made.place == "api.yaml:1"
+
+
+@pytest.mark.parametrize("spec", [{"template": None}, {"template": {"metadata": None}}, {"template": {"metadata": {"labels": []}}}])
+def test_a_template_of_any_shape_gives_a_canary_that_the_server_may_refuse(spec: dict[str, Any]) -> None:
+    body = canary.manifest(deployment(**spec), "shop", 1).body()
+    assert body["spec"]["template"]["metadata"]["labels"] == {LABEL: "api"}
+
+
+@pytest.mark.parametrize("length", [1, 55, 56, 57, 63, 64, 100, 235, 242, 253])
+def test_names_and_labels_stay_within_kubernetes_limits(length: int) -> None:
+    for fill in ("a", "a."):
+        name = (fill * length)[: length - 1] + "z"
+        body = canary.manifest(deployment(name), "shop", 1).body()
+        made, value = body["metadata"]["name"], body["metadata"]["labels"][LABEL]
+        assert len(made) <= (63 if length <= 63 else 242)
+        assert made.endswith("-canary")
+        assert made != name
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", made)
+        assert re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", value)
+
+
+def test_two_long_names_have_two_canaries() -> None:
+    first, second = (Identity("apps", "Deployment", "shop", "a" * 240 + end) for end in ("x", "y"))
+    assert identity_of_canary(first) != identity_of_canary(second)
+
+
+@pytest.mark.parametrize(
+    ("stable", "weight", "share"), [(10, 10, 1), (10, 11, 2), (3, 10, 1), (3, 50, 2), (4, 100, 4), (0, 50, 1), (1000, 7, 70)]
+)
+def test_a_share_is_rounded_up_and_never_none(stable: int, weight: int, share: int) -> None:
+    assert canary.replicas(stable, weight) == share
+
+
+# --- when
+def changed(*paths: str, action: Action = Action.UPDATE) -> Change:
+    return Change(action, API, fields=tuple(FieldChange(path, "a", "b") for path in paths))
+
+
+def test_only_other_pods_of_a_deployment_that_runs_go_by_canary() -> None:
+    live = {"spec": {"replicas": 2}}
+    image = changed("metadata.labels.v", "spec.template.spec.containers[name=c].image")
+    assert canary.is_needed(image, live)
+    assert canary.is_needed(image, {"spec": {}})
+    assert canary.is_needed(changed("spec.selector", "spec.template.metadata.labels", action=Action.RECREATE), live)
+    assert not canary.is_needed(image, None)
+    assert not canary.is_needed(image, {"spec": {"replicas": 0}})
+    assert not canary.is_needed(changed("spec.replicas", "metadata.annotations"), live)
+    assert not canary.is_needed(changed("spec.template", action=Action.CREATE), live)
+    assert not canary.is_needed(changed(action=Action.UNCHANGED), live)
+
+
+def test_so_many_changes_that_not_all_are_listed_count_as_other_pods() -> None:
+    assert canary.is_needed(changed(*(f"metadata.annotations.{number}" for number in range(50))), {"spec": {}})
+
+
+# --- what is remembered
+@pytest.mark.parametrize(
+    ("mark", "text"),
+    [
+        (Mark(Phase.SCALE, 1), "scale 1 -"),
+        (Mark(Phase.HOLD, 0, "2026-01-31T12:00:00Z"), "hold 0 2026-01-31T12:00:00Z"),
+        (Mark(Phase.PROMOTE, 1), "promote 1 -"),
+        (Mark(Phase.REMOVE, 1, "", "errors: 0.5 is not < 0.01"), "remove 1 - errors: 0.5 is not < 0.01"),
+    ],
+)
+def test_a_mark_is_read_as_it_was_written(mark: Mark, text: str) -> None:
+    assert mark.text() == text
+    assert Mark.of(text) == mark
+
+
+@given(st.text())
+def test_any_other_text_begins_anew(text: str) -> None:
+    found = Mark.of(text)
+    assert found is None or Mark.of(found.text()) is not None
+
+
+def test_a_mark_says_where_a_canary_stands() -> None:
+    assert [Mark(phase, 1).told(canary.DEFAULT) for phase in Phase] == [
+        "brings the canary to 50 % (step 2 of 2)",
+        "canary at 50 % (step 2 of 2)",
+        "promoted; the Deployment rolls",
+        "removes the canary",
+    ]
+    assert Mark(Phase.HOLD, 999).told(canary.DEFAULT)
