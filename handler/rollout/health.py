@@ -1,28 +1,167 @@
-"""Live object -> Health, by kstatus' rules."""
+"""Live object -> Health, by kstatus' rules: what holds for all kinds, a table of what differs, and what an object says that is in none.
+
+    being deleted                        terminating
+    a generation not observed yet        in progress
+    Reconciling / Stalled                in progress / failed (the conditions of kstatus' own convention)
+    the kind's row in KINDS              as it says
+    Ready                                current / in progress
+    else                                 current, once its controller has had time for a look (`SETTLE`)
+
+Stricter than kstatus where a release would otherwise be called healthy that isn't: a running Job is in progress, a failed Pod failed, an
+object that no controller has looked at yet isn't current. Laxer where a wait would never end: a paused Deployment, a suspended Job,
+OnDelete, a claim without a pod, an address that nobody gives are healthy, and say so in their note. Another kind is one function in
+`kinds`, one row here, and its samples in `tests/unit/rollout/samples`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from handler.model.health import Health, Status
-from handler.model.names import GroupKind
+from handler.model.manifest import at, items_at
+from handler.model.names import FIELD_MANAGER, GroupKind, identity_of
+from handler.rollout.kinds import others, pods, workloads
+from handler.rollout.kinds.reading import HEALTHY, Condition, condition, fails, moment, number, waits
 
-ALWAYS_HEALTHY = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret")})
-"""Kinds that have nothing to wait for, so that nobody need look."""
+SETTLE = 5.0
+"""Seconds that a controller has to say something about an object it was just given, before silence means that it has nothing to say."""
+
+Object = dict[str, Any]
+Rule = Callable[[Object, float], Health]
+"""How one kind does at a time (seconds since the epoch), of an object that lives and whose generation is observed."""
+
+JOB = GroupKind("batch", "Job")
+_APPS = "apps"
+_ADMISSION = "admissionregistration.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+_FLOW = "flowcontrol.apiserver.k8s.io"
+
+KINDS: dict[GroupKind, Rule] = {
+    GroupKind(_APPS, "Deployment"): workloads.deployment,
+    GroupKind(_APPS, "ReplicaSet"): workloads.replica_set,
+    GroupKind("", "ReplicationController"): workloads.replica_set,
+    GroupKind(_APPS, "StatefulSet"): workloads.stateful_set,
+    GroupKind(_APPS, "DaemonSet"): workloads.daemon_set,
+    JOB: workloads.job,
+    GroupKind("", "Pod"): pods.pod,
+    GroupKind("", "PersistentVolumeClaim"): others.claim,
+    GroupKind("", "Service"): others.service,
+    GroupKind("", "Namespace"): others.namespace,
+    GroupKind("networking.k8s.io", "Ingress"): others.ingress,
+    GroupKind("policy", "PodDisruptionBudget"): others.disruption_budget,
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"): others.autoscaler,
+    GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): others.definition,
+    GroupKind("apiregistration.k8s.io", "APIService"): others.api_service,
+}
+
+ALWAYS_HEALTHY = frozenset(
+    GroupKind(group, kind)
+    for group, kinds in {
+        "": ("ConfigMap", "Secret", "ServiceAccount", "LimitRange", "ResourceQuota", "Endpoints", "PodTemplate", "Event"),
+        _APPS: ("ControllerRevision",),
+        "batch": ("CronJob",),
+        "discovery.k8s.io": ("EndpointSlice",),
+        "networking.k8s.io": ("NetworkPolicy", "IngressClass"),
+        "node.k8s.io": ("RuntimeClass",),
+        "scheduling.k8s.io": ("PriorityClass",),
+        "storage.k8s.io": ("StorageClass", "CSIDriver"),
+        "coordination.k8s.io": ("Lease",),
+        _RBAC: ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
+        _FLOW: ("FlowSchema", "PriorityLevelConfiguration"),
+        _ADMISSION: (
+            "ValidatingWebhookConfiguration",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+        ),
+    }.items()
+    for kind in kinds
+)
+"""Kinds that have nothing to wait for: they do what they do as soon as they are stored, so that nobody need LIST them."""
 
 
-def judge(live: dict[str, Any] | None, generation: int, now: float) -> Health:  # noqa: ARG001 - some kinds settle with time
-    """Judge a live object; None: it isn't there. `generation`: the least that its status must be of; `now`: seconds since the epoch."""
+def judge(live: Object | None, generation: int, now: float, declared: Mapping[str, Any] | None = None) -> Health:
+    """Judge a live object.
+
+    Args:
+        live: as the server shows it; None: it isn't there.
+        generation: the least that it, and what is said about it, must be of: the one that a write returned; 0: its own.
+        now: seconds since the epoch, by the clock that stamps live objects if that is known.
+        declared: the manifest of an object that was certainly created: a Job whose time to live removed it has ended.
+
+    """
     if live is None:
-        return Health(Status.NOT_FOUND, "is not there")
-    metadata, status = live["metadata"], live.get("status") or {}
-    if metadata.get("deletionTimestamp"):
+        return _absent(declared)
+    if at(live, "metadata", "deletionTimestamp"):
         return Health(Status.TERMINATING, "is being deleted")
-    observed = status.get("observedGeneration")
-    wanted = max(generation, int(metadata.get("generation") or 0))
+    kind = identity_of(live).group_kind
+    if kind in ALWAYS_HEALTHY:
+        return HEALTHY
+    early = _unobserved(live, generation) or _by_convention(live)
+    if early:
+        return early
+    rule = KINDS.get(kind)
+    return rule(live, now) if rule else _other(live, now)
+
+
+def _absent(declared: Mapping[str, Any] | None) -> Health:
+    """Judge what isn't there."""
+    given = dict(declared or {})
+    if identity_of(given).group_kind == JOB and workloads.removes_itself(given):
+        return Health(Status.CURRENT, "has ended, and its ttlSecondsAfterFinished removed it")
+    return Health(Status.NOT_FOUND, "is not there")
+
+
+def _unobserved(live: Object, generation: int) -> Health | None:
+    """Wait until what is shown, and what its controller says, is of the generation that was asked for."""
+    shown = number(at(live, "metadata", "generation")) or 0
+    wanted, observed = max(generation, shown), number(at(live, "status", "observedGeneration"))
+    if shown and shown < generation:
+        return waits(f"is shown as of generation {shown}, {generation} was written")
     if observed is not None and observed < wanted:
-        return Health(Status.IN_PROGRESS, f"generation {wanted} is not observed yet, only {observed}")
-    found = {str(each.get("type")): each for each in status.get("conditions") or []}
-    if (found.get("Ready") or {}).get("status", "True") != "True":
-        return Health(Status.IN_PROGRESS, str(found["Ready"].get("message") or "is not ready"))
-    return Health(Status.CURRENT)
+        return waits(f"its controller hasn't seen the newest change yet (generation {wanted}, seen: {observed})")
+    return None
+
+
+def _by_convention(live: Object) -> Health | None:
+    """Judge by the conditions that kstatus asks controllers for."""
+    reconciling, stalled = condition(live, "Reconciling"), condition(live, "Stalled")
+    if reconciling.true:
+        return waits(reconciling.said or "is being reconciled")
+    return fails(stalled.said or "is stalled") if stalled.true else None
+
+
+def _other(live: Object, now: float) -> Health:
+    """Judge a kind without a row: by Ready, else it does what it does once its controller had time to say otherwise."""
+    ready = condition(live, "Ready")
+    if ready.status and _is_stale(ready, live):
+        return waits("its Ready is of an older generation")
+    if ready.status and not ready.true:
+        return waits(ready.said or "isn't ready")
+    left = 0.0 if _has_answered(live, ready) else _settling(live, now)
+    return waits("its controller has said nothing about the newest change yet", left) if left > 0 else HEALTHY
+
+
+def _is_stale(found: Condition, live: Object) -> bool:
+    """Tell whether a condition is of an older generation, where the status as a whole doesn't say of which it is."""
+    unsaid = number(at(live, "status", "observedGeneration")) is None
+    return unsaid and found.observed is not None and found.observed < (number(at(live, "metadata", "generation")) or 0)
+
+
+def _has_answered(live: Object, ready: Condition) -> bool:
+    """Tell whether something in the status is certainly about the newest generation: it says so, or there was never an older one."""
+    observed = number(at(live, "status", "observedGeneration"))
+    first = (number(at(live, "metadata", "generation")) or 0) <= 1
+    return observed is not None or ready.observed is not None or (first and bool(at(live, "status")))
+
+
+def _settling(live: Object, now: float) -> float:
+    """Return how many seconds a controller still has; a clock that runs behind gives it no more than SETTLE."""
+    entries = items_at(live, "metadata", "managedFields")
+    ours = [at(entry, "time") for entry in entries if at(entry, "manager") == FIELD_MANAGER and not at(entry, "subresource")]
+    stamps = map(moment, [at(live, "metadata", "creationTimestamp"), *ours])
+    last = max((found for found in stamps if found is not None), default=now - SETTLE)
+    return min(last + SETTLE - now, SETTLE)

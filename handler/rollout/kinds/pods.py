@@ -1,0 +1,84 @@
+"""Pods and their containers: what a pod waits for, and why one that never will be ready never will."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from handler.model.health import Health
+from handler.model.manifest import at, items_at
+from handler.rollout.kinds.reading import HEALTHY, Object, condition, fails, said, waits
+
+UNSCHEDULABLE = 15.0
+"""Seconds for which a new pod may find no Node: the scheduler, or who adds Nodes, may be about to (kstatus)."""
+_HOPELESS = ("InvalidImageName",)
+
+
+def pod(live: Object, now: float) -> Health:
+    """It runs and is ready, or has done its work. One that failed never works again, whatever became of it (kstatus calls that current)."""
+    phase = at(live, "status", "phase")
+    if phase == "Succeeded":
+        return HEALTHY
+    if phase == "Failed":
+        ended = next((text for text in map(ended_text, containers(live)) if text), "")
+        return fails("; ".join(filter(None, (said(at(live, "status", "reason")), said(at(live, "status", "message")), ended))) or "failed")
+    if phase == "Running" and condition(live, "Ready").true:
+        return HEALTHY
+    stuck = next((text for status in containers(live) if (text := stuck_text(status))), "")
+    if stuck:
+        return fails(stuck)
+    return _unscheduled(live, now) or waits(_missing(live))
+
+
+def _unscheduled(live: Object, now: float) -> Health | None:
+    """Judge a pod that found no Node; None: it has one, or nobody says otherwise."""
+    scheduled = condition(live, "PodScheduled")
+    if not scheduled.false or scheduled.reason != "Unschedulable":
+        return None
+    left = (scheduled.since or now) + UNSCHEDULABLE - now
+    return waits(scheduled.said, min(left, UNSCHEDULABLE)) if left > 0 else fails(scheduled.said)
+
+
+def _missing(live: Object) -> str:
+    """Say what a pod that may still come lacks."""
+    waiting = (text for status in containers(live) if (text := waiting_text(status)))
+    ready = condition(live, "Ready")
+    return next(waiting, "") or ready.said or f"is {said(at(live, 'status', 'phase')) or 'not started'}"
+
+
+def containers(live: Object) -> Iterator[Any]:
+    """Yield the statuses of a pod's containers, those that run first first."""
+    for name in ("initContainerStatuses", "containerStatuses"):
+        yield from items_at(live, "status", name)
+
+
+def is_stuck(reason: str) -> bool:
+    """Tell whether a container waits for what doesn't come by itself (gitops-engine): CrashLoopBackOff, ErrImagePull."""
+    return reason.startswith("Err") or reason.endswith(("Error", "BackOff")) or reason in _HOPELESS
+
+
+def stuck_text(status: Any) -> str:
+    """Say for what a container waits in vain; empty: it doesn't."""
+    return waiting_text(status) if is_stuck(str(at(status, "state", "waiting", "reason") or "")) else ""
+
+
+def waiting_text(status: Any) -> str:
+    """`container app waits: ImagePullBackOff: Back-off pulling image "app:2"`, and how it ended before; empty: it doesn't wait."""
+    waiting = at(status, "state", "waiting")
+    if not isinstance(waiting, dict):
+        return ""
+    why = ": ".join(filter(None, (said(waiting.get("reason")), said(waiting.get("message")))))
+    ended = ended_text(status)
+    return f"container {said(at(status, 'name'))} waits{f': {why}' if why else ''}{f'; {ended}' if ended else ''}"
+
+
+def ended_text(status: Any) -> str:
+    """`container app ended with exit code 137 (OOMKilled)`: its present end, or else the last one; empty: none that failed is known."""
+    for place in ("state", "lastState"):
+        ended = at(status, place, "terminated")
+        code = at(ended, "exitCode")
+        if isinstance(ended, dict) and code not in (0, None):
+            reason, message = said(ended.get("reason")), said(ended.get("message"))
+            named = f" ({reason})" if reason and reason != "Error" else ""
+            return f"container {said(at(status, 'name'))} ended with exit code {said(str(code))}{named}{f': {message}' if message else ''}"
+    return ""

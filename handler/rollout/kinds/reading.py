@@ -1,0 +1,97 @@
+"""What the kinds' functions read live objects by. A status is what some controller wrote: it may have any shape, and none is an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from handler.model.health import Health, Status
+from handler.model.manifest import at, items_at
+from handler.model.tree import printable
+
+Object = dict[str, Any]
+HEALTHY = Health(Status.CURRENT)
+_LONGEST = 300
+"""Characters of a controller's message that are shown."""
+
+
+def stands(note: str = "") -> Health:
+    """It does what is asked of it; `note`: what a person should know all the same."""
+    return Health(Status.CURRENT, note)
+
+
+def waits(missing: str, again: float = 0.0) -> Health:
+    """It is on its way; `missing`: what it lacks. `again`: see `Health`."""
+    return Health(Status.IN_PROGRESS, missing, again)
+
+
+def fails(why: str) -> Health:
+    """It won't get there by itself."""
+    return Health(Status.FAILED, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of a status; `status` empty: there is none. `observed`: the generation it is of, None where it doesn't say."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    since: float | None = None
+    observed: int | None = None
+
+    @property
+    def true(self) -> bool:
+        """Whether it holds."""
+        return self.status == "True"
+
+    @property
+    def false(self) -> bool:
+        """Whether it is said not to hold."""
+        return self.status == "False"
+
+    @property
+    def said(self) -> str:
+        """What it says, for a person; empty where it only has a type."""
+        return ": ".join(part for part in (self.reason, said(self.message)) if part)
+
+
+def condition(live: Object, kind: str) -> Condition:
+    """Return the condition of this type."""
+    for each in items_at(live, "status", "conditions"):
+        if at(each, "type") == kind:
+            texts = (str(at(each, key) or "") for key in ("status", "reason", "message"))
+            return Condition(kind, *texts, moment(at(each, "lastTransitionTime")), number(at(each, "observedGeneration")))
+    return Condition(kind)
+
+
+def said(text: Any) -> str:
+    """Return a cluster's text fit to be read: one line, no control characters, not too long."""
+    return printable(" ".join(text.split()), _LONGEST) if isinstance(text, str) else ""
+
+
+def number(value: Any) -> int | None:
+    """Return a whole number; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def count(live: Object, *path: str, missing: int = 0) -> int:
+    """Return the number at a path of fields, or what stands for one that is left out."""
+    found = number(at(live, *path))
+    return missing if found is None else found
+
+
+def moment(value: Any) -> float | None:
+    """Read RFC 3339 as seconds since the epoch; None for anything else."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found.timestamp() if found is not None and found.tzinfo is not None else None
+
+
+def many(number_of: int, what: str) -> str:
+    """`1 replica`, `3 replicas`."""
+    return f"{number_of} {what}{'' if number_of == 1 else 's'}"

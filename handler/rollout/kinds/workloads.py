@@ -1,0 +1,143 @@
+"""What runs pods: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job (kstatus `core.go`).
+
+All but the Job are only believed once their controller has said which generation it saw: without a word of it there is no status to read.
+"""
+
+from __future__ import annotations
+
+from handler.model.health import Health
+from handler.model.manifest import at
+from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fails, many, stands, waits
+
+_NO_DEADLINE = 2**31 - 1
+_UNSEEN = "its controller hasn't looked at it yet"
+_ON_DELETE = "updates a pod only when that is deleted (OnDelete)"
+
+
+def deployment(live: Object, _now: float) -> Health:
+    """Every replica is of the newest template and available, and none of an older one is left."""
+    progressing, available = condition(live, "Progressing"), condition(live, "Available")
+    if not _observed(live):
+        return waits(_UNSEEN)
+    if at(live, "spec", "paused") is True:
+        return stands(f"is paused, so its rollout stands still: {_replicas(live, 'updatedReplicas', 'of the newest template')}")
+    if progressing.reason == "ProgressDeadlineExceeded":
+        return fails(f"{_of_replicas(live)}; {progressing.said}")
+    missing = _missing_replicas(live)
+    refused = condition(live, "ReplicaFailure")
+    if missing:
+        return waits(f"{missing}; {refused.said}" if refused.true else missing)
+    deadline = count(live, "spec", "progressDeadlineSeconds", missing=_NO_DEADLINE)
+    if deadline != _NO_DEADLINE and not (progressing.true and progressing.reason == "NewReplicaSetAvailable"):
+        return waits(f"{_of_replicas(live)}; its rollout isn't said to be complete")
+    return HEALTHY if available.true else waits(f"isn't available; {available.said}" if available.said else "isn't available")
+
+
+def _missing_replicas(live: Object) -> str:
+    """Say what a Deployment's replicas lack, or nothing."""
+    wanted = _wanted(live)
+    updated, there, available, ready = (
+        count(live, "status", name) for name in ("updatedReplicas", "replicas", "availableReplicas", "readyReplicas")
+    )
+    if updated < wanted:
+        return f"{updated} of {many(wanted, 'replica')} updated, {available} available"
+    if there > updated:
+        return f"{many(there - updated, 'old replica')} still there, {available} of {wanted} available"
+    if available < wanted or ready < wanted:
+        return f"{min(available, ready)} of {many(wanted, 'replica')} available"
+    return ""
+
+
+def replica_set(live: Object, _now: float) -> Health:
+    """As many pods as asked for, labelled, ready and available."""
+    if not _observed(live):
+        return waits(_UNSEEN)
+    refused, wanted = condition(live, "ReplicaFailure"), _wanted(live)
+    if refused.true:
+        return waits(f"{_of_replicas(live)}; {refused.said}")
+    if count(live, "status", "fullyLabeledReplicas") < wanted:
+        return waits(_replicas(live, "fullyLabeledReplicas", "labelled"))
+    if min(count(live, "status", "availableReplicas"), count(live, "status", "readyReplicas")) < wanted:
+        return waits(_of_replicas(live))
+    surplus = count(live, "status", "replicas") - wanted
+    return waits(f"{many(surplus, 'replica')} too many") if surplus > 0 else HEALTHY
+
+
+def stateful_set(live: Object, _now: float) -> Health:
+    """Every pod is ready, and those that its strategy updates by itself are of the newest revision."""
+    if not _observed(live):
+        return waits(_UNSEEN)
+    wanted, there, updated = _wanted(live), count(live, "status", "replicas"), count(live, "status", "updatedReplicas")
+    if there < wanted or count(live, "status", "readyReplicas") < wanted:
+        return waits(f"{_replicas(live, 'readyReplicas', 'ready')}, {updated} updated")
+    if there > wanted:
+        return waits(f"{many(there - wanted, 'pod')} too many")
+    if at(live, "spec", "updateStrategy", "type") == "OnDelete":
+        left = wanted - updated if _revisions_differ(live) else 0
+        return stands(f"{_ON_DELETE}: {left} of {wanted} are older") if left else HEALTHY
+    partition = count(live, "spec", "updateStrategy", "rollingUpdate", "partition")
+    if partition:
+        share = max(wanted - partition, 0)
+        missing = _revisions_differ(live) and updated < share
+        return waits(f"{updated} of {many(share, 'pod')} updated (partition {partition})") if missing else HEALTHY
+    return waits(_replicas(live, "updatedReplicas", "updated")) if _revisions_differ(live) else HEALTHY
+
+
+def _revisions_differ(live: Object) -> bool:
+    return at(live, "status", "currentRevision") != at(live, "status", "updateRevision")
+
+
+def daemon_set(live: Object, _now: float) -> Health:
+    """A ready pod of the newest template on each Node that should have one."""
+    if not _observed(live) or at(live, "status", "desiredNumberScheduled") is None:
+        return waits(_UNSEEN)
+    wanted, updated = count(live, "status", "desiredNumberScheduled"), count(live, "status", "updatedNumberScheduled")
+    if count(live, "status", "currentNumberScheduled") < wanted:
+        return waits(f"{count(live, 'status', 'currentNumberScheduled')} of {many(wanted, 'pod')} scheduled")
+    on_delete = at(live, "spec", "updateStrategy", "type") == "OnDelete"
+    if updated < wanted and not on_delete:
+        return waits(f"{updated} of {many(wanted, 'pod')} updated, {count(live, 'status', 'numberReady')} ready")
+    ready = min(count(live, "status", "numberAvailable"), count(live, "status", "numberReady"))
+    if ready < wanted:
+        return waits(f"{ready} of {many(wanted, 'pod')} available")
+    left = wanted - updated
+    return stands(f"{_ON_DELETE}: {left} of {wanted} are older") if left > 0 else HEALTHY
+
+
+def job(live: Object, _now: float) -> Health:
+    """It is complete. Unlike kstatus: one that merely runs has done nothing yet (what follows it would start too early)."""
+    failed, target, suspended = (condition(live, kind) for kind in ("Failed", "FailureTarget", "Suspended"))
+    if failed.true:
+        return fails(failed.said or "failed")
+    if condition(live, "Complete").true:
+        return HEALTHY
+    if at(live, "spec", "suspend") is True and suspended.true:
+        return stands("is suspended: it runs when somebody resumes it")
+    if target.true:
+        return waits(f"is about to fail: {target.said}")
+    wanted = count(live, "spec", "completions", missing=1)
+    numbers = [f"{count(live, 'status', 'succeeded')} of {many(wanted, 'completion')}"]
+    numbers += [f"{found} {word}" for word in ("active", "failed") if (found := count(live, "status", word))]
+    return waits(", ".join(numbers))
+
+
+def removes_itself(declared: Object) -> bool:
+    """Tell whether a Job has a time to live: when it was there and is no longer, it had ended."""
+    return count(declared, "spec", "ttlSecondsAfterFinished", missing=-1) >= 0
+
+
+def _observed(live: Object) -> bool:
+    return at(live, "status", "observedGeneration") is not None
+
+
+def _wanted(live: Object) -> int:
+    return count(live, "spec", "replicas", missing=1)
+
+
+def _of_replicas(live: Object) -> str:
+    return _replicas(live, "availableReplicas", "available")
+
+
+def _replicas(live: Object, name: str, word: str) -> str:
+    """`1 of 3 replicas available`."""
+    return f"{count(live, 'status', name)} of {many(_wanted(live), 'replica')} {word}"
