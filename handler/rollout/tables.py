@@ -60,12 +60,14 @@ class Judged:
 
     `message`: what was seen, as a person would say it. `progress`: what was compared; another text than before is progress.
     `again`: in how many seconds it is to be looked at anew though nothing changed; 0: only when the object changes.
+    `known`: False: nothing could be seen (no answer, no data yet); no step succeeds while one of its failure checks says so.
     """
 
     verdict: Verdict
     message: str = ""
     progress: str = ""
     again: float = 0.0
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,34 @@ class Sample:
     value: float
 
 
-def _no_metrics(url: str, query: str) -> Sequence[Sample]:
-    raise NotImplementedError(f"nobody here asks {url} for {query}")
+Moments = Sequence[Sequence[Sample]]
+"""What a query finds at each of several moments, the newest last; never none of them."""
+
+
+class Query(Protocol):
+    """How a check asks for metrics."""
+
+    def __call__(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
+        """Return what a PromQL expression finds now, and every `step` seconds of the last `seconds`.
+
+        Args:
+            url: of a Prometheus; empty: the first one that the configuration lists.
+            query: PromQL, a vector or a scalar.
+            seconds: how far back; 0: only now.
+            step: seconds between two moments.
+
+        Returns:
+            None: the answer isn't here yet; the same question asked soon has it. Nobody waits inside for long.
+
+        Raises:
+            AuthorError: the query can't be evaluated, or the URL isn't allowed.
+            AnnealError: nobody answers, or not to us; it may next time.
+
+        """
+
+
+def _no_metrics(url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
+    raise NotImplementedError(f"nobody here asks {url} for {query} over {seconds} s, each {step} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +113,15 @@ class Scene:
     """What a check may know beside its object.
 
     `since`: when the step began, seconds since the epoch, over restarts. `generation`: of the object as our write returned it, 0: unknown.
-    `query`: (url, PromQL) -> samples, raises AnnealError. `pods`: the pods that the object owns, as far as we may read them; asked for at
-    each call. `mask`: hides the secrets of a text.
+    `failing`: the check stands under `failure`. `query`: asks for metrics. `pods`: the pods that the object owns, as far as we may read
+    them; asked for at each call. `mask`: hides the secrets of a text.
     """
 
     identity: Identity
     since: float
     generation: int = 0
-    query: Callable[[str, str], Sequence[Sample]] = _no_metrics
+    failing: bool = False
+    query: Query = _no_metrics
     pods: Callable[[], Sequence[Object]] = field(default=list)
     mask: Callable[[str], str] = str
 
