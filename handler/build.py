@@ -15,6 +15,7 @@ from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
+from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import applyset_id, run_id
 from handler.model.refs import Head
 from handler.model.render import Rendered, RenderRequest
@@ -58,8 +59,8 @@ class Handler(Reaching):
         self._sandbox = sandbox
         self._renders = Remembering()
 
-    def run(self, job: Job, stop: threading.Event | None = None) -> Result:
-        """Run one job; whatever goes wrong with its target is its Result."""
+    def run(self, job: Job, stop: threading.Event | None = None, meanwhile: Meanwhile = ALONE) -> Result:
+        """Run one job; whatever goes wrong with its target is its Result. `meanwhile`: what goes on around it while it waits."""
         since = time.monotonic()
         try:
             rooms = self.rooms(job.target)
@@ -67,7 +68,7 @@ class Handler(Reaching):
             failed = Result(job.target, Outcome.FAILED, trigger=job.trigger, message=str(error), problems=error.problems)
             return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or run_id(job.target))
         try:
-            return reconcile(rooms, job, stop)
+            return reconcile(rooms, job, stop, meanwhile)
         finally:
             self._renders.ran(job.target, rooms.preparer)
 
@@ -147,4 +148,5 @@ class Handler(Reaching):
             slack=self.slack,
             notes=self._options.notes,
             first=self._store(target, self.records) if self._options.notes else None,
+            actions=self.tables.actions,
         )

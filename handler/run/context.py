@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, LeaseLost, PlanRefused, Stopping, Suspended
@@ -33,6 +34,9 @@ from handler.state.record import Pin, State
 from handler.state.rules import seconds_of, stamp
 from handler.state.store import StateStore, Stored
 
+if TYPE_CHECKING:
+    from handler.run.actions import ActionType
+
 _NOWHERE = Head("")
 _NOT_DONE = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 """Ends at which a plan is only a plan: its counts say what is still to do."""
@@ -44,7 +48,7 @@ class Rooms:
 
     `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`. `first`: the
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
-    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none.
+    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
     """
 
     target: Target
@@ -59,6 +63,7 @@ class Rooms:
     notes: bool = False
     first: StateStore | None = None
     patience: float = math.inf
+    actions: Mapping[str, ActionType] = field(default_factory=dict)
     clock: Callable[[], float] = time.time
 
 
@@ -184,10 +189,11 @@ class Context:
         """Before each stage: is the record still there, and is somebody asking us to pause?"""
         self.fence()
         fresh = self.rooms.store.read()
-        if fresh.state is None or fresh.uid != self.stored.uid:
-            fix = "run again: what was applied is found by its label"
-            raise LeaseLost.of(f"target {self.job.target}", "its state was deleted during the run", fix=fix)
-        self.stored = replace(self.stored, state=replace(self.state, suspend=fresh.state.suspend))
+        with self.writing:  # steps that run at once record their transitions meanwhile
+            if fresh.state is None or fresh.uid != self.stored.uid:
+                fix = "run again: what was applied is found by its label"
+                raise LeaseLost.of(f"target {self.job.target}", "its state was deleted during the run", fix=fix)
+            self.stored = replace(self.stored, state=replace(self.state, suspend=fresh.state.suspend))
         self.raise_if_suspended()
 
     def record(self, change: Callable[[State], State]) -> None:

@@ -1,7 +1,7 @@
 """Whether a run carries a rollout out: its hooks, and the steps of its Rollout. Drift repairs only write.
 
-Law: a rollout is due when what is rendered isn't what was recorded, when a person asks for it again, or when one of the same set was begun
-and hasn't ended well. What the record calls done of the one under way isn't done twice.
+Law: a rollout is due when what is rendered isn't what was recorded, when a person asks for it again, or when the one begun last was another
+set's (this one is a way back) or hasn't ended well. What the record calls done of the one under way isn't done twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 def is_due(state: State, digest: str, *, force: bool) -> bool:
     """Whether the rollout of a rendered set is to be carried out. `digest`: of that set; `force`: somebody asks for it again."""
     known = state.rollout
-    begun = known is not None and known.digest == digest and known.outcome != DONE
+    begun = known is not None and (known.digest != digest or known.outcome != DONE)
     return force or begun or state.digest != digest
 
 

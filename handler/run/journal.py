@@ -6,7 +6,7 @@ failed isn't tried again by itself: its steps act (they migrate, they delete), a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from handler.model.errors import RolloutFailed
@@ -51,6 +51,12 @@ class Journal:
         failed = next((step for step in known.steps if step.outcome == FAILED), None)
         return f"{failed.group}, {failed.step}: {failed.message}" if failed else "see its history"
 
+    def expect(self, steps: Sequence[tuple[str, str, str, str]]) -> None:
+        """Record what there is to do, as (group, step, object, action), in its order; what is known already stays as it is."""
+        fresh = [StepRecord(*each, started="") for each in steps if self.find(each[0], each[1]) is None]
+        if fresh:
+            self._write(lambda known: replace(known, steps=(*known.steps, *fresh)))
+
     def find(self, group: str, step: str) -> StepRecord | None:
         """Return what is recorded of a step of this rollout."""
         known = self.run.state.rollout
@@ -59,10 +65,13 @@ class Journal:
     def started(self, group: str, step: str, what: str, action: str) -> StepRecord:
         """Record that a step begins; one that has begun before keeps its time and its mark. `what`: its object."""
         found = self.find(group, step)
-        if found:
+        if found and found.started:
             return found
         fresh = StepRecord(group, step, what, action, stamp(self.run.rooms.clock()))
-        self._write(lambda known: replace(known, steps=(*known.steps, fresh)))
+        if found:
+            self._change(group, step, lambda _: fresh)
+        else:
+            self._write(lambda known: replace(known, steps=(*known.steps, fresh)))
         return fresh
 
     def mark(self, group: str, step: str, mark: str) -> None:

@@ -14,10 +14,11 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
+from handler.run.due import DONE
 from handler.run.planning import Planned, namespaces_of
 from handler.run.preparing import Prepared
 from handler.state import history
-from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Request, State, drifted
+from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, State, drifted
 from handler.state.rules import seconds_of, stamp
 
 StateChange = Callable[[State], State]
@@ -87,9 +88,17 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         requested=None,
         drift=(),
         drift_due=stamp(drift_due) if drift_due else "",
+        rollout=_carried_out(state.rollout, inputs.prepared.digest, now),
         orphans=_orphans(state, planned, now),
         deliveries=history.deliveries(state.deliveries, job.deliveries),
     )
+
+
+def _carried_out(known: Progress | None, digest: str, now: float) -> Progress | None:
+    """End the rollout in the write that records its commit: a kill between two would have it carried out again."""
+    if known is None or known.digest != digest or known.outcome:
+        return known
+    return replace(known, finished=stamp(now), outcome=DONE)
 
 
 def _looked_everywhere(state: State, planned: Planned) -> bool:

@@ -49,7 +49,15 @@ class Waits:
     _answered: tuple[Job, ...] = ()
     _ended: AnnealError | None = None
 
-    def healthy(self, what: str, items: Sequence[Desired], generations: Mapping[Identity, int], limits: Wait) -> None:
+    def healthy(
+        self,
+        what: str,
+        items: Sequence[Desired],
+        generations: Mapping[Identity, int],
+        limits: Wait,
+        beat: Callable[[], None] = _nothing,
+        since: float = 0.0,
+    ) -> None:
         """Wait until these objects are healthy.
 
         Args:
@@ -57,6 +65,8 @@ class Waits:
             items: what was declared.
             generations: of the objects as the server returned them on this run's writes; their status must be of that generation.
             limits: how long.
+            beat: see `follow`.
+            since: see `follow`.
 
         Raises:
             RolloutFailed: some failed, or aren't healthy in time; each with why.
@@ -73,7 +83,7 @@ class Waits:
             return found.healthy
 
         asked = [(item.resource, item.identity) for item in items if item.identity.group_kind not in ALWAYS_HEALTHY]
-        if asked and not self.follow(what, asked, told, limits.timeout):
+        if asked and not self.follow(what, asked, told, limits.timeout, beat, since):
             left = [(identity, health) for identity, health in seen.items() if not health.healthy]
             raise RolloutFailed(*(Problem(str(one), health.message or str(health.status), places[one]) for one, health in left))
 

@@ -183,4 +183,4 @@ class StepStage:
 
     def healthy(self, what: str, items: list[Desired], limits: Wait | None = None) -> None:
         """Wait until these objects are healthy. Raises RolloutFailed with each one's why."""
-        self.waits.healthy(what, items, self.applier.generations, limits or self.target.wait or Wait())
+        self.waits.healthy(what, items, self.applier.generations, limits or self.target.wait or Wait(), self.beat, self.since)

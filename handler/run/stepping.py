@@ -1,0 +1,163 @@
+"""The steps of a Rollout, in their order or at once: act, check, record; and go on where a killed run was.
+
+    group after group        all at once where the Rollout is parallel; a failed group ends the rollout
+    step after step          all at once where the group is parallel
+    act, then check          a step without checks is done when its action is, and, where the target waits, when its object is healthy
+
+Law: each transition stands in the record before what follows it. What the record calls ended isn't begun again; what it calls begun goes
+on with its time and its mark. An error of the author's fails the step; anything else leaves it under way for the next run. Whichever step
+meets what ends the run, those beside it end with it: nobody hangs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from handler.cluster.parallel import parallel
+from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting, TransientError
+from handler.model.plan import Action, Change
+from handler.model.rollout import Group, Rollout, Step
+from handler.run.actions.stage import ActionType, StepStage
+from handler.run.applying import Applier
+from handler.run.journal import DONE, FAILED, SKIPPED, Journal
+from handler.run.waiting import Waits
+from handler.state.rules import seconds_of
+
+_AT_ONCE = 32
+"""Threads of one parallel group, and groups at once: a step that waits holds one, and its neighbours mustn't wait for it."""
+
+Check = Callable[[StepStage], None]
+"""Waits until a step's success holds; raises RolloutFailed when it can't, or when a failure check holds."""
+
+
+class _Elsewhere(TransientError):
+    """Another step met what ends this one."""
+
+
+@dataclass(slots=True)
+class Stepper:
+    """Carries one Rollout out. `check`: see `Check`; `mask`: hides the secrets of a text that is recorded."""
+
+    applier: Applier
+    waits: Waits
+    journal: Journal
+    actions: Mapping[str, ActionType]
+    check: Check
+    mask: Callable[[str], str] = str
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ending: AnnealError | None = None
+
+    def go(self, rollout: Rollout) -> None:
+        """Carry out every group.
+
+        Raises:
+            RolloutFailed: a step failed that may not; its group, its name and why.
+            AnnealError: what ends the run; the next one goes on here.
+
+        """
+        self.journal.expect([(group.name, step.name, str(step.identity), step.action) for group in rollout.groups for step in group.steps])
+        self._each([partial(self._group, group) for group in rollout.groups], at_once=rollout.parallel)
+
+    def _group(self, group: Group) -> None:
+        self._each([partial(self._step, group, step) for step in group.steps], at_once=group.parallel)
+
+    def _each(self, tasks: Sequence[Callable[[], None]], *, at_once: bool) -> None:
+        """Run one after the other until one raises; or all at once, until one raises what ends the others too."""
+        if not at_once:
+            for task in tasks:
+                task()
+            return
+        errors = [error for error in parallel(tasks, _AT_ONCE) if isinstance(error, AnnealError)]
+        if errors:
+            raise min(errors, key=_rank)
+
+    # --- one step
+    def _step(self, group: Group, step: Step) -> None:
+        """Carry out one step, unless that is done; say how it ended."""
+        self._beat(looks=False)
+        found = self.journal.find(group.name, step.name)
+        if found and found.outcome:
+            return self._ended_before(group, step, found.outcome, found.message)
+        begun = self.journal.started(group.name, step.name, str(step.identity), step.action)
+        stage = StepStage(self.applier, self.waits, self.journal, group.name, step, seconds_of(begun.started), self._beat)
+        try:
+            self._carry_out(stage)
+        except _Elsewhere as error:
+            self._leave(group, step, error)
+            raise
+        except AuthorError as error:
+            self._failed(group, step, error)
+        except AnnealError as error:
+            self._end(error)
+            raise
+        else:
+            self.journal.finished(group.name, step.name, DONE)
+        return None
+
+    def _carry_out(self, stage: StepStage) -> None:
+        """Act, then wait for what the step calls success; without any, for health where the target waits at all."""
+        step = stage.step
+        self.actions[step.action].act(stage, step)
+        if step.success or step.failure:
+            self.check(stage)
+        elif stage.target.wait and stage.desired:
+            stage.healthy(f"{stage.group}, {step.name}", [stage.desired])
+
+    def _failed(self, group: Group, step: Step, error: AuthorError) -> None:
+        """Record a failed step; end the rollout unless it may go on."""
+        message = self.mask("\n".join(f"{problem.subject}: {problem.message}" for problem in error.problems))
+        self.journal.finished(group.name, step.name, FAILED, message)
+        if step.continue_on_error:
+            return
+        failure = RolloutFailed(*(_named(group, step, problem) for problem in error.problems))
+        self._end(failure)
+        raise failure from error
+
+    def _ended_before(self, group: Group, step: Step, outcome: str, message: str) -> None:
+        """Go past a step that an earlier run ended; what live differs by since is a drift run's to see, and wasn't written by this one."""
+        changes = [each for each in self.applier.planned.plan.changes if each.identity == step.identity and each.writes]
+        if changes and changes[0].identity not in self.applier.written:
+            self.applier.outcomes.append(replace(changes[0], action=Action.SKIP, reason="its step ended before this run went on"))
+        if outcome == FAILED and not step.continue_on_error:
+            failure = RolloutFailed(_named(group, step, Problem(str(step.identity), message)))
+            self._end(failure)
+            raise failure
+
+    def _leave(self, group: Group, step: Step, error: _Elsewhere) -> None:
+        """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still."""
+        if isinstance(self._ending, RolloutFailed):
+            self.journal.finished(group.name, step.name, SKIPPED, str(error.problems[0].message))
+
+    # --- together
+    def _end(self, error: AnnealError) -> None:
+        """Make the steps beside this one end; who only may not wait longer ends nobody, for the others wait by themselves."""
+        with self._lock:
+            if self._ending is None and not isinstance(error, StillWaiting):
+                self._ending = error
+
+    def _beat(self, *, looks: bool = True) -> None:
+        """Asked before each step and several times a second while one waits: may it go on? Raises if not."""
+        if self._ending is not None:
+            raise _Elsewhere.of("rollout", f"ended because of {self._ending.problems[0].subject}")
+        if looks:
+            self.waits.look()
+
+
+def _rank(error: AnnealError) -> int:
+    """Order what several steps raised: a lost Lease tells most, the echo of another step's end the least."""
+    if isinstance(error, LeaseError):
+        return 0
+    return 3 if isinstance(error, _Elsewhere) else 2 if isinstance(error, StillWaiting) else 1
+
+
+def _named(group: Group, step: Step, problem: Problem) -> Problem:
+    """Say in which step something was seen."""
+    return replace(problem, message=f"{problem.message} (step {step.name} of group {group.name})")
+
+
+def repaired(stage: Iterable[Change]) -> list[Change]:
+    """Return what a run that carries no rollout out writes of a group: whatever differs, but no deletion that is a step's act."""
+    return [change for change in stage if change.action is not Action.PRUNE]
