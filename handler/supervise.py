@@ -18,11 +18,14 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from handler import log
 from handler.config.load import load
 from handler.config.secrets import resolve_all
+from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
@@ -118,14 +121,25 @@ class Supervisor:
                 os.kill(child.pid, number)
 
 
-def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs all this. `read`: how its configuration is read.
+
+    `door`: its web process, given its environment, where a fresh interpreter couldn't know what the program has added; None: it can.
+    """
+
+    read: Callable[[Path], Settings] = load
+    door: Callable[[Mapping[str, str]], int] | None = None
+
+
+def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None = None, program: Program = Program()) -> int:
     """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status.
 
     `config`: the configuration file; `bind`: `host:port`; `engine`: what the worker process runs; `web`: added to the
     web process's environment (handler.web.server.settings).
     Raises ConfigInvalid, SecretUnavailable before anything is started.
     """
-    settings = load(config)
+    settings = program.read(config)
     log.configure(resolve_all(settings, os.environ, fetch=fetcher(os.environ)).mask)
     queue_url(settings, os.environ)  # a mistake in it is told now, and not by every delivery
     with contextlib.ExitStack() as opened:
@@ -136,15 +150,16 @@ def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None
             scraped = listeners["ANNEAL_METRICS_LISTEN"] = opened.enter_context(listen(settings.metrics.bind, "metrics.bind"))
             host, port = scraped.getsockname()[:2]
             _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})
-        return supervise(listeners, {**(web or {}), "ANNEAL_CONFIG": str(config.resolve())}, lambda path: work(settings, path, engine))
+        about = {**(web or {}), "ANNEAL_CONFIG": str(config.resolve())}
+        return supervise(listeners, about, lambda path: work(settings, path, engine), program.door)
 
 
-def work_alone(config: Path, engine: Engine) -> int:
+def work_alone(config: Path, engine: Engine, program: Program = Program()) -> int:
     """Run the worker of a configuration without a door, on its queue, until SIGTERM or SIGINT; return the exit status.
 
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid before anything is started.
     """
-    settings = load(config)
+    settings = program.read(config)
     log.configure(resolve_all(settings, os.environ, needs={"git"}, fetch=fetcher(os.environ)).mask)
     if not queue_url(settings, os.environ):
         raise QueueInvalid.of("queue", "none is configured, and without one nobody hands work over", fix=f"set {URL} or `queue.sqs.url`")
@@ -159,18 +174,24 @@ def work_alone(config: Path, engine: Engine) -> int:
         return Supervisor((child,)).run()
 
 
-def supervise(listeners: Mapping[str, socket.socket], web: dict[str, str], worker: Callable[[Path], int]) -> int:
+def supervise(
+    listeners: Mapping[str, socket.socket],
+    web: dict[str, str],
+    worker: Callable[[Path], int],
+    door: Callable[[Mapping[str, str]], int] | None = None,
+) -> int:
     """Run web and worker until SIGTERM; return the exit status.
 
     `listeners` are bound already, and told to the web process by these environment variables; `web` is added to its environment; `worker`
-    is the worker process, given its socket's path.
+    is the worker process, given its socket's path; `door` as in `Program`.
     """
     with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
         path = Path(private) / "worker.sock"
         told = {name: str(listener.fileno()) for name, listener in listeners.items()}
         environment = {**os.environ, **web, "ANNEAL_SOCKET": str(path), **told}
         sockets = tuple(listeners.values())
-        children = Child("worker", lambda: _be_worker(sockets, worker, path)), Child("web", lambda: _exec_web(sockets, environment))
+        serving = partial(door, environment) if door else partial(_exec_web, sockets, environment)
+        children = Child("worker", lambda: _be_worker(sockets, worker, path)), Child("web", serving)
         return Supervisor(children).run()
 
 
@@ -191,7 +212,7 @@ def _be_worker(listeners: Sequence[socket.socket], worker: Callable[[Path], int]
     return worker(path)
 
 
-def _exec_web(listeners: Sequence[socket.socket], environment: dict[str, str]) -> int:
+def _exec_web(listeners: Sequence[socket.socket], environment: Mapping[str, str]) -> int:
     """Become a fresh interpreter, so that nothing the command line has loaded is in the web process."""
     for listener in listeners:
         listener.set_inheritable(True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flask import Flask
@@ -16,12 +16,13 @@ from handler import __version__, log
 from handler.config.load import load
 from handler.config.rotation import Rotation
 from handler.config.secrets import Need
+from handler.config.settings import Settings
 from handler.feedback.metrics import DoorMetrics
 from handler.queues import Queue
 from handler.queues.outbox import Outbox
 from handler.queues.sqs import Sqs, queue_url
 from handler.stores import fetcher
-from handler.web.app import create_app
+from handler.web.app import Routes, create_app
 from handler.web.exposition import Exposition
 from handler.web.reads import Behind, exposed
 
@@ -29,16 +30,16 @@ NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
 """What this process resolves: it signs in to no git host."""
 
 
-def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
+def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, routes: Routes = Routes()) -> tuple[Flask, Outbox]:  # noqa: B008 - frozen
     """Make the application and the outbox it fills, in the process that serves it: the outbox has a thread.
 
     With a queue that is shared with others what is asked for goes there; the worker beside us is still asked how things stand.
 
     `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_SOCKET the worker's socket, ANNEAL_METRICS_LISTEN the file descriptor of a
-    listener for metrics, if there is one; secrets are found there, too.
+    listener for metrics, if there is one; secrets are found there, too. `read`: how the configuration is read.
     Raises ConfigInvalid, SecretUnavailable.
     """
-    settings = load(Path(environ["ANNEAL_CONFIG"]))
+    settings = read(Path(environ["ANNEAL_CONFIG"]))
     secrets = Rotation(settings, environ, needs=NEEDS, fetch=fetcher(environ))
     log.configure(secrets.mask)
     outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
@@ -48,5 +49,5 @@ def application(environ: Mapping[str, str]) -> tuple[Flask, Outbox]:
     url = queue_url(settings, environ)
     queue: Queue = Sqs(url) if url else outbox
     worker, most = Behind(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
-    app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, max_body=most)
+    app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, max_body=most, routes=routes)
     return app, outbox

@@ -9,9 +9,14 @@ Exit codes: 0 done, 1 failed, 3 held for approval, 4 busy, superseded or suspend
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 
-def main() -> None:
-    """Run the command of this process's arguments; ends the process."""
+if TYPE_CHECKING:
+    from handler.tables import Tables
+
+
+def main(tables: Tables | None = None) -> None:
+    """Run the command of this process's arguments; ends the process. `tables`: of a program that adds to what Anneal can do."""
     from handler.cli.group import anneal  # noqa: PLC0415 - click is loaded by who calls it, not by who imports a room
 
-    anneal(prog_name="anneal")
+    anneal(prog_name="anneal", obj=tables)

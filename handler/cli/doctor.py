@@ -20,7 +20,7 @@ from handler.cli.session import Session
 from handler.cluster.access import Rule, allowed
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.config.secrets import PROVIDERS, resolve_all
+from handler.config.secrets import resolve_all
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, RenderFailed
 from handler.model.render import RenderRequest
@@ -113,7 +113,7 @@ def _secrets(settings: Settings, session: Session) -> str:
     """Resolve all, the door's too. Raises SecretUnavailable with each that is missing, empty or short."""
     found = resolve_all(settings, session.environ, fetch=fetcher(session.environ))
     session.output.mask = found.mask
-    webhooks = sum(len(found.webhook(provider)) for provider in PROVIDERS)
+    webhooks = sum(map(len, found.webhooks.values()))
     return f"{webhooks} for webhooks, {len(found.tokens)} replay tokens, {len(found.git)} git credentials; none is short"
 
 

@@ -31,7 +31,7 @@ def engine(session: Session) -> Engine:
         services = Services(os.environ)
         secrets = Rotation(settings, os.environ, needs={"git"}, fetch=services.fetch)
         log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value
-        handler = Handler(settings, secrets, sandbox, os.environ, options, services=services)
+        handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
         reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
         queue = Sqs(url, longest_wait=WAIT) if url else None
         return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue)

@@ -16,12 +16,12 @@ from handler.cli.options import command
 from handler.cli.session import Session
 from handler.config.git import RepositoryAuth
 from handler.config.secrets import Accepted, resolve_all
-from handler.config.settings import Metrics, Replay, Settings, Target, Webhooks
+from handler.config.settings import Metrics, Replay, Settings, Target
 from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
 from handler.model.match import repository_key
 from handler.stores import fetcher
-from handler.triggers import TRIGGERS, payload
+from handler.triggers import Trigger, payload
 from handler.web.body import require_json
 from handler.web.verdict import Verdict, bounded, judge, watch
 
@@ -35,6 +35,7 @@ class Captured:
     """A delivery as it was captured. `headers`: None when they weren't; `guessed`: nobody named the provider."""
 
     provider: str
+    trigger: Trigger
     body: bytes
     headers: Mapping[str, str] | None
     guessed: bool
@@ -42,7 +43,7 @@ class Captured:
 
 @command()
 @click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--provider", type=click.Choice(list(TRIGGERS)), help="Whose delivery it is; else the payload's shape tells.")
+@click.option("--provider", metavar="NAME", help="Whose delivery it is; else the payload's shape tells.")
 @click.option(
     "--headers",
     type=click.Path(allow_dash=True),
@@ -54,19 +55,23 @@ def explain_delivery(session: Session, file: str, provider: str | None, headers:
     FILE holds the body byte for byte. Nothing is run; only the configuration and its webhook secrets are read.
     """
     settings = session.settings
-    captured = _captured(file, provider, headers, settings.webhooks.max_body)
+    if provider is not None and provider not in session.triggers:
+        raise click.UsageError(f"--provider {provider}: known are {', '.join(session.triggers)}")
+    captured = _captured(session, file, provider, headers)
     verdict = _unverified(captured, settings) if captured.headers is None else _verified(session, captured, captured.headers)
     _print(session, captured, verdict)
     return reports.DONE_CODE
 
 
-def _captured(file: str, provider: str | None, headers: str | None, cap: int) -> Captured:
+def _captured(session: Session, file: str, provider: str | None, headers: str | None) -> Captured:
     """Read what was captured. Raises click.UsageError, TooLarge, BadPayload."""
+    cap = session.settings.webhooks.max_body
     body = _bytes(file, cap + 1)
     sent = _headers(_bytes(headers, cap).decode("latin-1")) if headers else None  # as WSGI reads them
     if len(body) > cap:
         raise TooLarge.of("body", f"is larger than {cap} bytes", fix="webhooks.maxBody sets the limit")
-    return Captured(provider or _provider(body), body, sent, guessed=not provider)
+    name = provider or _provider(body, session.triggers)
+    return Captured(name, session.triggers[name], body, sent, guessed=not provider)
 
 
 def _bytes(path: str, most: int) -> bytes:
@@ -91,18 +96,18 @@ def _headers(text: str) -> dict[str, str]:
     return found
 
 
-def _provider(body: bytes) -> str:
+def _provider(body: bytes, triggers: Mapping[str, Trigger]) -> str:
     """Guess whose payload this is."""
     document = payload.read(body)
-    found = [name for name, trigger in TRIGGERS.items() if trigger.shape(document) is not None]
+    found = [name for name, trigger in triggers.items() if trigger.shape(document) is not None]
     if len(found) != 1:
-        raise click.UsageError(f"the payload's shape doesn't tell the provider: name it with --provider {'|'.join(found or TRIGGERS)}")
+        raise click.UsageError(f"the payload's shape doesn't tell the provider: name it with --provider {'|'.join(found or triggers)}")
     return found[0]
 
 
 def _unverified(captured: Captured, settings: Settings) -> Verdict:
     """Read without proof, as if the sender might speak for every target. Raises BadPayload."""
-    trigger = TRIGGERS[captured.provider]
+    trigger = captured.trigger
     named = trigger.shape(payload.read(captured.body))
     if named is None:
         fix = "give the request's headers with --headers, or name another --provider"
@@ -119,7 +124,7 @@ def _verified(session: Session, captured: Captured, headers: Mapping[str, str]) 
     session.output.mask = secrets.mask
     accepted = secrets.webhook(captured.provider)
     try:
-        return judge(captured.provider, headers, captured.body, accepted, watch(session.settings.targets))
+        return judge(captured.trigger, headers, captured.body, accepted, watch(session.settings.targets))
     except BadSignature as refusal:
         raise _explained(refusal, captured.provider, accepted) from None
 
@@ -136,7 +141,7 @@ def _explained(refusal: BadSignature, provider: str, accepted: tuple[Accepted, .
 
 def _signing(settings: Settings, provider: str) -> Settings:
     """Return the settings without any secret but those that deliveries of this provider are signed with."""
-    signed = Webhooks(**{provider: getattr(settings.webhooks, provider)})
+    signed = type(settings.webhooks)(**{provider: getattr(settings.webhooks, provider)})
     return replace(settings, targets=tuple(map(_anonymous, settings.targets)), webhooks=signed, replay=Replay(), metrics=Metrics())
 
 

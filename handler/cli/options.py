@@ -15,6 +15,8 @@ import click
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, ConfigInvalid
 
+TABLES = "tables"
+"""Where the group keeps the tables of a program of its own for its command."""
 _COMMON: tuple[Callable[[Any], Any], ...] = (
     click.option("-c", "--config", metavar="FILE", help="Configuration [ANNEAL_CONFIG, ./anneal.yaml, /etc/anneal/anneal.yaml]."),
     click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, before the target's own and KUBECONFIG."),
@@ -28,7 +30,8 @@ def in_both_places(function: Callable[[], None]) -> Callable[..., None]:
     """Give the group the common options and keep what was written there for its command."""
 
     def keep(**given: Any) -> None:
-        click.get_current_context().obj = given
+        ctx = click.get_current_context()
+        ctx.obj = {**given, TABLES: ctx.obj}
 
     return _with_common(functools.update_wrapper(keep, function))
 
@@ -61,7 +64,8 @@ def _guarded(function: Callable[..., int], output: Output, common: dict[str, Any
     from handler.cli.session import Session  # noqa: PLC0415 - the same
 
     try:
-        with Session(output, os.environ, common["config"], common["kubeconfig"] or "", common["context"] or "") as session:
+        added = (click.get_current_context().obj or {}).get(TABLES)
+        with Session(output, os.environ, common["config"], common["kubeconfig"] or "", common["context"] or "", added) as session:
             return function(session, **given)
     except AnnealError as error:
         return reports.error(output, error)

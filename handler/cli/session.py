@@ -22,18 +22,29 @@ from handler.config.load import find, load
 from handler.config.secrets import Secrets, resolve_all
 from handler.config.settings import Settings, Target
 from handler.stores import fetcher
+from handler.triggers import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
     from handler.build import Handler
     from handler.render import Sandbox
     from handler.run.preparing import Source
+    from handler.tables import Tables
 
 
 class Session:
-    """One command's composition. `named`: the --config flag. As a context it ends what it started."""
+    """One command's composition. `named`: the --config flag; `added`: the tables of a program of its own.
+
+    As a context it ends what it started.
+    """
 
     def __init__(
-        self, output: Output, environ: Mapping[str, str], config: str | None = None, kubeconfig: str = "", context: str = ""
+        self,
+        output: Output,
+        environ: Mapping[str, str],
+        config: str | None = None,
+        kubeconfig: str = "",
+        context: str = "",
+        added: Tables | None = None,
     ) -> None:
         self.output = output
         self.environ = environ
@@ -41,6 +52,7 @@ class Session:
         self.context = context
         self.sources: dict[str, Source] = {}
         self.named = config
+        self.added = added
         self._chosen: tuple[Target, ...] = ()
         self._sandbox: Sandbox | None = None
 
@@ -60,7 +72,16 @@ class Session:
     @cached_property
     def settings(self) -> Settings:
         """The configuration. Raises ConfigInvalid with every mistake."""
-        return load(self.path)
+        return self.read(self.path)
+
+    def read(self, path: Path) -> Settings:
+        """Read a configuration that may name what this program's tables have. Raises ConfigInvalid with every mistake."""
+        return load(path, renderers=self.added.renderers, providers=self.added.triggers) if self.added else load(path)
+
+    @property
+    def triggers(self) -> Mapping[str, Trigger]:
+        """Whose deliveries are understood."""
+        return self.added.triggers if self.added else TRIGGERS
 
     def use(self, settings: Settings, source: Source) -> Target:
         """Work with these settings of one target, whatever a configuration file says, and with commits that come from `source`."""
@@ -115,7 +136,7 @@ class Session:
         from handler.build import Handler, Options  # noqa: PLC0415 - the cluster's client takes half a second to load
 
         secrets, options = self.secrets, Options(self.kubeconfig, self.context, self.sources)
-        return Handler(self.settings, secrets, self.sandbox, self.environ, options)
+        return Handler(self.settings, secrets, self.sandbox, self.environ, options, tables=self.added)
 
 
 def _which(name: str | None, names: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from handler.cli.engine import engine
 from handler.cli.options import command
 from handler.cli.session import Session
-from handler.supervise import work_alone
+from handler.supervise import Program, work_alone
 
 
 @command()
@@ -16,4 +16,4 @@ def work(session: Session) -> int:
     are shared out among them, each target is worked on by one at a time. What a worker that dies had in hand goes to another one
     after a minute; one that is told to stop gives it back at once. Metrics are at `metrics.bind`, if that is set.
     """
-    return work_alone(session.path, engine(session))
+    return work_alone(session.path, engine(session), Program(session.read))

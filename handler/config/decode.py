@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, Literal, get_args, get_origin
 
 import yaml
@@ -30,11 +30,13 @@ _TRUTH = {"true": True, "false": False}
 class Decoder:
     """Where mistakes go and what depends on the installation.
 
-    `choices`: allowed texts of a kind (renderers, target names). `partial`: the mapping is `defaults`, where nothing is required.
+    `choices`: allowed texts of a kind (renderers, target names). `classes`: what stands in a class's place (webhooks of more providers).
+    `partial`: the mapping is `defaults`, where nothing is required.
     """
 
     mistakes: Mistakes
     choices: Mapping[str, Collection[str]]
+    classes: Mapping[type, type] = field(default_factory=dict)
     partial: bool = False
 
     def mapping(self, node: yaml.Node, cls: type, subject: str, also: Collection[str] = ()) -> Any:
@@ -42,6 +44,7 @@ class Decoder:
         found = pairs(node, subject, self.mistakes)
         if found is None:
             return BAD
+        cls = self.classes.get(cls, cls)
         shape = slots(cls)
         self._unknown(found, [*(slot.key for slot in shape), *also], subject, cls)
         values = {slot.name: self._slot(slot, found, node, subject) for slot in shape}
@@ -179,7 +182,7 @@ class Decoder:
         return f"expected {form.expected}, found {forms.show(text)}, which isn't known here", nearest(text, offered)
 
 
-def child(node: yaml.Node, key: str) -> yaml.Node | None:
+def child(node: yaml.Node | None, key: str) -> yaml.Node | None:
     """Return the value of a mapping's key, None if there is none."""
     found = node.value if isinstance(node, yaml.MappingNode) else []
     return next((value for name, value in found if scalar(name) == key), None)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import yaml
 
 from handler.config import forms
-from handler.config.decode import BAD, Decoder, child
+from handler.config.decode import BAD, Decoder, child, nearest
 from handler.config.forms import FORMS
 from handler.config.nodes import Mistakes, compose, merged, pairs, scalar, word
-from handler.config.settings import Settings, Target
+from handler.config.providers import STOCK, webhooks_of
+from handler.config.settings import Settings, Target, Webhooks
 from handler.config.shape import Slot
 from handler.model.errors import ConfigInvalid
 
@@ -27,6 +29,8 @@ API_VERSION, KIND = "anneal.dev/v1alpha1", "Config"
 SYSTEM = Path("/etc/anneal/anneal.yaml")
 MAX_BYTES = 4_000_000
 _HEADER = ("apiVersion", "kind", "defaults", "include")
+FILE_ONLY = ("file",)
+"""The renderers of a program that adds none (`handler.render.RENDERERS`, which is not loaded for its names)."""
 
 
 def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
@@ -49,21 +53,27 @@ def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
     return found
 
 
-def load(path: Path, *, renderers: Collection[str] = ("file",)) -> Settings:
+def load(path: Path, *, renderers: Collection[str] = FILE_ONLY, providers: Collection[str] = STOCK) -> Settings:
     """Read a configuration and what it includes.
 
     Args:
         path: the file; `include` globs are relative to its directory.
         renderers: names that `renderer.type` may have.
+        providers: names that `webhooks` may have keys of.
 
     Raises:
         ConfigInvalid: with every mistake, each with file and line.
     """
-    return parse(_text(path), str(path), read_include=_matches, renderers=renderers)
+    return parse(_text(path), str(path), read_include=_matches, renderers=renderers, providers=providers)
 
 
 def parse(
-    text: str, file: str = "anneal.yaml", *, read_include: ReadInclude = lambda _glob, _file: (), renderers: Collection[str] = ("file",)
+    text: str,
+    file: str = "anneal.yaml",
+    *,
+    read_include: ReadInclude = lambda _glob, _file: (),
+    renderers: Collection[str] = FILE_ONLY,
+    providers: Collection[str] = STOCK,
 ) -> Settings:
     """Turn the text of a configuration into Settings.
 
@@ -72,6 +82,7 @@ def parse(
         file: its name in messages.
         read_include: how a glob of `include` is read.
         renderers: names that `renderer.type` may have.
+        providers: names that `webhooks` may have keys of.
 
     Raises:
         ConfigInvalid: with every mistake, each with file and line.
@@ -79,7 +90,9 @@ def parse(
     mistakes = Mistakes(file)
     root = compose(text, file)
     found = pairs(root, "", mistakes)
-    settings = _settings(cast(yaml.MappingNode, root), file, Decoder(mistakes, {"renderer": renderers}), read_include) if found else BAD
+    decoder = Decoder(mistakes, {"renderer": renderers}, {Webhooks: webhooks_of(providers)})
+    settings = _settings(cast(yaml.MappingNode, root), file, decoder, read_include) if found else BAD
+    _untriggered(root, providers, mistakes)
     if found is not None and not found:
         mistakes.add(root, "", "expected a configuration, found an empty mapping", "run `anneal init` to write a first one")
     mistakes.settle()
@@ -96,7 +109,7 @@ def _settings(root: yaml.MappingNode, file: str, decoder: Decoder, read_include:
         items = [merged(defaults, item) if defaults else item for item in (*listed, *included)]
         root = _with_targets(root, items)
     names = [scalar(child(item, "name")) for item in _items(child(root, "targets"))]
-    decoder = Decoder(decoder.mistakes, {**decoder.choices, "target": names})
+    decoder = replace(decoder, choices={**decoder.choices, "target": names})
     return cast(Settings, decoder.mapping(root, Settings, "", _HEADER))
 
 
@@ -109,6 +122,14 @@ def _header(root: yaml.MappingNode, decoder: Decoder) -> None:
             decoder.value(node, _slot(key, str, kind), key)
 
 
+def _untriggered(root: yaml.Node, providers: Collection[str], mistakes: Mistakes) -> None:
+    """Note secrets of providers of ours that this program leaves out."""
+    for name in STOCK:
+        node = child(child(root, "webhooks"), name) if name not in providers else None
+        if node is not None:
+            mistakes.add(node, f"webhooks.{name}", "unknown key", nearest(name, providers))
+
+
 def _slot(key: str, hint: object, kind: str) -> Slot:
     return Slot(key, key, hint, optional=False, required=True, default=None, kind=kind, doc="")
 
@@ -118,7 +139,7 @@ def _defaults(root: yaml.MappingNode, decoder: Decoder) -> yaml.Node | None:
     node = child(root, "defaults")
     if node is None:
         return None
-    partial = Decoder(decoder.mistakes, decoder.choices, partial=True)
+    partial = replace(decoder, partial=True)
     partial.mapping(node, Target, "defaults")
     name = child(node, "name")
     if name is not None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal, NoReturn, Protocol
 
 from handler.config import strength
 from handler.config.git import SecretRef, git_references
 from handler.config.masking import Mask
 from handler.config.places import found
+from handler.config.providers import providers
 from handler.config.remote import Fetch, Remote, nowhere, text_of
-from handler.config.settings import ReplayToken, Settings, Webhooks
+from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable
 
 Need = Literal["git", "webhooks", "tokens", "clusters"]
@@ -25,7 +26,6 @@ ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens"})
 
 The kubeconfigs of clusters are beside them: who connects to one reads it.
 """
-PROVIDERS = tuple(each.name for each in fields(Webhooks) if each.type == "WebhookSecrets")
 
 
 class Secret:
@@ -173,7 +173,7 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
         if "webhooks" in needs:
             yield from target.repository.webhook.secrets
     if "webhooks" in needs:
-        for provider in PROVIDERS:
+        for provider in providers(type(settings.webhooks)):
             yield from getattr(settings.webhooks, provider).secrets
     if "tokens" in needs:
         yield from (token.secret for token in settings.replay.tokens)
@@ -185,7 +185,7 @@ def renewed(
     """Resolve everything anew; what has no usable value now keeps the one it had `before`. Returns also what is wrong."""
     reader = _Reader(environ, before, fetch)
     git = dict(reader.git(settings)) if "git" in needs else {}
-    webhooks = {name: tuple(reader.webhook(settings, name)) for name in PROVIDERS} if "webhooks" in needs else {}
+    webhooks = {name: tuple(reader.webhook(settings, name)) for name in providers(type(settings.webhooks))} if "webhooks" in needs else {}
     tokens = tuple(reader.tokens(settings)) if "tokens" in needs else ()
     known = {ref: secret for ref, secret in reader.known.items() if secret}
     return Secrets(webhooks, tokens, git, known, Mask.of(spoken(settings, known, git))), tuple(reader.problems)

@@ -16,7 +16,7 @@ from handler.feedback.emf import Lines
 from handler.functions.ground import clusters, ground
 from handler.functions.once import Once
 from handler.model.errors import WorkerUnavailable
-from handler.web.app import Part, create_app
+from handler.web.app import Routes, create_app
 from handler.web.reads import Behind
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from handler.reading import Json
     from handler.summaries import Readable
 
-WEBHOOKS: frozenset[Part] = frozenset({"webhooks"})
-TOKENS: frozenset[Part] = frozenset({"replay", "reads"})
+WEBHOOKS = Routes(frozenset({"webhooks"}))
+TOKENS = Routes(frozenset({"replay", "reads"}))
 
 
 def webhooks(environ: Mapping[str, str] = os.environ) -> Flask:
     """Make the door of git hosts; it knows webhook secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = ground(environ, {"webhooks"})
     settings, most = base.settings, base.settings.webhooks.max_body
-    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=Lines(), max_body=most, parts=WEBHOOKS)
+    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=Lines(), max_body=most, routes=WEBHOOKS)
 
 
 def api(environ: Mapping[str, str] = os.environ) -> Flask:
@@ -41,7 +41,7 @@ def api(environ: Mapping[str, str] = os.environ) -> Flask:
     settings, secrets, most = base.settings, base.secrets, base.settings.webhooks.max_body
     handler = Once(lambda: clusters(base, environ))
     worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)
-    return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=Lines(), max_body=most, parts=TOKENS)
+    return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=Lines(), max_body=most, routes=TOKENS)
 
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:

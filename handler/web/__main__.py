@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from flask import Flask
 from gunicorn.app.base import BaseApplication
 
 from handler import log
 from handler.config.load import load
 from handler.config.secrets import resolve_all
+from handler.config.settings import Settings
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.stores import fetcher
+from handler.web.app import Routes
 from handler.web.server import settings
 from handler.wsgi import NEEDS, application
 
@@ -26,8 +29,9 @@ _LOG = logging.getLogger("anneal.queue")
 class Door(BaseApplication):
     """Gunicorn serving the door. `environ`: ANNEAL_LISTEN is the socket's file descriptor; the rest is `settings`' and `handler.wsgi`'s."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], make: Callable[[Mapping[str, str]], tuple[Flask, Outbox]] = application) -> None:
         self._environ = environ
+        self._make = make
         self._outbox: Outbox | None = None
         super().__init__()
 
@@ -39,7 +43,7 @@ class Door(BaseApplication):
 
     def load(self) -> Any:  # Flask's and gunicorn's types spell start_response differently
         """Make the application; called once in gunicorn's worker, after its fork."""
-        app, self._outbox = application(self._environ)
+        app, self._outbox = self._make(self._environ)
         return app
 
     def idle(self) -> bool:
@@ -52,17 +56,17 @@ class Door(BaseApplication):
             _LOG.warning("not all that arrived was handed to a worker; its first look finds what was pushed", extra={"fields": fields})
 
 
-def main() -> int:
-    """Serve until SIGTERM; return the exit status."""
+def main(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, routes: Routes = Routes()) -> int:  # noqa: B008 - frozen
+    """Serve until SIGTERM; return the exit status. `read`, `routes`: as in `handler.wsgi.application`."""
     try:
-        settings = load(Path(os.environ["ANNEAL_CONFIG"]))
-        log.configure(resolve_all(settings, os.environ, needs=NEEDS, fetch=fetcher(os.environ)).mask)
+        known = read(Path(environ["ANNEAL_CONFIG"]))
+        log.configure(resolve_all(known, environ, needs=NEEDS, fetch=fetcher(environ)).mask)
     except AnnealError as error:
         sys.stderr.write(f"{error}\n")
         return 64
-    Door(os.environ).run()
+    Door(environ, lambda about: application(about, read, routes)).run()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(os.environ))

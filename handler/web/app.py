@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from flask import Flask, Response, g, jsonify, request
@@ -16,7 +17,7 @@ from handler.config.settings import Settings
 from handler.feedback.metrics import DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.queues import Queue
-from handler.triggers import TRIGGERS
+from handler.triggers import TRIGGERS, Trigger
 from handler.web import answers, body
 from handler.web.access import OTHER, ROUTE
 from handler.web.deliveries import Deliveries
@@ -38,6 +39,14 @@ WHOLE: frozenset[Part] = frozenset({"webhooks", "replay", "reads", "ready"})
 """Which routes are served; /healthz always is. A function serves a part, and knows only the secrets of that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Which routes there are. `triggers`: the providers whose deliveries are understood, each a path."""
+
+    parts: Collection[Part] = WHOLE
+    triggers: Mapping[str, Trigger] = field(default_factory=lambda: TRIGGERS)
+
+
 def create_app(
     settings: Settings,
     secrets: Accepting,
@@ -47,17 +56,17 @@ def create_app(
     worker: Behind = NOBODY,
     metrics: DoorCounts | None = None,
     max_body: int = body.MAX_BODY,
-    parts: Collection[Part] = WHOLE,
+    routes: Routes = Routes(),
 ) -> Flask:
     """Make the door of these targets.
 
-    `ready` says whether the worker takes jobs, `worker` is how it is asked, `max_body` is in bytes, `parts` are the routes that are served.
+    `ready` says whether the worker takes jobs, `worker` is how it is asked, `max_body` is in bytes.
     """
     app = Flask("anneal", static_folder=None)
     app.url_map.merge_slashes = False  # nothing is redirected
-    counts = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0)
+    counts, parts = metrics or DoorMetrics(__version__, lambda: 0.0, lambda: 0.0), routes.parts
     deliveries, tokens = Deliveries(counts), Tokens(secrets, lambda: counts.token_failure(_rule()))
-    webhooks = Webhooks(settings.targets, secrets, queue, deliveries.decided)
+    webhooks = Webhooks(settings.targets, secrets, queue, deliveries.decided, routes.triggers)
     replay = Replay(settings, tokens, queue)
 
     def receive(provider: str) -> Response:
@@ -77,7 +86,7 @@ def create_app(
     def asked(target: str) -> Response:
         return replay.receive(target, request.headers.get("Authorization", ""), sent)
 
-    for provider in TRIGGERS if "webhooks" in parts else ():
+    for provider in routes.triggers if "webhooks" in parts else ():
         _route(app, f"/webhooks/{provider}", "POST", receive, provider=provider)
     if "replay" in parts:
         _route(app, "/replay/<target>", "POST", asked)

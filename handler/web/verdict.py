@@ -16,7 +16,7 @@ from handler.config.settings import Target
 from handler.model.errors import TooLarge, TooManyRequests
 from handler.model.event import Decision, Event
 from handler.model.match import Index, Watched, decide
-from handler.triggers import TRIGGERS, unproven
+from handler.triggers import Trigger, unproven
 
 MIB = 1024 * 1024
 LARGE, MOST = 32 * MIB, 1024 * MIB
@@ -49,10 +49,10 @@ def watch(targets: Iterable[Target]) -> Index:
     )
 
 
-def judge(provider: str, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: Index) -> Verdict:
+def judge(trigger: Trigger, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: Index) -> Verdict:
     """Verify a delivery, read it and decide. Raises BadSignature, BadPayload, TooLarge, TooManyRequests."""
     with _in_turn(len(body) * len(accepted)):
-        event, allowed = TRIGGERS[provider].verified(headers, body, accepted)
+        event, allowed = trigger.verified(headers, body, accepted)
     return bounded(event, watched, allowed)
 
 

@@ -14,6 +14,7 @@ from handler.config.settings import Target
 from handler.model.errors import AnnealError
 from handler.model.event import Decision, Event
 from handler.queues import Queue
+from handler.triggers import TRIGGERS, Trigger
 from handler.web import answers, taking
 from handler.web.verdict import judge, watch
 
@@ -24,8 +25,11 @@ Heard = Callable[[Event, Sequence[Decision], Mapping[str, str]], None]
 class Webhooks:
     """Receives deliveries for these targets. `heard`: told of each verified one, its decisions and the run ids by target."""
 
-    def __init__(self, targets: Sequence[Target], secrets: Accepting, queue: Queue, heard: Heard) -> None:
+    def __init__(
+        self, targets: Sequence[Target], secrets: Accepting, queue: Queue, heard: Heard, triggers: Mapping[str, Trigger] = TRIGGERS
+    ) -> None:
         self._heard = heard
+        self._triggers = triggers
         self._watched = watch(targets)
         self._secrets = secrets
         self._queue = queue
@@ -35,7 +39,7 @@ class Webhooks:
         started = time.monotonic()
         fields: dict[str, Any] = {"provider": provider, "bytes": len(body)}
         try:
-            verdict = judge(provider, headers, body, self._secrets.webhook(provider), self._watched)
+            verdict = judge(self._triggers[provider], headers, body, self._secrets.webhook(provider), self._watched)
         except AnnealError as refusal:
             _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": taking.seen(refusal)}})
             raise

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
+from handler.config.providers import STOCK
 from handler.config.remote import Clocks
 from handler.config.rotation import EVERY, Rotation
-from handler.config.secrets import PROVIDERS, Secrets, references, resolve_all
+from handler.config.secrets import Secrets, references, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 
@@ -157,8 +158,8 @@ def test_a_start_with_a_broken_secret_is_refused(tmp_path: Path) -> None:
 
 def test_every_reference_that_is_resolved_is_watched() -> None:
     ref = [SecretRef(env=f"SECRET_{number}") for number in range(12)]
-    hooks = replace(Webhooks(), **{name: WebhookSecrets((each,)) for name, each in zip(PROVIDERS, ref, strict=False)})  # type: ignore[arg-type]  # mypy reads every field as the first one's type
-    assert len(PROVIDERS) == 6
+    hooks = replace(Webhooks(), **{name: WebhookSecrets((each,)) for name, each in zip(STOCK, ref, strict=False)})  # type: ignore[arg-type]  # mypy reads every field as the first one's type
+    assert len(STOCK) == 6
     keyed = Repository("ssh://h/x", auth=RepositoryAuth(ssh=SshAuth(ref[6], "known", ref[7])), webhook=WebhookSecrets((ref[8],)))
     plain = Repository("https://h/x", auth=RepositoryAuth(BasicAuth("a", ref[9])))
     targets = (Target("keyed", keyed, ("a",)), Target("plain", plain, ("a",)))

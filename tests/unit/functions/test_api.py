@@ -37,7 +37,7 @@ def handler() -> Handler:
 def door(records: Any, token: str = "ALL") -> Any:
     """Return what reads a path with a token: status and document."""
     worker = behind(door_settings(), records, str)
-    app = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=worker, metrics=Lines(lambda _line: None), parts=TOKENS)
+    app = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=worker, metrics=Lines(lambda _line: None), routes=TOKENS)
     answer: Answer = served(app)
 
     def read(path: str) -> tuple[int, Any]:

@@ -43,9 +43,9 @@ def answer(queue: Kept, lines: list[Any]) -> Answer:
     return door(queue, lines)
 
 
-def door(queue: Any, lines: list[Any], parts: Any = WEBHOOKS) -> Answer:
+def door(queue: Any, lines: list[Any], routes: Any = WEBHOOKS) -> Answer:
     told = Lines(lambda line: lines.append(json.loads(line)))
-    return served(create_app(door_settings(), door_secrets(), queue, lambda: True, metrics=told, parts=parts))
+    return served(create_app(door_settings(), door_secrets(), queue, lambda: True, metrics=told, routes=routes))
 
 
 def body(answered: Json) -> Any:

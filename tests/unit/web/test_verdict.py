@@ -9,6 +9,7 @@ import pytest
 from handler.config.secrets import Accepted, Secret
 from handler.model.errors import BadSignature, TooLarge, TooManyRequests
 from handler.model.match import Index
+from handler.triggers import TRIGGERS
 from handler.web import verdict
 from handler.web.verdict import Verdict, judge
 from tests.fakes.door import SECRETS, github_headers, github_push
@@ -31,7 +32,7 @@ class Watched(Secret):
 
 
 def judged(*secrets: Secret, body: bytes = BODY) -> Verdict:
-    return judge("github", github_headers(body), body, [Accepted(secret, frozenset()) for secret in secrets], NOBODY)
+    return judge(TRIGGERS["github"], github_headers(body), body, [Accepted(secret, frozenset()) for secret in secrets], NOBODY)
 
 
 def test_large_bodies_by_many_secrets_are_verified_one_at_a_time_and_small_ones_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,49 @@
+"""Whose webhooks can be configured: each provider is a key under `webhooks`. A program that knows others beside ours has keys for them.
+
+Law: a provider's name is its path, its key and its field, so it is one word of small letters and digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import make_dataclass
+from functools import cache
+from typing import cast
+
+from handler.config.field import doc
+from handler.config.git import WebhookSecrets
+from handler.config.settings import Webhooks
+from handler.config.shape import slots
+from handler.model.errors import ConfigInvalid
+
+NAME = re.compile(r"[a-z][a-z0-9]*")
+
+
+def providers(webhooks: type) -> tuple[str, ...]:
+    """Return the providers that a class has secrets of."""
+    return tuple(slot.name for slot in slots(webhooks) if slot.type is WebhookSecrets)
+
+
+STOCK = providers(Webhooks)
+
+
+def webhooks_of(names: Collection[str]) -> type[Webhooks]:
+    """Return the class with a field for each of these providers, too.
+
+    Raises:
+        ConfigInvalid: a name can't be a path and a key.
+
+    """
+    odd = sorted(name for name in names if not NAME.fullmatch(name))
+    if odd:
+        raise ConfigInvalid.of(f"trigger {odd[0]!r}", "can't be a path and a key", fix="name it by small letters and digits, e.g. acme")
+    return _extended(tuple(name for name in names if name not in STOCK))
+
+
+@cache
+def _extended(names: tuple[str, ...]) -> type[Webhooks]:
+    if not names:
+        return Webhooks
+    fields = [(name, WebhookSecrets, doc(f"Secrets of {name}.", factory=WebhookSecrets)) for name in names]
+    return cast("type[Webhooks]", make_dataclass("Webhooks", fields, bases=(Webhooks,), frozen=True, slots=True))
