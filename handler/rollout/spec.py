@@ -1,0 +1,208 @@
+"""A Rollout document -> its groups and steps. Both dialects of `workflow.kubernetes.io/v1alpha1` are read into one model.
+
+    old   (2021)   fieldComparisons is a list; the steps of a group run all at once
+    new   (2025)   fieldComparisons is an object; the steps of a group run one after the other, unless it says `parallel: true`
+
+Neither says which it is. A document is of the old dialect if some `fieldComparisons` is a list and nothing in it needs the new one
+(`parallel`, `continueOnError`, `failure`, a step's `name`, another type of check, an option of an action); else of the new. So one without
+any checks runs its steps in order, which is all that the old code could be relied on for either: nothing in it waited for anything. Groups
+follow each other in both, unless `spec.parallel` says otherwise.
+
+Law: whatever the document holds, the result is a Rollout or ManifestInvalid with every mistake; nothing of it is a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.model.errors import ManifestInvalid, Problem
+from handler.model.manifest import Manifest, at, items_at
+from handler.model.names import Identity
+from handler.model.rollout import API_VERSION, KIND, Group, Mode, Rollout, Step
+from handler.model.tree import MAX_PATH, printable
+from handler.rollout.conditions import Conditions
+from handler.rollout.fields import Fields, unknown
+from handler.rollout.tables import ActionReader, CheckType, Mistake, SpecError
+
+MAX_STEPS = 1_000
+"""Steps of one Rollout: each has a line in the record."""
+MAX_NAME = 100
+_MAX_MISTAKES = 100
+_MAX_KNOWN = 20
+_STEP_KEYS = ("name", "object", "action", "success", "failure", "continueOnError")
+_OLD_GROUP, _OLD_STEP = frozenset({"name", "steps"}), frozenset({"object", "action", "success"})
+_REPEATABLE = frozenset({Mode.APPLY, Mode.KEEP})
+"""How a plan may treat an object that several steps name: another look at it, with other checks, does nothing twice."""
+
+
+def read(document: Manifest, keys: Mapping[str, Identity], actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType]) -> Rollout:
+    """Read a Rollout.
+
+    Args:
+        document: as it was rendered.
+        keys: how the Rollout may call each declared object.
+        actions: the table of actions.
+        checks: the table of checks.
+
+    Raises:
+        ManifestInvalid: with every mistake, each with its path in the document and what is known instead.
+
+    """
+    reading = _Reading(keys, actions, Conditions(checks))
+    rollout = reading.rollout(document.body(), document.place)
+    mistakes = [*reading.mistakes, *reading.conditions.mistakes]
+    if mistakes:
+        problems = [Problem(mistake.field, mistake.message, document.place, mistake.fix) for mistake in mistakes[:_MAX_MISTAKES]]
+        if len(mistakes) > _MAX_MISTAKES:
+            problems.append(Problem("Rollout", f"{len(mistakes) - _MAX_MISTAKES:,} more mistakes are not shown", document.place))
+        raise ManifestInvalid(*problems)
+    return rollout
+
+
+def is_old(spec: Any) -> bool:
+    """Whether a spec is of the old dialect: it says something in its way, and nothing that only the new one knows."""
+    groups = [group for group in items_at(spec, "groups") if isinstance(group, dict)]
+    steps = [step for group in groups for step in items_at(group, "steps") if isinstance(step, dict)]
+    entries = [entry for step in steps for entry in items_at(step, "success") if isinstance(entry, dict)]
+    newer = (
+        at(spec, "parallel") is not None
+        or any(group.keys() - _OLD_GROUP for group in groups)
+        or any(step.keys() - _OLD_STEP for step in steps)
+        or any(entry.keys() - {"fieldComparisons"} or isinstance(entry.get("fieldComparisons"), dict) for entry in entries)
+    )
+    return not newer and any(isinstance(entry.get("fieldComparisons"), list) for entry in entries)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One document under reading."""
+
+    keys: Mapping[str, Identity]
+    actions: Mapping[str, ActionReader]
+    conditions: Conditions
+    mistakes: list[Mistake] = field(default_factory=list)
+    seen: dict[Identity, str] = field(default_factory=dict)
+
+    def rollout(self, body: dict[str, Any], place: str) -> Rollout:
+        """Read the whole document."""
+        top = Fields(body, "", ("apiVersion", "kind", "metadata", "spec"))
+        for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+            if body.get(name) != wanted:
+                top.note(name, f"isn't {wanted}", f"write {name}: {wanted}")
+        metadata = body.get("metadata")
+        named = Fields(metadata, "metadata", tuple(metadata) if isinstance(metadata, dict) else ())
+        spec = Fields(body.get("spec"), "spec", ("parallel", "groups"))
+        name = named.text("name", "rollout")
+        parallel = spec.flag("parallel", default=False)
+        raw = spec.items("groups", most=MAX_STEPS)
+        if not raw and not spec.mistakes:
+            spec.note("groups", "names no group", "write at least one group with one step")
+        self._limit(spec, raw)
+        self._take(top, named, spec)
+        old = is_old(spec.raw)
+        groups = _apart([self._group(each, where, number, parallel=old) for number, (each, where) in enumerate(raw, 1)])
+        return Rollout(name, groups, parallel, place)
+
+    def _limit(self, spec: Fields, groups: list[tuple[Any, str]]) -> None:
+        count = sum(len(items_at(group, "steps")) for group, _ in groups)
+        if count > MAX_STEPS:
+            spec.note("groups", f"have {count:,} steps together; at most {MAX_STEPS:,} are read", "split the target")
+            groups.clear()
+
+    def _take(self, *read: Fields) -> None:
+        self.mistakes += [mistake for fields in read for mistake in fields.mistakes]
+
+    def _group(self, raw: Any, where: str, number: int, *, parallel: bool) -> Group:
+        group = Fields(raw, where, ("name", "parallel", "steps"))
+        name = group.text("name", f"group {number}", most=MAX_NAME)
+        together = group.flag("parallel", default=parallel)
+        items = group.items("steps", most=MAX_STEPS)
+        if not items and not group.mistakes:
+            group.note("steps", "names no step", "write its steps, or remove the group")
+        self._take(group)
+        steps = [step for each, at_step in items for step in self._step(each, at_step)]
+        return Group(name, _steps_apart(steps), together)
+
+    def _step(self, raw: Any, where: str) -> Iterator[Step]:
+        """Read one step; one that names nothing usable is only its mistakes."""
+        wanted = at(raw, "action")
+        action = self.actions.get(wanted) if isinstance(wanted, str) else None
+        own = tuple(action.keys) if action else tuple(raw) if isinstance(raw, dict) else ()
+        step = Fields(raw, where, (*_STEP_KEYS, *own, "report"))
+        key = step.text("object", required=True, most=MAX_PATH)
+        kind = step.text("action", required=True)
+        name = step.text("name", _short(key), most=MAX_NAME)
+        identity = self._identity(key) if key else None
+        if key and identity is None:
+            step.note("object", *self._unknown_object(key))
+        if kind and action is None:
+            step.note("action", *self._unknown_action(kind))
+        go_on = step.flag("continueOnError", default=False)
+        self.conditions.refuse_reports(step)
+        success, failure = self.conditions.read(step)
+        options = self._options(action, step)
+        if identity is not None and action is not None:
+            self._repeated(step, identity, kind, action)
+            yield Step(name, key, identity, kind, options, success, failure, go_on)
+        self._take(step)
+
+    def _options(self, action: ActionReader | None, step: Fields) -> Mapping[str, Any]:
+        """Have the action read the keys that are its own."""
+        if action is None:
+            return {}
+        try:
+            return action.read({name: step.raw[name] for name in action.keys if name in step.raw}, step.field)
+        except SpecError as error:
+            step.add(error)
+            return {}
+
+    def _identity(self, key: str) -> Identity | None:
+        """Return the object of a key: `!0` is the first document, and a path may begin where upstream's keys do, with a slash."""
+        plain = key.removeprefix("./").lstrip("/").removesuffix("!0")
+        return self.keys.get(key) or self.keys.get(plain)
+
+    def _unknown_object(self, key: str) -> tuple[str, str]:
+        message, fix = unknown("object", key, sorted(self.keys)[:_MAX_KNOWN])
+        return message, fix + (f", and {len(self.keys) - _MAX_KNOWN:,} more" if len(self.keys) > _MAX_KNOWN else "")
+
+    def _unknown_action(self, action: str) -> tuple[str, str]:
+        """Say it in upstream's words."""
+        known = list(self.actions)
+        near = unknown("action", action, known)[1]
+        fix = f"{near.partition('?')[0]}?" if near.startswith("did") else ""
+        return f"unknown action {printable(action, 120)!r}: available actions are {', '.join(known)}", fix
+
+    def _repeated(self, step: Fields, identity: Identity, kind: str, action: ActionReader) -> None:
+        """Refuse a step that does another thing to an object than one before it, or once more what is done once."""
+        before = self.seen.get(identity)
+        self.seen[identity] = kind
+        if before is None or (before == kind and action.mode in _REPEATABLE):
+            return
+        fix = "one step is enough" if before == kind else "let one step do all of it: Recreate deletes an object and creates it anew"
+        step.note("object", f"{identity} has a step before, which does {before}", fix)
+
+
+def _short(key: str) -> str:
+    """Name a step after its object, by the end of its path where that is long."""
+    return key if len(key) <= MAX_NAME else f"…{key[1 - MAX_NAME :]}"
+
+
+def _apart(groups: list[Group]) -> tuple[Group, ...]:
+    """Give groups of one name numbers: the record knows them by their names."""
+    taken: dict[str, int] = {}
+    return tuple(replace(group, name=_unique(group.name, taken)) for group in groups)
+
+
+def _steps_apart(steps: list[Step]) -> tuple[Step, ...]:
+    taken: dict[str, int] = {}
+    return tuple(replace(step, name=_unique(step.name, taken)) for step in steps)
+
+
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """Return a name that isn't taken yet: `web`, `web (2)`."""
+    taken[name] = times = taken.get(name, 0) + 1
+    if times == 1:
+        return name
+    return _unique(f"{name} ({times})", taken)
