@@ -1,0 +1,88 @@
+"""Health of live objects: one sample for each kind and state. Its name is `<kind>.<expected status>[.<why>].yaml`.
+
+Comments at a sample's head are given to `judge`, or expected of it: `says`, `again`, `now`, `generation`; `live: absent` makes the sample
+the manifest of an object that was created and isn't there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.model.health import Health, Status
+from handler.model.names import GroupKind, identity_of
+from handler.rollout.health import ALWAYS_HEALTHY, KINDS, judge
+from handler.rollout.kinds.reading import moment
+
+SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
+NOW = "2026-01-01T00:01:00Z"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One file, read. `expected`: what the name says."""
+
+    name: str
+    head: dict[str, str]
+    body: dict[str, Any]
+
+    @classmethod
+    def of(cls, path: Path) -> Sample:
+        text = path.read_text()
+        return cls(path.stem, dict(re.findall(r"^# (\w+): ?(.*)$", text, re.MULTILINE)), yaml.safe_load(text))
+
+    @property
+    def expected(self) -> Status:
+        return Status(self.name.split(".")[1].replace("-", " "))
+
+    @property
+    def kind(self) -> GroupKind:
+        return identity_of(self.body).group_kind
+
+    def judged(self) -> Health:
+        now = moment(self.head.get("now", NOW))
+        assert now is not None
+        live = None if self.head.get("live") == "absent" else self.body
+        return judge(live, int(self.head.get("generation", 0)), now, self.body)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_sample_is_judged_as_its_name_says(path: Path) -> None:
+    sample = Sample.of(path)
+    found = sample.judged()
+    assert (found.status, found.message, found.again) == (sample.expected, sample.head["says"], float(sample.head.get("again", 0)))
+    assert sample.name.split(".")[0] == sample.kind.kind.lower()
+
+
+def test_each_kind_has_a_sample_that_is_healthy_and_one_that_is_not() -> None:
+    kinds: dict[GroupKind, set[bool]] = {kind: set() for kind in KINDS}
+    for sample in map(Sample.of, SAMPLES):
+        kinds.setdefault(sample.kind, set()).add(sample.expected is Status.CURRENT)
+    always = {GroupKind("networking.k8s.io", "Ingress"), *ALWAYS_HEALTHY}
+    assert {kind for kind, seen in kinds.items() if seen != {True, False} and kind not in always} == set()
+    assert not KINDS.keys() & ALWAYS_HEALTHY
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("odd", ["text", 7, None, [], ["text"], {"conditions": "none"}, {"conditions": ["Ready"], "phase": ["Running"]}])
+def test_any_status_is_judged(path: Path, odd: Any) -> None:
+    assert isinstance(judge({**Sample.of(path).body, "status": odd}, 0, 0.0), Health)
+
+
+def test_a_message_of_a_controller_is_one_printable_line() -> None:
+    sample = Sample.of(next(path for path in SAMPLES if path.stem == "offer.in-progress.not-ready"))
+    sample.body["status"]["conditions"][0]["message"] = "\x1b[31mred\r\n" + "long " * 200
+    found = sample.judged().message
+    assert found.isprintable()
+    assert len(found) < 400
+
+
+def test_a_job_that_vanished_is_done_only_if_it_was_certainly_there() -> None:
+    body = Sample.of(next(path for path in SAMPLES if path.stem == "job.current.removed-by-its-ttl")).body
+    assert judge(None, 0, 0.0, body).healthy
+    assert judge(None, 0, 0.0).status is Status.NOT_FOUND
