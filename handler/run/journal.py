@@ -18,6 +18,9 @@ from handler.state.rules import stamp
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
+_LONGEST = 4000
+"""Characters of a message that the record holds."""
+
 
 @dataclass(slots=True)
 class Journal:
@@ -80,14 +83,14 @@ class Journal:
 
     def told(self, group: str, step: str, message: str) -> None:
         """Record how far a step under way has come, if that isn't what is recorded; `message` is masked."""
-        found = self.find(group, step)
+        found, message = self.find(group, step), message[:_LONGEST]
         if found and found.message != message:
             self._change(group, step, lambda found: replace(found, message=message))
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended: `DONE`, `FAILED` or `SKIPPED`; `message` is masked."""
         now = stamp(self.run.rooms.clock())
-        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message))
+        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message[:_LONGEST]))
 
     def end(self, outcome: str) -> None:
         """Record how the whole rollout ended: `DONE` or `FAILED`."""

@@ -22,15 +22,13 @@ from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
 from handler.run.actions.stage import ActionType, StepStage
 from handler.run.applying import Applier
+from handler.run.checking import check
 from handler.run.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.waiting import Waits
 from handler.state.rules import seconds_of
 
 _AT_ONCE = 32
 """Threads of one parallel group, and groups at once: a step that waits holds one, and its neighbours mustn't wait for it."""
-
-Check = Callable[[StepStage], None]
-"""Waits until a step's success holds; raises RolloutFailed when it can't, or when a failure check holds."""
 
 
 class _Elsewhere(TransientError):
@@ -39,13 +37,12 @@ class _Elsewhere(TransientError):
 
 @dataclass(slots=True)
 class Stepper:
-    """Carries one Rollout out. `check`: see `Check`; `mask`: hides the secrets of a text that is recorded."""
+    """Carries one Rollout out. `mask`: hides the secrets of a text that is recorded."""
 
     applier: Applier
     waits: Waits
     journal: Journal
     actions: Mapping[str, ActionType]
-    check: Check
     mask: Callable[[str], str] = str
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: AnnealError | None = None
@@ -84,7 +81,7 @@ class Stepper:
         begun = self.journal.started(group.name, step.name, str(step.identity), step.action)
         stage = StepStage(self.applier, self.waits, self.journal, group.name, step, seconds_of(begun.started), self._beat)
         try:
-            self._carry_out(stage)
+            seen = self._carry_out(stage)
         except _Elsewhere as error:
             self._leave(group, step, error)
             raise
@@ -94,17 +91,18 @@ class Stepper:
             self._end(error)
             raise
         else:
-            self.journal.finished(group.name, step.name, DONE)
+            self.journal.finished(group.name, step.name, DONE, seen)
         return None
 
-    def _carry_out(self, stage: StepStage) -> None:
-        """Act, then wait for what the step calls success; without any, for health where the target waits at all."""
+    def _carry_out(self, stage: StepStage) -> str:
+        """Act, then wait for what the step calls success; without any, for health where the target waits at all. Return what was seen."""
         step = stage.step
         self.actions[step.action].act(stage, step)
         if step.success or step.failure:
-            self.check(stage)
-        elif stage.target.wait and stage.desired:
-            stage.healthy(f"{stage.group}, {step.name}", [stage.desired])
+            return check(self.waits, stage.watched, self._beat, stage.tell)
+        if stage.target.wait and stage.desired:
+            stage.healthy(stage.title, [stage.desired])
+        return ""
 
     def _failed(self, group: Group, step: Step, error: AuthorError) -> None:
         """Record a failed step; end the rollout unless it may go on."""

@@ -15,6 +15,7 @@ from handler.cluster.wait import until_gone
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
 from handler.model.errors import StillDeleting
+from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.model.resource import Resource
@@ -22,6 +23,7 @@ from handler.model.rollout import Step
 from handler.plan.admit import Desired
 from handler.rollout.tables import ActionReader
 from handler.run.applying import Applier
+from handler.run.checking import Watched
 from handler.run.ending import GONE_TIMEOUT, lingering
 from handler.run.journal import Journal
 from handler.run.waiting import Judge, Waits
@@ -84,6 +86,27 @@ class StepStage:
     def now(self) -> float:
         """Seconds since the epoch."""
         return self.waits.run.rooms.clock()
+
+    @property
+    def title(self) -> str:
+        """The step, as the record and errors call it."""
+        return f"{self.group}, {self.step.name}"
+
+    @property
+    def watched(self) -> Watched:
+        """The step's object and its checks."""
+        step, item = self.step, self.desired
+        return Watched(
+            self.title,
+            self.resource,
+            step.identity,
+            step.success,
+            step.failure,
+            self.since,
+            generation=self.applier.generations.get(step.identity, 0),
+            place=item.manifest.place if item else "",
+            expires=item is not None and at(item.manifest.body(), "spec", "ttlSecondsAfterFinished") is not None,
+        )
 
     # --- what is remembered
     @property
