@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from handler.cluster.parallel import parallel
-from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting, TransientError
+from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
-from handler.run.actions.stage import ActionType, StepStage
+from handler.run.actions.stage import ActionType, Elsewhere, StepStage
 from handler.run.applying import Applier
 from handler.run.checking import check
 from handler.run.journal import DONE, FAILED, SKIPPED, Journal
@@ -29,10 +29,6 @@ from handler.state.rules import seconds_of
 
 _AT_ONCE = 32
 """Threads of one parallel group, and groups at once: a step that waits holds one, and its neighbours mustn't wait for it."""
-
-
-class _Elsewhere(TransientError):
-    """Another step met what ends this one."""
 
 
 @dataclass(slots=True)
@@ -82,7 +78,7 @@ class Stepper:
         stage = StepStage(self.applier, self.waits, self.journal, group.name, step, seconds_of(begun.started), self._beat)
         try:
             seen = self._carry_out(stage)
-        except _Elsewhere as error:
+        except Elsewhere as error:
             self._leave(group, step, error)
             raise
         except AuthorError as error:
@@ -97,7 +93,9 @@ class Stepper:
     def _carry_out(self, stage: StepStage) -> str:
         """Act, then wait for what the step calls success; without any, for health where the target waits at all. Return what was seen."""
         step = stage.step
-        self.actions[step.action].act(stage, step)
+        seen = self.actions[step.action].act(stage, step)
+        if seen is not None:
+            return seen
         if step.success or step.failure:
             return check(self.waits, stage.watched, self._beat, stage.tell)
         if stage.target.wait and stage.desired:
@@ -124,9 +122,9 @@ class Stepper:
             self._end(failure)
             raise failure
 
-    def _leave(self, group: Group, step: Step, error: _Elsewhere) -> None:
+    def _leave(self, group: Group, step: Step, error: Elsewhere) -> None:
         """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still."""
-        if isinstance(self._ending, RolloutFailed):
+        if error.failed:
             self.journal.finished(group.name, step.name, SKIPPED, str(error.problems[0].message))
 
     # --- together
@@ -139,7 +137,9 @@ class Stepper:
     def _beat(self, *, looks: bool = True) -> None:
         """Asked before each step and several times a second while one waits: may it go on? Raises if not."""
         if self._ending is not None:
-            raise _Elsewhere.of("rollout", f"ended because of {self._ending.problems[0].subject}")
+            elsewhere = Elsewhere.of("rollout", f"ended because of {self._ending.problems[0].subject}")
+            elsewhere.failed = isinstance(self._ending, RolloutFailed)
+            raise elsewhere
         if looks:
             self.waits.look()
 
@@ -148,7 +148,7 @@ def _rank(error: AnnealError) -> int:
     """Order what several steps raised: a lost Lease tells most, the echo of another step's end the least."""
     if isinstance(error, LeaseError):
         return 0
-    return 3 if isinstance(error, _Elsewhere) else 2 if isinstance(error, StillWaiting) else 1
+    return 3 if isinstance(error, Elsewhere) else 2 if isinstance(error, StillWaiting) else 1
 
 
 def _named(group: Group, step: Step, problem: Problem) -> Problem:

@@ -14,7 +14,7 @@ from handler.cluster.live import probe
 from handler.cluster.wait import until_gone
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
-from handler.model.errors import StillDeleting
+from handler.model.errors import StillDeleting, TransientError
 from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.plan import Change
@@ -31,11 +31,20 @@ from handler.run.waiting import Judge, Waits
 Object = dict[str, Any]
 
 
+class Elsewhere(TransientError):
+    """Another step met what ends this one. `failed`: the rollout is over with it; else the next run goes on here."""
+
+    failed = False
+
+
 class ActionType(ActionReader, Protocol):
     """One row of the table of actions: how its step is read, how the plan treats its object, and how it is carried out."""
 
-    def act(self, stage: StepStage, step: Step) -> None:
+    def act(self, stage: StepStage, step: Step) -> str | None:
         """Carry out the action; begun again after a kill, it finds its own mark (`stage.mark`) and its own traces.
+
+        Returns:
+            What was seen, where it has judged the step's checks itself and nobody is to do so again; else None.
 
         Raises:
             AuthorError: the step fails, and why.
