@@ -148,5 +148,6 @@ class Handler(Reaching):
             slack=self.slack,
             notes=self._options.notes,
             first=self._store(target, self.records) if self._options.notes else None,
+            patience=self._options.patience,
             actions=self.tables.actions,
         )

@@ -48,16 +48,26 @@ class _Group:
 
 
 class Intake:
-    """Takes from one queue. `take`: hands work to the worker; `busy`: the targets that it works on; `names`: those that it may."""
+    """Takes from one queue. `names`: the targets that this worker may work on; `take`: hands work to it.
+
+    `busy`: the targets that it works on; `resting`: those of them whose runs only wait, and leave their place to others.
+    """
 
     def __init__(
-        self, queue: Sqs, names: Collection[str], threads: int, take: Callable[[Work], None], busy: Callable[[], Collection[str]]
+        self,
+        queue: Sqs,
+        names: Collection[str],
+        threads: int,
+        take: Callable[[Work], None],
+        busy: Callable[[], Collection[str]],
+        resting: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._queue = queue
         self._names = names
         self._threads = threads
         self._take = take
         self._busy = busy
+        self._resting = resting
         self._groups: dict[str, _Group] = {}
         self._lock = threading.Lock()
         self._stop, self._ended = threading.Event(), threading.Event()
@@ -104,12 +114,16 @@ class Intake:
         finally:
             self._hand(work.job.target)
 
-    def left(self, work: Work) -> bool:
-        """Say whether work that this worker won't do any more is somebody's: its messages go back, and a push gets a new one."""
+    def holds(self, work: Work) -> bool:
+        """Whether messages wait for the end of this work: until then nobody gets another one of its target."""
         with self._lock:
             group = self._groups.get(work.job.target)
-            if group and not group.given.keys().isdisjoint(work.runs):
-                return True
+            return group is not None and not group.given.keys().isdisjoint(work.runs)
+
+    def left(self, work: Work) -> bool:
+        """Say whether work that this worker won't do any more is somebody's: its messages go back, and a push gets a new one."""
+        if self.holds(work):
+            return True
         if not (work.job.hint or work.job.deliveries):
             return False
         try:
@@ -141,16 +155,16 @@ class Intake:
 
     def _room(self) -> int:
         """Return for how many messages there is room now: for each free thread one; where lanes are full, one to look behind them."""
-        busy = frozenset(self._busy())
+        busy, resting = frozenset(self._busy()), frozenset(self._resting())
         now = time.monotonic()
         with self._lock:
-            given = self._groups.keys() | busy
+            given = (self._groups.keys() | busy) - resting
             parked = [group.since for name, group in self._groups.items() if name not in busy]
         free = self._threads - len(given)
         if free > 0:
             return min(free, BATCH)
         stuck = bool(parked) and now - min(parked) >= STUCK
-        return int(len(busy) < self._threads and len(parked) < (MOST_PARKED if stuck else PARKED))
+        return int(len(busy - resting) < self._threads and len(parked) < (MOST_PARKED if stuck else PARKED))
 
     def _received(self, messages: Sequence[Received]) -> None:
         """Keep what can be read; the rest stays unacknowledged, until it is a dead letter. Raises nothing of the queue's."""

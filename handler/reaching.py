@@ -5,6 +5,7 @@ One connection and one discovery a cluster and identity, one git host a reposito
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -39,12 +40,14 @@ class Options:
 
     `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
     leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
+    `patience`: how many seconds one run may wait for one thing to become healthy.
     """
 
     kubeconfig: str = ""
     context: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: bool = False
+    patience: float = math.inf
 
 
 class Reaching:

@@ -5,24 +5,26 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
+from handler.model.meanwhile import Meanwhile
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 
 _LOG = logging.getLogger("anneal.run")
-Run = Callable[[Job, threading.Event], Result]
-"""Runs a job; once the event is set, it finishes or releases its Lease soon."""
+Run = Callable[[Job, threading.Event, Meanwhile], Result]
+"""Runs a job; once the event is set, it finishes or releases its Lease soon. While it waits it looks at what goes on around it."""
+P = ParamSpec("P")
 
 
-def guarded(run: Run) -> Run:
+def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[Job, P], Result]:
     """Return a run that never raises: one that fails unexpectedly ends alone, and other targets and the next run of this one go on."""
 
-    def whole(job: Job, stop: threading.Event) -> Result:
+    def whole(job: Job, *more: P.args, **named: P.kwargs) -> Result:
         try:
-            return run(job, stop)
+            return run(job, *more, **named)
         except AnnealError as error:
             return _failed(job, error.problems, error.who, error.code)
         except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others

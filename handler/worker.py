@@ -84,7 +84,10 @@ class Worker:
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._metrics.quiet, self._lanes.mute)
         self._deferred = Deferred()
-        self._intake = Intake(parts.queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy) if parts.queue else None
+        self._intake = self._taking_from(parts.queue) if parts.queue else None
+
+    def _taking_from(self, queue: Sqs) -> Intake:
+        return Intake(queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
 
     def stop(self) -> None:
         """Ask every run to come to its end, and `serve` to return. Safe in a signal handler."""
@@ -156,11 +159,15 @@ class Worker:
         result = Result(work.job.target, Outcome.FAILED, run=work.run)  # should we fail before there is one
         try:
             self._ledger.running(work)
-            result = self._run(work.begun(), self._stop)
+            result = self._run(work.begun(), self._stop, self._queue.place(work.job.target, patient=not self._holds(work)))
             self._follow(work, result, started)
         finally:  # whatever follows a run, its messages are held no longer
             if self._intake and result.outcome is not Outcome.LAGGING:
                 self._intake.ended(work, result, cut=self._stop.is_set())
+
+    def _holds(self, work: Work) -> bool:
+        """Whether this work keeps messages: as long as it does, nobody hears what is asked of its target, so it may not wait for long."""
+        return self._intake is not None and self._intake.holds(work)
 
     def _follow(self, work: Work, result: Result, started: float) -> None:
         """Do what follows a run: who asked is told, and what it leaves is armed."""
@@ -175,7 +182,10 @@ class Worker:
             self._leave(work)
         else:
             self._ledger.ended(work, ended(result, work.job, started))
-        self._ticks.ended(work.job.target, result.next_try)
+        if result.outcome is Outcome.WAITING and self._holds(work):  # goes on at once, without a message
+            self._due(Job(work.job.target, "tick", asked=time.monotonic()))
+        else:
+            self._ticks.ended(work.job.target, result.next_try)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)
         running.tell(work, result, seconds)

@@ -19,10 +19,10 @@ from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues import message
-from handler.queues.handling import MARGIN, backoff, handle
+from handler.queues.handling import MARGIN, Run, backoff, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received
-from handler.running import Run, guarded, tell
+from handler.running import guarded, tell
 
 _LOG = logging.getLogger("anneal.queue")
 SAFETY = 2.0

@@ -60,8 +60,8 @@ def ground(environ: Mapping[str, str], needs: Collection[Need]) -> Ground:
 
 
 def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
-    """Return the way to all clusters. `notes`: as in `handler.build.Options`."""
+    """Return the way to all clusters; nothing is waited for there. `notes`: as in `handler.build.Options`."""
     from handler.build import Handler, Options  # noqa: PLC0415 - who only enqueues loads no cluster's client
     from handler.render import Sandbox  # noqa: PLC0415 - the same
 
-    return Handler(base.settings, base.secrets, Sandbox(), environ, Options(notes=notes), services=base.services)
+    return Handler(base.settings, base.secrets, Sandbox(), environ, Options(notes=notes, patience=0.0), services=base.services)

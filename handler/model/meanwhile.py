@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -14,8 +15,8 @@ class Meanwhile(Protocol):
     def asked(self) -> tuple[Job, ...]:
         """Return what waits in this process's queue for the run's target, the oldest first."""
 
-    def resting(self) -> AbstractContextManager[object]:
-        """Leave the run's place among those that work to another one, for as long as it only waits."""
+    def resting(self) -> AbstractContextManager[float]:
+        """Leave the run's place among those that work to another one while it only waits; gives for how many seconds it may, at most."""
 
 
 class Alone:
@@ -25,9 +26,9 @@ class Alone:
         """Return nothing."""
         return ()
 
-    def resting(self) -> AbstractContextManager[object]:
-        """Keep the place."""
-        return nullcontext()
+    def resting(self) -> AbstractContextManager[float]:
+        """Keep the place, for as long as it takes."""
+        return nullcontext(math.inf)
 
 
 ALONE = Alone()

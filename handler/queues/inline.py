@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from handler.model.event import Job
 from handler.queues.lanes import Lanes
 from handler.queues.pending import Pending, Work
+from handler.queues.place import Place
 
 _LOG = logging.getLogger("anneal.queue")
 
@@ -40,6 +41,10 @@ class Inline:
         """Take a job that already has an id; return what now waits, this one in it. `older`: it was asked before what waits."""
         return self._pending.put(work, older=older)
 
+    def place(self, target: str, *, patient: bool = True) -> Place:
+        """Return what a run of this target sees of the queue. `patient`: whether it may wait for something to become healthy."""
+        return Place(self._pending, target, self._spare, patient=patient)
+
     @property
     def waiting(self) -> int:
         """How many targets have something that waits."""
@@ -49,6 +54,11 @@ class Inline:
     def busy(self) -> tuple[str, ...]:
         """The targets that are worked on."""
         return self._pending.busy
+
+    @property
+    def resting(self) -> tuple[str, ...]:
+        """Those of them whose runs only wait, and have no place."""
+        return self._pending.resting
 
     @property
     def running(self) -> int:
@@ -65,8 +75,12 @@ class Inline:
         self._pending.idle(timeout)
         return self._pending.busy
 
-    def _loop(self) -> None:
-        while (work := self._pending.take()) is not None:
+    def _spare(self, wanted: Callable[[], bool]) -> None:
+        """Work in the place of a run that rests."""
+        threading.Thread(target=self._loop, args=(wanted,), name="run-spare", daemon=True).start()
+
+    def _loop(self, wanted: Callable[[], bool] = lambda: True) -> None:
+        while (work := self._pending.take(wanted)) is not None:
             try:
                 self._run(work)
             except Exception:  # noqa: BLE001 - a thread that ends here ends the queue

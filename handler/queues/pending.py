@@ -16,6 +16,8 @@ from handler.model.names import run_id
 
 May = Callable[[Collection[str]], Callable[[str], bool]]
 
+RESTING = 64
+"""Runs at most that rest: each keeps a thread, a Lease and its watches. One more ends as `waiting`, and is gone on with later."""
 MAX_RUNS = 100
 """Ids remembered of requests that were merged into one run; named ones are all remembered, for their sender waits for the end."""
 
@@ -96,7 +98,8 @@ class Work:
 class Pending:
     """A thread-safe store of what waits; a target that is being worked on isn't handed out again before `done`.
 
-    What was asked by name is handed out as it came, one after the other; the plain job keeps the place it had first.
+    What was asked by name is handed out as it came, one after the other; the plain job keeps the place it had first. A run that rests has
+    its target, and no place.
 
     `may`: given the targets being worked on, returns what tells whether another may be, too.
     """
@@ -105,6 +108,7 @@ class Pending:
         self._may = may
         self._waiting: dict[str, list[Work]] = {}  # targets that were handed out go to the end: nobody starves
         self._busy: dict[str, Work] = {}
+        self._resting: set[str] = set()
         self._closed = False
         self._changed = threading.Condition()
 
@@ -127,11 +131,11 @@ class Pending:
             self._changed.notify()
             return merged
 
-    def take(self) -> Work | None:
-        """Wait for the next request of a target that nobody works on; None once closed."""
+    def take(self, wanted: Callable[[], bool] = lambda: True) -> Work | None:
+        """Wait for the next request of a target that nobody works on; None once closed, or not `wanted` any more."""
         with self._changed:
-            while not self._closed:
-                may = self._may(self._busy.keys())
+            while not self._closed and wanted():
+                may = self._may(self._busy.keys() - self._resting)
                 target = next((name for name in self._waiting if name not in self._busy and may(name)), None)
                 if target is not None:
                     work, *left = self._waiting.pop(target)
@@ -146,6 +150,26 @@ class Pending:
         """Say that nobody works on a target any more."""
         with self._changed:
             self._busy.pop(target, None)
+            self._changed.notify_all()
+
+    def asked(self, target: str) -> tuple[Job, ...]:
+        """Return what waits of a target, the oldest first."""
+        with self._changed:
+            return tuple(work.job for work in self._waiting.get(target, ()))
+
+    def rest(self, target: str) -> bool:
+        """Give away the place of a target that is worked on and only waits; False where too many rest already."""
+        with self._changed:
+            if len(self._resting) >= RESTING:
+                return False
+            self._resting.add(target)
+            self._changed.notify_all()
+            return True
+
+    def wake(self, target: str) -> None:
+        """Say that a target is worked on again, beside whoever has its place now."""
+        with self._changed:
+            self._resting.discard(target)
             self._changed.notify_all()
 
     def find(self, request: str) -> Work | None:
@@ -171,6 +195,12 @@ class Pending:
         """The targets being worked on, sorted."""
         with self._changed:
             return tuple(sorted(self._busy))
+
+    @property
+    def resting(self) -> tuple[str, ...]:
+        """Those of them that only wait, sorted."""
+        with self._changed:
+            return tuple(sorted(self._resting))
 
     @property
     def open(self) -> int:

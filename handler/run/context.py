@@ -23,6 +23,7 @@ from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
 from handler.run import arriving, recording
+from handler.run.due import all_due
 from handler.run.planning import Ask, Planned, Planner
 from handler.run.preparing import Preparer
 from handler.run.quiet import UNSETTLED
@@ -69,7 +70,10 @@ class Rooms:
 
 @dataclass(slots=True)
 class Context:
-    """One run under way. `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was."""
+    """One run under way.
+
+    `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
+    """
 
     rooms: Rooms
     job: Job
@@ -80,6 +84,7 @@ class Context:
     head: str = ""
     named: Head = _NOWHERE
     commit: CommitInfo | None = None
+    reads: ReadSet | None = None
     lease: HeldLease | None = None
     recovery: bool = False
     started: float = 0.0
@@ -138,8 +143,13 @@ class Context:
         if self.job.commit:
             self._refuse_unknown_commit()
             self.goal = self.job.commit
-        elif pin and not self.job.unpin and (self.head == pin.commit or self.reads_at_head() in ("", pin.away)):  # refused: it ends no pin
+        elif pin and not self.job.unpin and self.holds(pin):
             self.goal = pin.commit
+
+    def holds(self, pin: Pin, head: str = "") -> bool:
+        """Whether a head (the present one, unless another is given) leaves a pin as it is; one that is refused ends none."""
+        head = head or self.head
+        return head == pin.commit or self.reads_at(head) in ("", pin.away)
 
     def _since(self) -> tuple[float, bool]:
         """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit.
@@ -160,9 +170,10 @@ class Context:
             seen = f"commit {self.job.commit[:12]} is neither the head nor in this target's history"
             raise PlanRefused.of(f"target {self.job.target}", seen, fix="pass --force to deploy it all the same; it pins the target")
 
-    def reads_at_head(self) -> str:
-        """Return what a pin compares: the digest of the target's path at the head."""
-        return self.rooms.preparer.reads_at(self.head, (self.rooms.target.path,))
+    def reads_at(self, commit: str) -> str:
+        """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere."""
+        target = self.rooms.target
+        return self.rooms.preparer.reads_at(commit, (target.path, target.rollout) if target.rollout else (target.path,))
 
     def pin(self) -> Pin | None:
         """Return the pin that this run leaves: a new one for an explicit commit off the head, the old one while it holds."""
@@ -170,7 +181,7 @@ class Context:
             return None
         if self.job.commit:
             by = self.job.actor or self.job.trigger
-            return Pin(self.goal, self.reads_at_head(), by, "explicit commit", stamp(self.rooms.clock()))
+            return Pin(self.goal, self.reads_at(self.head), by, "explicit commit", stamp(self.rooms.clock()))
         return self.state.pin
 
     # --- whether to run
@@ -188,6 +199,10 @@ class Context:
     def between(self) -> None:
         """Before each stage: is the record still there, and is somebody asking us to pause?"""
         self.fence()
+        self.refresh()
+
+    def refresh(self) -> State:
+        """Read the state in the middle of a run, and return it. Raises LeaseLost: it was deleted; Suspended."""
         fresh = self.rooms.store.read()
         with self.writing:  # steps that run at once record their transitions meanwhile
             if fresh.state is None or fresh.uid != self.stored.uid:
@@ -195,6 +210,7 @@ class Context:
                 raise LeaseLost.of(f"target {self.job.target}", "its state was deleted during the run", fix=fix)
             self.stored = replace(self.stored, state=replace(self.state, suspend=fresh.state.suspend))
         self.raise_if_suspended()
+        return fresh.state
 
     def record(self, change: Callable[[State], State]) -> None:
         """Write how the open attempt goes on; several threads may. Raises LeaseLost, ClusterUnavailable."""
@@ -262,15 +278,17 @@ class Context:
     def inputs(self) -> Inputs:
         """Return the goal's desired set."""
         prepared = self.rooms.preparer.prepare(self.goal)
-        self.commit = self._told(prepared.commit)
+        self.commit, self.reads = self._told(prepared.commit), prepared.reads
         return Inputs(prepared, self.rooms.settings)
 
     def plan(self, inputs: Inputs) -> Planned:
         """Return the plan; a recovery and a run without prune only show what would go."""
         prune = self.rooms.target.prune.enabled and self.job.prune and not self.recovery
         reason = "the state was missing; the next run prunes" if self.recovery else "prune is off"
-        ask = Ask(inputs.commit.sha, inputs.reads, inputs.settings, inputs.prepared.stages, self.state.kinds, prune, reason)
-        return self.rooms.planner.plan(ask)
+        prepared = inputs.prepared
+        due = all_due(prepared.hooked, self.state, prepared.digest, force=self.job.force)
+        ask = Ask(inputs.commit.sha, inputs.reads, inputs.settings, prepared.stages, self.state.kinds, prune, reason, prepared.hooked, due)
+        return self.rooms.planner.plan(replace(ask, notes=prepared.notes))
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
         """Return what must wait for a person, unless exactly that was approved."""

@@ -6,7 +6,6 @@ since when it waits stands in the record, and the next run goes on with what tim
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,19 +14,17 @@ from typing import Any
 
 from handler.cluster.wait import follow
 from handler.config.settings import Wait
-from handler.model.errors import AnnealError, NewerHead, Problem, RolloutFailed, StillWaiting
-from handler.model.event import Job
+from handler.model.errors import Problem, RolloutFailed, StillWaiting
 from handler.model.health import Health, Status
 from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.plan.admit import Desired
 from handler.rollout.health import ALWAYS_HEALTHY, judge
 from handler.run.context import Context
+from handler.run.looking import Lookout
 from handler.state.record import Waiting
 from handler.state.rules import seconds_of, stamp
 
-HEAD_EVERY = 10.0
-"""Seconds between two looks at the git host and at the record while nobody in this process asks for anything."""
 _RECORD_AFTER = 0.5
 """Seconds after which a wait is worth a line in the record."""
 
@@ -44,10 +41,11 @@ class Waits:
     """The waits of one run; several threads may wait at once."""
 
     run: Context
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _looked: float = field(default_factory=time.monotonic)
-    _answered: tuple[Job, ...] = ()
-    _ended: AnnealError | None = None
+    _lookout: Lookout = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look around from now on."""
+        self._lookout = Lookout(self.run)
 
     def healthy(
         self,
@@ -114,10 +112,11 @@ class Waits:
         told, since = not since, since or self._since(what)
         left = max(since + timeout - clock(), 0.0)
         planner = run.rooms.planner
-        with run.meanwhile.resting():
+        with run.meanwhile.resting() as may:
+            patience = min(run.rooms.patience, may)
             tick = partial(self._beat, partial(self._note, what, since, over=False) if told else _nothing, time.monotonic(), beat)
-            done = follow(planner.api, wanted, judge, min(left, run.rooms.patience), tick, f"{PART_OF}={planner.applyset}")
-        if not done and left > run.rooms.patience:
+            done = follow(planner.api, wanted, judge, min(left, patience), tick, f"{PART_OF}={planner.applyset}")
+        if not done and left > patience:
             if told:
                 self._note(what, since, over=False)
             raise StillWaiting.of(f"target {run.job.target}", f"waits until {what} is healthy, since {stamp(since)}")
@@ -150,39 +149,4 @@ class Waits:
             NewerHead, Stopping, Suspended, LeaseLost: no.
 
         """
-        self.run.fence()
-        if self._ended is not None:
-            raise self._ended
-        if self._lock.acquire(blocking=False):
-            try:
-                self._look_around()
-            except AnnealError as error:
-                self._ended = error
-                raise
-            finally:
-                self._lock.release()
-
-    def _look_around(self) -> None:
-        """End the wait when somebody asks for something newer: at once where this process is asked, else at the next look."""
-        asked = self.run.meanwhile.asked()
-        due = time.monotonic() - self._looked >= HEAD_EVERY
-        if asked == self._answered and not due:
-            return
-        self._looked, self._answered = time.monotonic(), asked
-        if any(job.commit or job.rollback or job.unpin for job in asked):
-            raise NewerHead.of(f"target {self.run.job.target}", "something else was asked for while this commit was waited for")
-        if due:
-            self.run.between()
-        self._look_at_head()
-
-    def _look_at_head(self) -> None:
-        run = self.run
-        if run.goal != run.head:
-            return  # pinned: no head ends that
-        try:
-            head = run.rooms.preparer.head(time.monotonic()).commit
-        except AnnealError:
-            return  # what can't be asked says nothing
-        if head and head != run.goal:
-            run.head = head
-            raise NewerHead.of(f"target {run.job.target}", f"the head moved from {run.goal[:12]} to {head[:12]} while it was waited for")
+        self._lookout.look()

@@ -43,6 +43,11 @@ class HeldLease:
         """The fencing token of this tenure: `<lease uid>.<leaseTransitions>`."""
         return self._record.token
 
+    @property
+    def requested(self) -> str:
+        """What is asked for meanwhile, as the last renewal saw it: when and by whom; empty: nothing."""
+        return LeaseRecord.of(self._body).requested
+
     def check(self) -> None:
         """Raise LeaseLost unless the Lease is certainly ours. Costs no request: call it before every write."""
         self._check(self._clock.now())

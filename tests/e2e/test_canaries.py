@@ -53,7 +53,7 @@ def run(shop: Shop, job: Job) -> Result:
     """Run a job as the worker does: its result is logged."""
     results: list[Result] = []
 
-    def keep(asked: Job, _: object) -> Result:
+    def keep(asked: Job, *_: object) -> Result:
         results.append(shop.handler.run(asked))
         return results[-1]
 

@@ -49,7 +49,7 @@ class Fleet:
         self.worker = Worker(self.settings, parts_of(self._run, self.settings))
         self.worker._queue.start()
 
-    def _run(self, job: Job, stop: threading.Event) -> Result:
+    def _run(self, job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         result = self.handler.run(job, stop)
         with self._changed:
             self.ends.setdefault(job.target, []).append(result)

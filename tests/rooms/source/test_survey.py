@@ -58,7 +58,7 @@ def working(fleet: Recorded, path: Path, deadline: float = DEADLINE) -> Iterator
     ran: list[Job] = []
     changed = threading.Condition()
 
-    def run(job: Job, stop: threading.Event) -> Result:
+    def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         result = handler.run(job, stop)
         with changed:
             ran.append(job)

@@ -30,7 +30,7 @@ def engine(record: Path) -> Engine:
         write({"prepared": os.getpid(), "threads": threading.active_count()})
 
     def build(settings: Settings) -> Parts:
-        def run(job: Job, stop: threading.Event) -> Result:
+        def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
             write({"target": job.target, "trigger": job.trigger, "hint": job.hint, "pid": os.getpid(), "run": job.run, "force": job.force})
             if job.hint.startswith("dead"):
                 raise RuntimeError("a mistake of ours")

@@ -18,8 +18,8 @@ from handler.functions.batch import AFTER, Batch
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.errors import QueueUnavailable
+from handler.queues.handling import Run
 from handler.queues.sqs import Received
-from handler.running import Run
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.clock import World

@@ -165,7 +165,7 @@ def test_what_can_not_be_acknowledged_is_told(side: Side, caplog: pytest.LogCapt
 # --- what goes wrong behind a run
 @pytest.mark.parametrize(("recorded", "left"), [(True, 0), (False, 1)])
 def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypatch: pytest.MonkeyPatch, recorded: bool, left: int) -> None:
-    def run(job: Job, _stop: threading.Event) -> Result:
+    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         return Result(job.target, Outcome.APPLIED if recorded else Outcome.FAILED, recorded=recorded)
 
     def full(*_: object) -> None:
@@ -188,7 +188,7 @@ def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, m
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    worker = Worker(door_settings(), parts_of(lambda job, _stop: Result(job.target, Outcome.LAGGING)))
+    worker = Worker(door_settings(), parts_of(lambda job, _stop, _meanwhile: Result(job.target, Outcome.LAGGING)))
     monkeypatch.setattr(running, "tell", full)
     work = Work.of(Job("infra", "push", hint=SHA))
     with pytest.raises(OSError, match="no space"):

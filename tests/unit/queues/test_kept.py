@@ -40,7 +40,7 @@ class Life:
         self._thread = threading.Thread(target=self._worker.serve, args=(path,))
         self._thread.start()
 
-    def _run(self, job: Job, stop: threading.Event) -> Result:
+    def _run(self, job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         if job.trigger == "tick":
             return Result(job.target, Outcome.UNCHANGED, run=job.run)
         self.ran.append(job)

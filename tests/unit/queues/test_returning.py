@@ -13,7 +13,7 @@ from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 
 
-def lagging(job: Job, _stop: threading.Event) -> Result:
+def lagging(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
     return Result(job.target, Outcome.LAGGING, run=job.run)
 
 

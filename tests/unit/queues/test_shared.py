@@ -56,7 +56,7 @@ class Ran:
         self.jobs: list[Job] = []
         self.changed = threading.Condition()
 
-    def __call__(self, job: Job, _stop: threading.Event) -> Result:
+    def __call__(self, job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         if not job.deliveries and not job.hint:
             return Result(job.target, Outcome.UNCHANGED, recorded=True)
         with self.changed:
@@ -111,7 +111,7 @@ def test_what_failed_without_a_record_comes_again(queue: Sqs, tmp_path: Path, mo
 def test_what_a_stopping_worker_had_goes_to_the_next_one(queue: Sqs, tmp_path: Path) -> None:
     begun = threading.Event()
 
-    def cut(job: Job, stop: threading.Event) -> Result:
+    def cut(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         if not job.hint:
             return Result(job.target, Outcome.UNCHANGED, recorded=True)
         begun.set()

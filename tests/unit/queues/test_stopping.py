@@ -38,7 +38,7 @@ def test_after_the_word_to_stop_no_run_begins_and_what_was_asked_by_name_is_logg
     ran: list[Job] = []
     begun = threading.Event()
 
-    def run(job: Job, stop: threading.Event) -> Result:
+    def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         if job.trigger == "push":
             ran.append(job)
             begun.set()
@@ -63,7 +63,7 @@ def test_after_the_word_to_stop_no_run_begins_and_what_was_asked_by_name_is_logg
 
 
 def test_a_named_run_that_the_stop_cut_short_isnt_told_as_ended(caplog: pytest.LogCaptureFixture) -> None:
-    def run(job: Job, _stop: threading.Event) -> Result:
+    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         worker.stop()
         return Result(job.target, Outcome.BUSY, run=job.run)
 
@@ -78,7 +78,7 @@ def test_a_named_run_that_the_stop_cut_short_isnt_told_as_ended(caplog: pytest.L
 
 
 def test_a_worker_that_stops_takes_nothing_and_doesnt_say_that_it_did() -> None:
-    worker = Worker(door_settings(), parts_of(lambda job, _stop: Result(job.target, Outcome.UNCHANGED)))
+    worker = Worker(door_settings(), parts_of(lambda job, _stop, _meanwhile: Result(job.target, Outcome.UNCHANGED)))
     worker.stop()
     again = {"ask": "again", "work": wire.encode(Work.of(APPROVAL)), "was": "infra.0"}
     with pytest.raises(Closed):

@@ -64,7 +64,7 @@ class Seen:
 def test_every_target_gets_its_start_up_tick_and_a_due_retry(tmp_path: Path) -> None:
     seen = Seen()
 
-    def run(job: Job, _stop: threading.Event) -> Result:
+    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         seen.add(job)
         first = job.target == "infra" and len([one for one in seen.jobs if one.target == "infra"]) == 1
         return Result(job.target, Outcome.FAILED if first else Outcome.UNCHANGED, next_try=time.time() + 0.1 if first else 0.0)
@@ -78,7 +78,7 @@ def test_every_target_gets_its_start_up_tick_and_a_due_retry(tmp_path: Path) -> 
 def test_jobs_from_the_door_run_and_those_for_unknown_targets_do_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
 
-    def run(job: Job, _stop: threading.Event) -> Result:
+    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         seen.add(job)
         return Result(job.target, Outcome.UNCHANGED)
 
@@ -94,7 +94,7 @@ def test_a_run_that_fails_is_a_line_that_says_who_must_act(tmp_path: Path, caplo
     caplog.set_level(logging.INFO)
     seen = Seen()
 
-    def run(job: Job, _stop: threading.Event) -> Result:
+    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         seen.add(job)
         if job.trigger == "push":
             raise RefNotFound(Problem("branch main", "is gone"))
@@ -123,7 +123,7 @@ def test_a_run_that_fails_is_a_line_that_says_who_must_act(tmp_path: Path, caplo
 def test_stopping_sets_the_event_that_runs_watch(tmp_path: Path) -> None:
     seen, released = Seen(), threading.Event()
 
-    def run(job: Job, stop: threading.Event) -> Result:
+    def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         seen.add(job)
         if job.trigger == "push":
             assert stop.wait(PATIENCE)
@@ -144,7 +144,7 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
     targets = tuple(replace(settings.targets[0], name=f"t{number}") for number in range(7))
     seen, later, shown = Seen(), 3600.0, threading.Event()
 
-    def run(job: Job, stop: threading.Event) -> Result:
+    def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         if job.trigger == "push":
             seen.add(job)
         if job.hint == "late" and not shown.is_set():
@@ -177,7 +177,7 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
 def test_what_a_run_left_to_look_for_is_looked_for_under_an_id_of_its_own(tmp_path: Path) -> None:
     seen = Seen()
 
-    def run(job: Job, stop: threading.Event) -> Result:
+    def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         seen.add(job)
         if job.hint == "late" and not job.looks:
             return Result(job.target, Outcome.APPLIED, run=job.run, again=replace(job, looks=1), again_at=time.time() + 0.1)
@@ -207,7 +207,7 @@ def test_nobody_looks_at_a_target_that_the_configuration_suspends(tmp_path: Path
     settings = replace(settings, interval=1.0, targets=(shop, replace(shop, name="paused", suspend=True)))
     seen = Seen()
 
-    def run(job: Job, stop: threading.Event) -> Result:
+    def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
         seen.add(job)
         return Result(job.target, Outcome.UNCHANGED)
 

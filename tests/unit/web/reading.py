@@ -24,7 +24,7 @@ from tests.unit.state.samples import full, sha
 QUEUED, RUNNING, ENDED, FAILED, RECORDED = (f"shop-prod.{digit * 12}" for digit in "abcde")
 
 
-def never(job: Job, _stop: threading.Event) -> Result:
+def never(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
     raise AssertionError(job)
 
 

@@ -1,0 +1,133 @@
+"""What ends a wait before its time: a newer head, a person's word, a pause, a lost Lease, the worker's end.
+
+Law: whoever asks in this process is heard at once, whoever leaves a request on the Lease at its next renewal; git host and record are asked
+at the clock's pace, by all who wait at the same moments, so that targets of one repository share an answer. A head that changes nothing of
+what this run was made from ends no wait: in a busy monorepo none would ever come to its end.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from handler.model.errors import AnnealError, AuthorError, NewerHead
+from handler.model.event import Job
+from handler.run.arriving import WAITS
+from handler.run.context import Context
+from handler.state.record import Pin
+
+HEAD_EVERY = 10.0
+"""Seconds between two looks at the git host and at the record while nobody in this process asks for anything."""
+
+
+@dataclass(slots=True)
+class Lookout:
+    """Looks around for one run that waits, under its open attempt; several of its threads may ask."""
+
+    run: Context
+    _pin: Pin | None = field(init=False)
+    _asked: tuple[Job, ...] = ()
+    _requested: str = ""
+    _next: float = field(init=False)
+    _again: list[float] = field(default_factory=list)
+    _passed: str = ""
+    _ended: AnnealError | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Begin with what the attempt opened with: what was asked before is done by it, or after it."""
+        self._pin = self.run.state.pin
+        self._next = _moment(time.monotonic()) + HEAD_EVERY
+        self._requested = self.run.lease.requested if self.run.lease else ""
+
+    def look(self) -> None:
+        """Ask, several times a second, whether we may go on and whether it is still of use.
+
+        Raises:
+            NewerHead, Stopping, Suspended, LeaseLost: no.
+
+        """
+        self.run.fence()
+        if self._ended is not None:
+            raise self._ended
+        if self._lock.acquire(blocking=False):
+            try:
+                self._look_around()
+            except AnnealError as error:
+                self._ended = error
+                raise
+            finally:
+                self._lock.release()
+
+    def _look_around(self) -> None:
+        now = time.monotonic()
+        asked = self.run.meanwhile.asked()
+        requested = self.run.lease.requested if self.run.lease else ""
+        news, told, due = asked != self._asked, requested != self._requested, now >= self._next
+        if not (news or told or due or (self._again and now >= self._again[0])):
+            return
+        since = _since(asked, self.run.rooms.slack) if news else math.inf
+        self._asked, self._requested = asked, requested
+        self._next = _moment(now) + HEAD_EVERY
+        if any(_is_for_another(job) for job in asked):
+            raise NewerHead.of(f"target {self.run.job.target}", "something else was asked for while this commit was waited for")
+        if told or due:
+            self._look_at_record()
+        self._look_at_head(_moment(now) if due and not (news or told) else since)
+        self._look_soon(now, asked, news=news)
+
+    def _look_soon(self, now: float, asked: Sequence[Job], *, news: bool) -> None:
+        """Arm the next looks for a push that the host doesn't show yet."""
+        shown = ("", self.run.goal, self.run.head, self._passed)
+        if news and any(job.hint not in shown for job in asked):
+            self._again = [now + wait for wait in WAITS]
+        elif self._again:
+            self._again = [at for at in self._again if at > now]
+
+    def _look_at_record(self) -> None:
+        """See what others have written for this target: a pause ends the wait, and so does a pin that is another one."""
+        found = self.run.refresh()
+        if found.pin != self._pin:
+            seen = f"pinned to {found.pin.commit[:12]} by {found.pin.by}" if found.pin else "unpinned"
+            raise NewerHead.of(f"target {self.run.job.target}", f"it was {seen} while this commit was waited for")
+
+    def _look_at_head(self, since: float) -> None:
+        run = self.run
+        try:
+            head = run.rooms.preparer.head(since).commit
+            if head in ("", run.head, run.goal, self._passed) or not self._is_news(head):
+                self._passed = head
+                return
+        except AnnealError:
+            return  # what can't be asked says nothing
+        waited, run.head = run.head, head
+        raise NewerHead.of(f"target {run.job.target}", f"the head moved from {waited[:12]} to {head[:12]} while it was waited for")
+
+    def _is_news(self, head: str) -> bool:
+        """Whether a head changes what this run was made from, or ends the pin it holds; one that is refused is told of by its own run."""
+        run = self.run
+        if self._pin is not None:
+            return not run.holds(self._pin, head)
+        try:
+            tree = run.rooms.preparer.tree(head)
+        except AuthorError:
+            return True
+        return run.reads is None or run.reads.on(tree) != run.reads
+
+
+def _moment(now: float) -> float:
+    """Return the moment at which all who wait looked last, in monotonic seconds."""
+    return now // HEAD_EVERY * HEAD_EVERY
+
+
+def _since(asked: Sequence[Job], slack: float) -> float:
+    """Return from when on an answer of the git host serves all of these; infinity: only one from now on."""
+    return max((job.since(slack) for job in asked), default=math.inf)
+
+
+def _is_for_another(job: Job) -> bool:
+    """Whether a request wants another commit than what is waited for, or the branch instead of it."""
+    return bool(job.commit or job.rollback or job.unpin) and not job.dry_run
