@@ -18,8 +18,7 @@ from typing import Any
 
 from handler.config.forms import duration
 from handler.model.manifest import Manifest, at
-from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity
-from handler.model.plan import Action, Change
+from handler.model.names import IDENTITY, GroupKind, Identity
 from handler.rollout.fields import Fields
 from handler.rollout.tables import Object, Options
 
@@ -34,8 +33,6 @@ _LABEL_MOST = 63
 """Characters of a label's value, and of a name that serves everywhere (RFC 1123)."""
 _NAME_MOST = 242
 """Characters of a Deployment's name: its ReplicaSets add eleven, and may have 253."""
-_FIELDS_SHOWN = 50
-"""So many changed fields may hide another one: a change lists no more."""
 
 
 # --- what a Rollout says
@@ -103,37 +100,37 @@ def replicas_of(live: Object) -> int:
     return value if isinstance(value, int) else 1
 
 
-def manifest(declared: Manifest, target: str, count: int, without: Collection[str] = ()) -> Manifest:
+def manifest(declared: Manifest, wanted: Object, target: str, count: int, without: Collection[str] = ()) -> Manifest:
     """Return a canary.
 
     Args:
-        declared: the Deployment as admitted: the new template, our label.
+        declared: the Deployment as admitted, our label on it.
+        wanted: what the stable one would become: its spec is the canary's, but for selector and replicas.
         target: whose member the canary is.
         count: its replicas.
         without: labels that it doesn't take over.
 
     """
-    body, identity = declared.body(), identity_of_canary(declared.identity)
     mark = {LABEL: _value(declared.identity.name)}
-    labels = {key: value for key, value in (at(body, "metadata", "labels") or {}).items() if key not in without or key == PART_OF}
-    spec = at(body, "spec")
-    spec = dict(spec) if isinstance(spec, dict) else {}
-    template = dict(spec["template"]) if isinstance(spec.get("template"), dict) else {}
-    pod = dict(template["metadata"]) if isinstance(template.get("metadata"), dict) else {}
-    own = pod.get("labels")
-    template["metadata"] = {**pod, "labels": {**(own if isinstance(own, dict) else {}), **mark}}
-    made = {
-        "apiVersion": declared.api_version,
-        "kind": declared.identity.kind,
-        "metadata": {
-            "name": identity.name,
-            "namespace": identity.namespace,
-            "labels": {**labels, **mark},
-            "annotations": {IDENTITY: identity.mark(target)},
-        },
-        "spec": {**spec, "replicas": count, "selector": {"matchLabels": mark}, "template": template},
+    identity, labels = identity_of_canary(declared.identity), _mapping(at(declared.body(), "metadata", "labels"))
+    metadata = {
+        "name": identity.name,
+        "namespace": identity.namespace,
+        "labels": {key: value for key, value in labels.items() if key not in without} | mark,
+        "annotations": {IDENTITY: identity.mark(target)},
     }
-    return Manifest.of(made, declared.place)
+    spec = _mapping(wanted.get("spec"))
+    template = _mapping(spec.get("template"))
+    pod = _mapping(template.get("metadata"))
+    pod = {key: value for key, value in pod.items() if value is not None} | {"labels": _mapping(pod.get("labels")) | mark}
+    spec |= {"replicas": count, "selector": {"matchLabels": mark}, "template": template | {"metadata": pod}}
+    body = {"apiVersion": declared.api_version, "kind": declared.identity.kind, "metadata": metadata, "spec": spec}
+    return Manifest.of(body, declared.place)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """Return a mapping; another shape, which the server will refuse, holds nothing."""
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def _value(name: str) -> str:
@@ -143,11 +140,9 @@ def _value(name: str) -> str:
     return f"{name[: _LABEL_MOST - 9].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def is_needed(change: Change, live: Object | None) -> bool:
-    """Whether a change of a Deployment goes by canary: one runs already, on some replica, and its pods are to be others."""
-    if live is None or change.action not in (Action.UPDATE, Action.RECREATE) or replicas_of(live) == 0:
-        return False
-    return len(change.fields) >= _FIELDS_SHOWN or any(each.path.startswith("spec.template") for each in change.fields)
+def is_needed(live: Object | None, wanted: Object) -> bool:
+    """Whether a Deployment goes by canary: it runs, on some replica, and its pods are to be others. `wanted`: what it would become."""
+    return live is not None and replicas_of(live) > 0 and at(live, "spec", "template") != at(wanted, "spec", "template")
 
 
 # --- what must be known after a restart

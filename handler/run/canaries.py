@@ -1,0 +1,160 @@
+"""What a plan knows of canaries: which live ones belong to a rollout that is due, and what a new one would meet.
+
+Law: while a rollout that has a canary is due, that canary is its step's to remove, neither an orphan nor a prune candidate. At any other
+time it is a member that git doesn't declare, and prune judges it as any other. A rollout back goes without canaries: what is pinned, or is
+what was recorded, was trusted before, and what it replaces isn't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from handler.cluster.api import Api
+from handler.cluster.live import Object, probe
+from handler.cluster.write import DryRunner
+from handler.config.settings import Target
+from handler.model.errors import AccessDenied, ApiRefused, PlanRefused, Problem
+from handler.model.names import Identity
+from handler.model.plan import Action, Change
+from handler.model.rollout import Rollout, Step
+from handler.plan.admit import Desired
+from handler.plan.compare import Comparison
+from handler.plan.prune import PROTECTIONS
+from handler.rollout import canary
+
+if TYPE_CHECKING:
+    from handler.run.context import Context
+
+ACTION = "Canary"
+"""The row of the table of actions."""
+_OF = "canary of "
+_CHANGES = (Action.UPDATE, Action.RECREATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """The canaries of a rollout that is due. `steps`: by the canary's identity; `gradual`: whether they are gone through."""
+
+    steps: Mapping[Identity, Step] = field(default_factory=dict)
+    gradual: bool = True
+
+    @classmethod
+    def of(cls, rollout: Rollout | None, *, due: bool, gradual: bool) -> Canaries:
+        """Find them."""
+        steps = steps_of(rollout) if due else ()
+        return cls({canary.identity_of_canary(step.identity): step for step in steps}, gradual)
+
+    def kept(self, change: Change) -> Change:
+        """Leave a canary of a rollout that is due to its step."""
+        step = self.steps.get(change.identity)
+        if step is None:
+            return change
+        return replace(change, action=Action.SKIP, reason=f"{_OF}{step.identity}; goes when its rollout ends")
+
+
+def is_gradual(run: Context, digest: str) -> bool:
+    """Whether what a run brings goes by canary. `digest`: of the rendered set."""
+    pin = run.pin()
+    return digest != run.state.digest and not (pin and pin.commit == run.goal)
+
+
+def is_kept(change: Change) -> bool:
+    """Whether a change says that a canary is left to its step."""
+    return change.action is Action.SKIP and change.reason.startswith(_OF)
+
+
+def steps_of(rollout: Rollout | None) -> tuple[Step, ...]:
+    """Return the steps of a Rollout that go by canary."""
+    return tuple(step for step in rollout.steps if step.action == ACTION) if rollout else ()
+
+
+def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired]) -> None:
+    """Refuse what can't go by canary, and a document that has a canary's name.
+
+    Raises:
+        PlanRefused: each of them, with its place.
+
+    """
+    problems = []
+    for step in steps_of(rollout):
+        place = rollout.place if rollout else ""
+        if step.identity.group_kind != canary.DEPLOYMENT:
+            seen = f"can't go by canary (step {step.name}); only a Deployment of apps can"
+            problems.append(Problem(str(step.identity), seen, place, "write action: CreateOrUpdate"))
+        taken = declared.get(canary.identity_of_canary(step.identity))
+        if taken is not None:
+            seen = f"has the name that the canary of {step.identity} gets (step {step.name} of the Rollout at {place})"
+            problems.append(Problem(str(taken.identity), seen, taken.manifest.place, "give it another name"))
+    if problems:
+        raise PlanRefused(*problems)
+
+
+def foresee(canaries: Canaries, changes: Mapping[Identity, Change], comparison: Comparison, api: Api, target: Target) -> list[str]:
+    """Find out which Deployments a run would bring by canary, and whether the server takes those canaries; say so.
+
+    Raises:
+        PlanRefused, AccessDenied: it doesn't, or their name is taken; all of them.
+
+    """
+    notes: list[str] = []
+    problems: list[Problem] = []
+    denied: list[Problem] = []
+    for identity, step in canaries.steps.items() if canaries.gradual else ():
+        live = comparison.undecided.get(step.identity) or comparison.unowned.get(step.identity)
+        change = changes.get(step.identity)
+        if live is None or change is None or change.action not in _CHANGES:
+            continue
+        item = comparison.desired[step.identity]
+        wanted = wanted_of(comparison.effective(item, live), DryRunner(api))
+        if not canary.is_needed(live, wanted):
+            continue
+        notes.append(f"{step.identity} goes by canary: {canary.told(step.options)}")
+        count = canary.replicas(canary.replicas_of(live), canary.weights(step.options)[0][0])
+        try:
+            _check(composed(item, wanted, target.name, count), api, target, known=identity in comparison.candidates)
+        except AccessDenied as error:
+            denied += _placed(error.problems, item)
+        except (ApiRefused, PlanRefused) as error:
+            problems += _placed(error.problems, item)
+    if problems:
+        raise PlanRefused(*problems, *denied)
+    if denied:
+        raise AccessDenied(*denied)
+    return notes
+
+
+def _check(made: Desired, api: Api, target: Target, *, known: bool) -> None:
+    """Ask whether the server takes a canary. `known`: one of ours is there."""
+    if not known and probe(api, [(made.resource, made.identity.namespace, made.identity.name)]):
+        raise PlanRefused(taken(made.identity, made))
+    if target.validate != "none":
+        DryRunner(api).check(made.resource, made.manifest.body())
+
+
+def taken(identity: Identity, made: Desired) -> Problem:
+    """Say that a canary's name is another's."""
+    fix = "delete or rename it: the canary needs its name"
+    return Problem(str(identity), "exists already and isn't our canary", made.manifest.place, fix)
+
+
+def _placed(problems: Sequence[Problem], item: Desired) -> list[Problem]:
+    return [replace(problem, place=problem.place or item.manifest.place) for problem in problems]
+
+
+def wanted_of(item: Desired, server: DryRunner) -> Object:
+    """Return what a Deployment would become, in the server's words; as declared where those can't be had (an immutable field changes).
+
+    `item`: as it would be applied, without what others may own.
+    """
+    try:
+        return server.apply(item.resource, item.manifest.body())
+    except (ApiRefused, AccessDenied):
+        return item.manifest.body()
+
+
+def composed(item: Desired, wanted: Object, target: str, count: int) -> Desired:
+    """Return the canary of a declared Deployment as an object of its own. `wanted`: what the stable one would become."""
+    made = canary.manifest(item.manifest, wanted, target, count, {name for name, _ in PROTECTIONS})
+    return Desired(made, item.resource)
