@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from handler.model.manifest import Manifest
+from handler.model.names import Identity
 from handler.model.tree import ReadSet
 
 Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
@@ -30,11 +31,12 @@ class RenderRequest:
 class Rendered:
     """The documents, in path order, everything that was read to make them, and the same by file for the next render.
 
-    `rollout`: the Rollout that the target names or the renderer returns; `keys`: how it calls each object -> that object's `place`.
+    `rollout`: the Rollout that the target names or the renderer returns; `keys`: how it calls each object -> its identity in `manifests`.
+    A file's objects are called by its path below the request's; those after the first with `!1`, `!2` … behind it.
     """
 
     manifests: tuple[Manifest, ...]
     reads: ReadSet
     files: Files = field(default_factory=dict, repr=False)
     rollout: Manifest | None = None
-    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keys: Mapping[str, Identity] = field(default_factory=dict, repr=False)

@@ -2,21 +2,22 @@
 
 Law: the worker selects and fetches, the child reads (see `documents` and `objects`). Every mistake of every file is in one error.
 A file that was rendered before is neither fetched nor read again: cost follows the change. Whether an object stands in two files is
-asked again of the whole set by `handler.plan.admit`.
+asked again of the whole set by `handler.plan.admit`. The target's Rollout, wherever it lies, is read beside them and is no object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from handler.model.errors import ManifestInvalid, Problem, SourceRefused
+from handler.model.errors import ManifestInvalid, Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, MAX_PATH, Entry, ReadSet, Tree, is_lfs_pointer, printable, resolve_links
 from handler.render.frames import decode
 from handler.render.globs import Selection
+from handler.render.rollout import MAX_ROLLOUT_BYTES
 from handler.render.sandbox import Sandbox
 from handler.render.selecting import Selecting
 
@@ -41,25 +42,64 @@ class FileRenderer:
         root, reads = _root(tree, path)
         selecting = Selecting(tree, root, Selection.of(request.include, request.exclude))
         files = selecting.run()
+        rollout, looked = _rollout(tree, _normal(request.rollout))
+        if rollout:
+            files.pop(rollout.path, None)
         if len(files) > MAX_FILES:
             raise SourceRefused.of(path or "repository", f"has {len(files):,} files to render; at most {MAX_FILES:,} are read")
         fresh = {place: oid for place, oid in files.items() if (place, oid) not in request.known}
-        read = _read(_contents(tree, fresh), sandbox, path)
+        read = _read(_contents(tree, fresh | ({rollout.path: rollout.oid} if rollout else {})), sandbox, path, rollout)
         found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
         manifests = tuple(manifest for documents in found.values() for manifest in documents)
         _refuse(_declared_twice(manifests))  # the child has seen the fresh files only
-        return Rendered(manifests, ReadSet.of({**selecting.reads, **reads}), found)
+        document = _single(read, rollout) if rollout else None
+        reads = {**selecting.reads, **reads, **looked}
+        return Rendered(manifests, ReadSet.of(reads), found, document, _keys(selecting.names, {key[0]: found[key] for key in found}))
 
 
-def _read(contents: Mapping[str, bytes], sandbox: Sandbox, path: str) -> dict[str, tuple[Manifest, ...]]:
+def _read(contents: Mapping[str, bytes], sandbox: Sandbox, path: str, rollout: Entry | None) -> dict[str, tuple[Manifest, ...]]:
     """Read files in the child and return their objects by printable path; raise every mistake."""
     if not contents:
         return {}
     places = [printable(place, MAX_PATH) for place in contents]
-    rows = sandbox.run("file", {"places": places}, list(contents.values()), decode, subject=printable(path) or "repository")
+    options = {"places": places, "rollout": printable(rollout.path, MAX_PATH) if rollout else ""}
+    rows = sandbox.run("file", options, list(contents.values()), decode, subject=printable(path) or "repository")
     _refuse([row for row in rows if isinstance(row, Problem)])
     manifests = (row for row in rows if isinstance(row, Manifest))
     return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}
+
+
+def _rollout(tree: Tree, path: str) -> tuple[Entry | None, dict[str, str]]:
+    """Find the target's Rollout, if it names one, and all that was looked at on the way."""
+    if not path:
+        return None, {}
+    resolved = resolve_links(tree, path)
+    entry, subject = resolved.entry, printable(path)
+    if entry is None:
+        fix = "correct `rollout` of the target, or add the file"
+        raise SourceRefused.of(subject, f"isn't in commit {tree.commit.sha[:12]}; the target takes its Rollout from there", fix=fix)
+    if entry.mode == DIRECTORY:
+        raise SourceRefused.of(subject, "is a directory; `rollout` of a target names a file")
+    if len(tree.blobs([entry.oid])[entry.oid]) > MAX_ROLLOUT_BYTES:
+        raise SourceRefused.of(subject, f"has more than {MAX_ROLLOUT_BYTES:,} bytes")
+    return entry, dict(resolved.looked)
+
+
+def _single(read: Mapping[str, tuple[Manifest, ...]], rollout: Entry) -> Manifest:
+    """Return the Rollout that the child has read; one that says neither that nor what is wrong isn't believed."""
+    path = printable(rollout.path, MAX_PATH)
+    found = read.get(path, ())
+    if len(found) != 1:
+        raise RenderFailed.of(path, "was not answered by the render child")
+    return found[0]
+
+
+def _keys(names: Mapping[str, str], found: Mapping[str, Sequence[Manifest]]) -> dict[str, Identity]:
+    """Return how a Rollout may call each object: by the path where its file is seen, further ones of the file by `!1` and so on."""
+    seen = [(name, found.get(path, ())) for name, path in names.items()]
+    first = {name: documents[0].identity for name, documents in seen if documents}
+    further = {f"{name}!{index}": each.identity for name, documents in seen for index, each in enumerate(documents[1:], 1)}
+    return {**further, **first}
 
 
 def _declared_twice(manifests: Iterable[Manifest]) -> list[Problem]:

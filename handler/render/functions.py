@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from handler.render.documents import documents
 from handler.render.frames import encode
 from handler.render.objects import objects
+from handler.render.rollout import rollout
 
 Function = Callable[[Mapping[str, Any], Sequence[bytes]], Iterable[bytes]]
 """(options, parts) -> frames."""
@@ -18,9 +20,11 @@ for _codec in ("utf-8-sig", "unicode_escape"):
 
 
 def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Render manifest files. `options["places"]`: the path of each part, in order."""
-    found = (item for path, data in zip(options["places"], parts, strict=True) for item in documents(data, path))
-    return map(encode, objects(found))
+    """Render manifest files. `options["places"]`: the path of each part, in order; `options["rollout"]`: that of the Rollout, or empty."""
+    files = list(zip(options["places"], parts, strict=True))
+    plain = (item for path, data in files if path != options["rollout"] for item in documents(data, path))
+    special = (row for path, data in files if path == options["rollout"] for row in rollout(documents(data, path), path))
+    return map(encode, itertools.chain(objects(plain), special))
 
 
 FUNCTIONS: Mapping[str, Function] = {"file": render_files}

@@ -20,13 +20,17 @@ MAX_COMPARISONS = 10_000_000
 
 @dataclass(slots=True)
 class Selecting:
-    """One selection. `found`: path of a file -> its id; `reads`: path -> id of what was looked at outside `root` (empty: not there)."""
+    """One selection. `found`: path of a file -> its id; `reads`: path -> id of what was looked at outside `root` (empty: not there).
+
+    `names`: where a file is seen below `root`, through links or not -> its path.
+    """
 
     tree: Tree
     root: Entry
     selection: Selection
     found: dict[str, str] = field(default_factory=dict)
     reads: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     rules: dict[str, tuple[IgnoreRule, ...]] = field(default_factory=dict)
     skipped: dict[str, bool] = field(default_factory=dict)
     compared: int = 0
@@ -50,7 +54,7 @@ class Selecting:
                 if entry.mode == LINK:
                     self._link(path, entry, above)
                 elif self.selection.takes(path):
-                    self.found[entry.path] = entry.oid
+                    self._take(path, entry)
 
     def _link(self, path: str, link: Entry, above: tuple[str, ...]) -> None:
         """A link stands for what it leads to, under its own name."""
@@ -64,11 +68,15 @@ class Selecting:
                 )
         elif target.mode != DIRECTORY:
             if self.selection.takes(path):
-                self.found[target.path] = target.oid
+                self._take(path, target)
         elif not self._is_skipped(path, directory=True):
             if any(_inside(entered, target.path) for entered in above):
                 raise SourceRefused.of(printable(link.path), "this symbolic link leads to a directory that it is in")
             self._directory(target.path, path, (*above, target.path))
+
+    def _take(self, path: str, entry: Entry) -> None:
+        self.found[entry.path] = entry.oid
+        self.names[path] = entry.path
 
     def _read_rules(self, entries: list[tuple[str, Entry]]) -> None:
         """Read the ignore files among the entries before any of them is judged."""
