@@ -1,0 +1,172 @@
+"""What a Rollout may not say: every mistake at once, and no shape that breaks the reading."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.model.errors import ManifestInvalid
+from handler.model.manifest import Manifest
+from handler.rollout.spec import MAX_STEPS, read
+from handler.run.actions import ACTIONS
+from tests.unit.rollout.documents import CHECKS, KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
+
+
+def test_every_mistake_at_once_with_what_is_known_instead() -> None:
+    found = mistakes(
+        apiVersion="workflow.kubernetes.io/v1",
+        spec={
+            "groups": [
+                {"steps": [{"object": "deploiment", "action": "CreateorUpdate", "sucess": []}], "paralel": True},
+                {"name": 7, "steps": [{"action": "Destroy"}, {"object": "job.json", "action": "CreateOrUpdate", "continueOnError": "yes"}]},
+            ],
+        },
+    )
+    known, available = ", ".join(sorted(KEYS)), f"available actions are {', '.join(ACTIONS)}"
+    assert found == [
+        f"{PLACE}: apiVersion: isn't workflow.kubernetes.io/v1alpha1; write apiVersion: workflow.kubernetes.io/v1alpha1",
+        f"{PLACE}: spec.groups[0].paralel: unknown key 'paralel'; did you mean parallel? known are: name, parallel, steps",
+        f"{PLACE}: spec.groups[0].steps[0].object: unknown object 'deploiment'; did you mean deployment? known are: {known}",
+        f"{PLACE}: spec.groups[0].steps[0].action: unknown action 'CreateorUpdate': {available}; did you mean CreateOrUpdate?",
+        f"{PLACE}: spec.groups[1].name: is a number, not text; quote it",
+        f"{PLACE}: spec.groups[1].steps[0].object: is missing",
+        f"{PLACE}: spec.groups[1].steps[0].action: unknown action 'Destroy': {available}",
+        f"{PLACE}: spec.groups[1].steps[1].continueOnError: is text, not true or false",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"spec": None}, "spec: is null, not a mapping"),
+        ({"spec": {}}, "spec.groups: names no group; write at least one group with one step"),
+        ({"spec": {"groups": [{}]}}, "spec.groups[0].steps: names no step; write its steps, or remove the group"),
+        ({"spec": {"groups": ["web"]}}, "spec.groups[0]: is text, not a mapping"),
+        ({"spec": {"groups": [{"steps": [None]}]}}, "spec.groups[0].steps[0]: is null, not a mapping"),
+        ({"spec": {"groups": {"steps": []}}}, "spec.groups: is a mapping, not a list"),
+        ({"metadata": {"name": ["x"]}}, "metadata.name: is a list, not text; quote it"),
+        ({"extra": 1}, "extra: unknown key 'extra'; known are: apiVersion, kind, metadata, spec"),
+    ],
+)
+def test_what_has_another_shape_is_said(document: dict[str, Any], said: str) -> None:
+    assert f"{PLACE}: {said}" in mistakes(**document)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"success": [{"fieldComparisons": {"reportTimeout": {"database": {"name": "db"}}}}]},
+        {"success": [{"fieldComparisons": [], "reportTimeout": {"database": {"name": "db"}}}]},
+        {"success": [{"fieldComparisons": {"failure": [{"checkName": "JobOOMKilled", "report": {"database": {}}}]}}]},
+        {"failure": [{"checkName": "JobOOMKilled", "report": {"database": {}}}]},
+        {"report": {"database": {}}},
+    ],
+)
+def test_reports_to_a_database_are_refused_by_name(step: dict[str, Any]) -> None:
+    [said] = mistakes(spec=groups({"object": "deployment", "action": "CreateOrUpdate", **step}))
+    assert "report" in said.partition(": ")[2].partition(": ")[0]
+    assert "Anneal reports to no database; remove it, and let an outgoing webhook tell" in said
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({}, "success[0]: names no check; known are: fieldComparisons, prometheus, JobOOMKilled"),
+        ({"healty": {}}, "success[0].healty: unknown check 'healty'; known are: name, fieldComparisons"),
+        ({"prometheus": {"url": "u"}, "JobOOMKilled": {}}, "success[0].prometheus: stands beside JobOOMKilled; write one check an item"),
+        ({"prometheus": {"uri": "u"}}, "success[0].prometheus.uri: unknown key 'uri'; did you mean url? known are: url"),
+        ("healthy", "success[0]: is text, not a mapping"),
+    ],
+)
+def test_mistakes_of_checks(entry: Any, said: str) -> None:
+    found = mistakes(spec=groups({"object": "deployment", "action": "CreateOrUpdate", "success": [entry]}))
+    assert any(f"spec.groups[0].steps[0].{said}" in each for each in found), found
+
+
+def test_two_checks_of_one_name_are_refused_if_they_differ() -> None:
+    one, other = ({"name": "errors", "prometheus": {"url": url}} for url in ("a", "b"))
+    step = {"object": "deployment", "action": "CreateOrUpdate", "success": [one, other]}
+    assert mistakes(spec=groups(step)) == [
+        f"{PLACE}: spec.groups[0].steps[0].success[1].prometheus: another check is named errors already; give it a name of its own"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "way_out"),
+    [
+        ("DeleteIfExist", "CreateOrUpdate", "Recreate deletes an object and creates it anew"),
+        ("CreateOrUpdate", "CreateIfNotExist", "let one step do all of it"),
+        ("Recreate", "Recreate", "one step is enough"),
+        ("DeleteIfExist", "DeleteIfExist", "one step is enough"),
+    ],
+)
+def test_steps_that_contradict_each_other_are_refused(first: str, second: str, way_out: str) -> None:
+    steps = ({"object": "deployment", "action": action} for action in (first, second))
+    [said] = mistakes(spec=groups(*steps))
+    assert f"spec.groups[0].steps[1].object: Deployment/shop/api has a step before, which does {first}; " in said
+    assert way_out in said
+
+
+def test_there_is_an_end_to_steps() -> None:
+    step = {"object": "deployment", "action": "CreateOrUpdate"}
+    assert len(spec(SEED, spec=groups(*[step] * MAX_STEPS)).steps) == MAX_STEPS
+    for many in (groups(*[step] * (MAX_STEPS + 1)), {"groups": [{"steps": [step] * 501}, {"steps": [step] * 500}]}):
+        said = "spec.groups: have 1,001 steps together; at most 1,000 are read; split the target"
+        assert mistakes(spec=many) == [f"{PLACE}: {said}"]
+    assert "groups: has 1,001 items; at most 1,000 are read" in mistakes(spec={"groups": [{}] * 1001})[0]
+
+
+def test_so_many_mistakes_are_counted() -> None:
+    found = mistakes(spec=groups(*[{"object": "nowhere", "action": "Nothing"}] * 100))
+    assert len(found) == 101
+    assert found[-1] == f"{PLACE}: Rollout: 100 more mistakes are not shown"
+
+
+def test_text_that_a_terminal_would_obey_is_refused_and_not_shown() -> None:
+    found = mistakes(spec=groups({"object": "\x1b[2J", "action": "x\ny", "a\x1b": 1}))
+    assert not any("\x1b" in each or "\n" in each for each in found)
+    assert any("holds characters that can't be shown" in each for each in found)
+
+
+HOSTILE: list[Any] = [None, True, 0, -1, 1.5, "", "x", "job.json", "CreateOrUpdate", "é" * 5000, [], {}, [[]], [None], {"a": []}, {"": {}}]
+WORDS = [
+    *("apiVersion", "kind", "metadata", "spec", "groups", "steps", "name", "parallel", "object", "action", "success", "failure"),
+    *("continueOnError", "fieldComparisons", "prometheus", "JobOOMKilled", "checkName", "report", "reportTimeout", "url", "x"),
+]
+
+
+def anything(rng: random.Random, depth: int) -> Any:
+    """Return a value that looks a little like a Rollout."""
+    if depth == 0 or rng.random() < 0.25:
+        return rng.choice(HOSTILE)
+    if rng.random() < 0.4:
+        return [anything(rng, depth - 1) for _ in range(rng.randrange(4))]
+    return {rng.choice(WORDS): anything(rng, depth - 1) for _ in range(rng.randrange(5))}
+
+
+def broken(rng: random.Random, value: Any) -> Any:
+    """Return a good document with something in it replaced."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        key = rng.choice(list(value))
+        return {**value, key: broken(rng, value[key])}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        index = rng.randrange(len(value))
+        return [*value[:index], broken(rng, value[index]), *value[index + 1 :]]
+    return anything(rng, 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_document_breaks_the_reading(seed: int) -> None:
+    rng = random.Random(seed)
+    good = [yaml.safe_load(text) for text in (SEED, OLD, NEW)]
+    read_well = 0
+    for _ in range(150):
+        body = rng.choice(good) | {"spec": broken(rng, rng.choice(good)["spec"]) if rng.random() < 0.7 else anything(rng, 6)}
+        with contextlib.suppress(ManifestInvalid):
+            read(Manifest.of(body, PLACE), KEYS, ACTIONS, CHECKS)
+            read_well += 1
+    assert read_well < 100
