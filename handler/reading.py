@@ -25,7 +25,7 @@ from handler.model.plain import masked, plain
 from handler.model.result import Outcome, Result
 from handler.state import history
 from handler.state.configmap import state_name
-from handler.state.record import Held, Run, State, Summary
+from handler.state.record import Held, Progress, Run, State, Summary
 from handler.state.rules import stamp
 from handler.state.store import StateStore
 from handler.summaries import Readable
@@ -204,6 +204,8 @@ def shown(state: State) -> Json:
     approval, attempt = state.approval, state.attempt
     return found | {
         "attempt": {"commit": attempt.commit, "since": attempt.since} if attempt else None,
+        "waiting": plain(state.waiting) if state.waiting else None,
+        "rollout": _rollout(state.rollout) if state.rollout else None,
         "held": held(state.held) if state.held else None,
         "approval": {"id": approval.id, "by": approval.by, "at": approval.at} if approval else None,
         "orphans": _cut(state.orphans),
@@ -222,6 +224,14 @@ def held(waiting: Held) -> Json:
         "commit": waiting.commit,
         "since": waiting.since,
     }
+
+
+def _rollout(known: Progress) -> Json:
+    """Return how the newest rollout stands; what an action remembers of its own is nobody's."""
+    steps = _cut(known.steps)
+    for step in steps["items"]:
+        del step["mark"]
+    return {"commit": known.commit, "started": known.started, "finished": known.finished, "outcome": known.outcome, "steps": steps}
 
 
 def _cut(items: Sequence[Any]) -> Json:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "apply": ("apply", "Bring the cluster to what git declares."),
     "prune": ("apply", "Delete what git no longer declares."),
     "status": ("status", "Say how targets stand and what to do next."),
+    "rollout": ("rollout", "Show the steps of a target's newest rollout."),
     "history": ("history", "Show a target's last runs."),
     "approve": ("approve", "Allow what is held, and run the target."),
     "suspend": ("pause", "Pause a target, or all of them."),

@@ -85,6 +85,15 @@ class Output:
         with _rich_progress(self.clean(what)):
             yield
 
+    @contextlib.contextmanager
+    def picture(self) -> Iterator[Callable[[list[tuple[str, str]]], None] | None]:
+        """Yield what draws lines (text, style) in the place of those before; None where nothing can be drawn in its place."""
+        if self.as_json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+            yield None
+            return
+        with _rich_picture() as update:
+            yield lambda lines: update("\n".join(self.styled(self.clean(text), style) for text, style in lines))
+
 
 def _in_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -112,3 +121,12 @@ def _rich_progress(what: str) -> contextlib.AbstractContextManager[Any]:
     )
     progress.add_task(escape(what), total=None)
     return progress
+
+
+@contextlib.contextmanager
+def _rich_picture() -> Iterator[Callable[[str], None]]:
+    from rich.live import Live  # noqa: PLC0415 - only a terminal needs rich
+    from rich.text import Text  # noqa: PLC0415 - the same
+
+    with Live(auto_refresh=False) as live:
+        yield lambda text: live.update(Text.from_ansi(text), refresh=True)

@@ -11,9 +11,11 @@ from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_tex
 from handler.cli.options import command, target_argument
 from handler.cli.printing import Output
 from handler.cli.session import Session
+from handler.cli.steps import UNDER_WAY, phase_of, summed, told
 from handler.cli.times import ago, until
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
+from handler.run.due import FAILED
 from handler.state.record import Run, State
 
 _SHOWN = 10
@@ -92,6 +94,7 @@ def _rows(view: View) -> Iterator[tuple[str, str]]:
         yield "suspended", "in the configuration (anneal.yaml), until it says `suspend: false`"
     if view.state:
         yield from _commit_rows(view.state, view.now)
+        yield from _rollout_rows(view.state, view.now)
         yield from _people_rows(view.state, view.now)
         yield from _status_rows(view.state, view.now)
         yield from _leftover_rows(view.state, view.now)
@@ -105,6 +108,13 @@ def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         yield "last run", run_text(state.history[0], now)
     if state.attempt:
         yield "attempt", f"{state.attempt.commit[:12]}, open for {ago(state.attempt.since, now).removesuffix(' ago')}"
+
+
+def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    """Sum up the newest rollout; a failed or unfinished one with what its steps say. `anneal rollout` has the whole tree."""
+    if state.rollout:
+        yield "rollout", summed(state.rollout, now)
+        yield from (("", told(step)) for step in state.rollout.steps if phase_of(step) in (UNDER_WAY, FAILED))
 
 
 def run_text(run: Run, now: float) -> str:

@@ -1,0 +1,92 @@
+"""`anneal rollout`: the groups and steps of a target's newest rollout, as its record tells; `--watch` follows it to its end.
+
+It reads what `status` reads, with the same rights: one GET of the state, while it watches one a second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import click
+
+from handler.cli import reports
+from handler.cli.advice import is_suspended
+from handler.cli.options import command, target_argument
+from handler.cli.printing import Output
+from handler.cli.session import Session
+from handler.cli.steps import told, tree
+from handler.run.due import FAILED
+from handler.state.record import Progress, State, StepRecord
+
+_EVERY = 1.0
+"""Seconds between two looks at the record."""
+
+Read = Callable[[], State | None]
+
+
+@command()
+@target_argument
+@click.option("-w", "--watch", is_flag=True, help="Follow it until it ends.")
+def rollout(session: Session, target: str | None, watch: bool) -> int:
+    """Show the groups and steps of TARGET's newest rollout: what is done, what goes on, since when.
+
+    Exit codes: 0 done or under way, 1 failed, 4 suspended while it was watched.
+    """
+    chosen = session.target(target)
+    store = session.handler.store(chosen)
+    output = session.output
+    state = _watched(output, lambda: store.read().state) if watch else store.read().state
+    known = state.rollout if state else None
+    if output.as_json:
+        output.document({"target": chosen.name, "waiting": state.waiting if state else None, "rollout": known})
+    elif known is None:
+        output.line(f"{chosen.name} has no rollout on record")
+    elif not watch:
+        for text, style in tree(known, time.time()):
+            output.line(text, style)
+    return _code(known, state if watch else None)
+
+
+def _code(known: Progress | None, watched: State | None) -> int:
+    if known is not None and known.outcome == FAILED:
+        return reports.FAILED
+    return reports.BUSY if watched and goes_on(watched) else reports.DONE_CODE
+
+
+def goes_on(state: State) -> bool:
+    """Whether a rollout is under way, or may begin in the run that is open."""
+    known = state.rollout
+    return state.attempt is not None and (known is None or not known.outcome or known.commit != state.attempt.commit)
+
+
+def _watched(output: Output, read: Read) -> State | None:
+    """Follow the record until nothing goes on, or the target is suspended; return what it said last."""
+    with output.picture() as draw:
+        seen: dict[tuple[str, str, str], StepRecord] = {}
+        while True:
+            state = read()
+            if state and state.rollout:
+                _show(output, state.rollout, draw, seen)
+            if state is None or not goes_on(state) or is_suspended(state, time.time()):
+                if state and state.rollout and not draw:
+                    output.line(*next(tree(state.rollout, time.time())))
+                return state
+            time.sleep(_EVERY)
+
+
+def _show(
+    output: Output,
+    known: Progress,
+    draw: Callable[[list[tuple[str, str]]], None] | None,
+    seen: dict[tuple[str, str, str], StepRecord],
+) -> None:
+    """Draw the tree in its place, where there is one; elsewhere tell what is new, a line each."""
+    if draw:
+        draw(list(tree(known, time.time())))
+        return
+    for step in known.steps:
+        key = (known.started, step.group, step.step)
+        if step.started and seen.get(key) != step:
+            output.line(told(step))
+        seen[key] = step

@@ -1,0 +1,78 @@
+"""A recorded rollout as lines for people: its groups, each step with how it stands, since when, and what it said. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from handler.cli.times import ago, span
+from handler.run.due import DONE, FAILED, SKIPPED
+from handler.state.record import Progress, StepRecord
+from handler.state.rules import seconds_of
+
+PENDING, UNDER_WAY = "pending", "under way"
+_SIGNS = {DONE: "+", FAILED: "!", SKIPPED: "-", PENDING: ".", UNDER_WAY: ">"}
+"""What stands before a step: it can be read without colours, and on any terminal."""
+_STYLES = {DONE: "good", FAILED: "bad", SKIPPED: "dim", PENDING: "dim", UNDER_WAY: "head"}
+
+Styled = tuple[str, str]
+
+
+def phase_of(step: StepRecord) -> str:
+    """Return how a step stands."""
+    return step.outcome or (UNDER_WAY if step.started else PENDING)
+
+
+def tree(known: Progress, now: float) -> Iterator[Styled]:
+    """Yield the lines of the whole tree, each with its style. `now`: seconds since the epoch."""
+    outcome = known.outcome or UNDER_WAY
+    yield f"rollout of {known.commit[:12]}: {outcome}{_lasting(known.started, known.finished, now)}", _STYLES[outcome]
+    width = max((len(step.step) for step in known.steps), default=0)
+    for group, steps in _grouped(known.steps):
+        yield f"  {group}", ""
+        for step in steps:
+            first, *more = _step(step, width, now)
+            yield f"    {first}", _STYLES[phase_of(step)]
+            yield from ((f"      {' ' * width}  {line}", "dim") for line in more)
+
+
+def _grouped(steps: Sequence[StepRecord]) -> list[tuple[str, list[StepRecord]]]:
+    groups: dict[str, list[StepRecord]] = {}
+    for step in steps:
+        groups.setdefault(step.group, []).append(step)
+    return list(groups.items())
+
+
+def _step(step: StepRecord, width: int, now: float) -> Iterator[str]:
+    phase = phase_of(step)
+    yield f"{_SIGNS[phase]} {step.step.ljust(width)}  {step.action} {step.object}: {phase}{_lasting(step.started, step.finished, now)}"
+    yield from step.message.splitlines()
+
+
+def _lasting(started: str, finished: str, now: float) -> str:
+    """Say for how long something goes on, or how long it took and when that was."""
+    if not started:
+        return ""
+    if not finished:
+        return f" for {span(now - seconds_of(started))}"
+    return f" in {span(seconds_of(finished) - seconds_of(started))}, {ago(finished, now)}"
+
+
+def told(step: StepRecord) -> str:
+    """Say in one line what became of a step: what a log of a rollout is made of."""
+    took = f" in {span(seconds_of(step.finished) - seconds_of(step.started))}" if step.started and step.finished else ""
+    said = f": {' '.join(step.message.splitlines())}" if step.message else ""
+    return f"{step.group}, {step.step}: {step.action} {step.object} {phase_of(step)}{took}{said}"
+
+
+def summed(known: Progress, now: float) -> str:
+    """Say in one line how a rollout stands."""
+    ended = [step for step in known.steps if step.outcome]
+    failed = [step for step in known.steps if step.outcome == FAILED]
+    if known.outcome == FAILED:
+        at = f" at {failed[-1].group}, {failed[-1].step}" if failed else ""
+        return f"failed{at}, {ago(known.finished, now)}"
+    if known.outcome:
+        passed = f", {len(failed)} of them failed and passed over" if failed else ""
+        return f"{known.outcome}, {len(known.steps)} steps{passed}{_lasting(known.started, known.finished, now)}"
+    open_ones = ", ".join(f"{step.group}, {step.step}" for step in known.steps if phase_of(step) == UNDER_WAY)
+    return f"{len(ended)} of {len(known.steps)} steps{_lasting(known.started, '', now)}" + (f"; now {open_ones}" if open_ones else "")
