@@ -1,7 +1,8 @@
-"""How live objects are followed: one LIST and one WATCH per kind and scope, never a poll per object.
+"""How live objects are followed: one LIST, in pages, and one WATCH per kind and scope, never a poll per object.
 
-A WATCH that is cut, times out or stays silent is resumed where it was; after 410 the LIST is read again. Each scope is followed by a
-thread of its own; the caller's thread judges, and calls `stop` several times a second.
+A WATCH that is cut, times out or stays silent is resumed where it was; after 410 the LIST is read again; after 401 the credentials are
+loaded anew (`api`). Each scope is followed by a thread of its own; the caller's thread judges, and calls `stop` several times a second.
+Law: nothing is kept. A state goes to the judge and is forgotten; threads wait for the judge, so that only a few states wait for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ import urllib3
 
 from handler.cluster.answers import items_of
 from handler.cluster.api import JSON, Api, Request
-from handler.cluster.live import PARTIAL_LIST, Listing, Object, named
+from handler.cluster.live import LIMIT, PARTIAL_LIST, Listing, Object, named
 from handler.model.errors import ApiRefused, ClusterUnavailable
 from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource
@@ -33,19 +34,25 @@ _PAUSE = 0.3
 """Seconds before a WATCH that ended early is resumed."""
 _LOOK_AGAIN = 1.0
 """Seconds between LISTs of a kind that can't be watched, or isn't served yet."""
+_AHEAD = 256
+"""States that may wait for the judge."""
 
 Seen = tuple[Identity, Object | None]
+Lines = queue.Queue[Any]
+"""What threads hand to the judge: (Scope, Seen), or the exception that ended one."""
+Stop = Callable[[], Iterable[Identity] | None]
+"""Called several times a second. What it raises ends the wait; what it returns is content by now, though nothing of it has changed."""
 
 
 @dataclass
 class Scope:
-    """One kind in one namespace, the objects waited for in it, and the WATCH that follows them."""
+    """One kind in one namespace (empty: in all), the objects waited for in it, and the WATCH that follows them."""
 
     resource: Resource
     namespace: str
     partial: bool
     selector: str
-    names: set[str] = field(default_factory=set)
+    wanted: frozenset[Identity] = frozenset()
     open: set[Identity] = field(default_factory=set)
     closed: threading.Event = field(default_factory=threading.Event)
     told: set[Identity] = field(default_factory=set)
@@ -55,16 +62,26 @@ class Scope:
     @property
     def known(self) -> bool:
         """Whether each of its objects was told once."""
-        return len(self.told) == len(self.names)
+        return len(self.told) == len(self.wanted)
 
     def query(self) -> dict[str, str]:
         """What LIST and WATCH select by: the name if there is just one, and the labels."""
-        one = {"fieldSelector": f"metadata.name={next(iter(self.names))}"} if len(self.names) == 1 else {}
+        one = {"fieldSelector": f"metadata.name={next(iter(self.wanted)).name}"} if len(self.wanted) == 1 else {}
         return one | ({"labelSelector": self.selector} if self.selector else {})
 
-    def identity(self, name: str) -> Identity:
-        """The identity of one of its objects."""
-        return Identity(self.resource.group, self.resource.kind, self.namespace, name)
+    @property
+    def subject(self) -> str:
+        """How messages call its LIST."""
+        return Listing(self.resource, self.namespace).request().subject
+
+    def tell(self, lines: Lines, line: tuple[Scope, Seen] | BaseException) -> None:
+        """Hand a line to the judge, waiting for it; nobody listens any more once the scope is closed."""
+        while not self.closed.is_set():
+            try:
+                lines.put(line, timeout=0.1)
+            except queue.Full:
+                continue
+            return
 
     def hold(self, response: urllib3.BaseHTTPResponse) -> None:
         """Keep the response, so that `close` can end a read that waits on it."""
@@ -85,21 +102,25 @@ class Scope:
                 return  # read to its end already
 
 
-def scopes_of(wanted: Sequence[tuple[Resource, Identity]], *, partial: bool, selector: str = "") -> list[Scope]:
-    """Group objects by what one LIST and WATCH can show: a kind in a namespace."""
-    grouped: dict[tuple[Resource, str], list[Identity]] = defaultdict(list)
+def scopes_of(wanted: Sequence[tuple[Resource, Identity]], *, partial: bool, selector: str = "", everywhere: bool = False) -> list[Scope]:
+    """Group objects by what one LIST and WATCH can show: a kind in a namespace, or, `everywhere`, in all if it has objects in several."""
+    spaces: dict[Resource, set[str]] = defaultdict(set)
     for resource, identity in wanted:
-        grouped[resource, identity.namespace].append(identity)
+        spaces[resource].add(identity.namespace)
+    grouped: dict[tuple[Resource, str], set[Identity]] = defaultdict(set)
+    for resource, identity in wanted:
+        grouped[resource, "" if everywhere and len(spaces[resource]) > 1 else identity.namespace].add(identity)
     return [
-        Scope(resource, namespace, partial and resource.kind != "Namespace", selector, {one.name for one in found}, set(found))
+        Scope(resource, namespace, partial and resource.kind != "Namespace", selector, frozenset(found), found)
         for (resource, namespace), found in grouped.items()
     ]
 
 
-def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: float, stop: Callable[[], None]) -> None:
+def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: float, stop: Stop) -> None:
     """Feed `judge` with every state of every object until it is content with all of them, or time is up and each was told once."""
     end = time.monotonic() + timeout
-    lines: queue.Queue[tuple[Scope, Seen] | BaseException] = queue.Queue()
+    places = {identity: scope for scope in scopes for identity in scope.wanted}
+    lines: Lines = queue.Queue(maxsize=_AHEAD)
     threads = [
         threading.Thread(target=_run, args=(api, scope, lines), name=f"watch-{scope.resource.plural}", daemon=True) for scope in scopes
     ]
@@ -107,7 +128,8 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
         thread.start()
     try:
         while any(scope.open for scope in scopes) and (time.monotonic() < end or not all(scope.known for scope in scopes)):
-            stop()
+            for identity in stop() or ():
+                _settle(places[identity], identity, content=True)
             _take(lines, judge, end)
     finally:
         for scope in scopes:
@@ -116,8 +138,9 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
             thread.join(_STOP_EVERY)
 
 
-def _take(lines: queue.Queue[tuple[Scope, Seen] | BaseException], judge: Callable[[Seen], bool], end: float) -> None:
+def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
     """Judge what came in, waiting at most until `stop` is due again."""
+    due = time.monotonic() + _STOP_EVERY
     try:
         left = end - time.monotonic()  # over already: the first LIST is still waited for
         line = lines.get(timeout=min(_STOP_EVERY, left) if left > 0 else _STOP_EVERY)
@@ -127,15 +150,22 @@ def _take(lines: queue.Queue[tuple[Scope, Seen] | BaseException], judge: Callabl
             scope, seen = line
             scope.told.add(seen[0])
             if scope.open:
-                (scope.open.discard if judge(seen) else scope.open.add)(seen[0])
-            if not scope.open:
-                scope.close()
+                _settle(scope, seen[0], content=judge(seen))
+            if time.monotonic() >= due:
+                return
             line = lines.get_nowait()
     except queue.Empty:
         return
 
 
-def _run(api: Api, scope: Scope, lines: queue.Queue[tuple[Scope, Seen] | BaseException]) -> None:
+def _settle(scope: Scope, identity: Identity, *, content: bool) -> None:
+    """Keep what the judge said; a scope with which it is content is no longer followed."""
+    (scope.open.discard if content else scope.open.add)(identity)
+    if not scope.open:
+        scope.close()
+
+
+def _run(api: Api, scope: Scope, lines: Lines) -> None:
     """Follow one scope on its own thread: LIST, then WATCH from there, until closed."""
     try:
         while not scope.closed.is_set():
@@ -146,27 +176,44 @@ def _run(api: Api, scope: Scope, lines: queue.Queue[tuple[Scope, Seen] | BaseExc
                 if time.monotonic() - began < 1.0:
                     scope.closed.wait(_PAUSE)  # whatever ends each WATCH at once mustn't make us hammer the server
     except BaseException as error:  # noqa: BLE001 - it is raised again on the caller's thread
-        if not scope.closed.is_set():
-            lines.put(error)
+        scope.tell(lines, error)
 
 
-def _list(api: Api, scope: Scope, lines: queue.Queue[tuple[Scope, Seen] | BaseException]) -> str:
-    """Tell the state of every object waited for, and return the resourceVersion to watch from; empty when it can't be watched."""
-    path = scope.resource.path(scope.namespace)
+def _list(api: Api, scope: Scope, lines: Lines) -> str:
+    """Tell the state of every object waited for, and return the resourceVersion to watch from; empty: LIST again."""
+    absent, version, following = set(scope.wanted), "", ""
+    while True:
+        try:
+            answer = _page(api, scope, following)
+        except ApiRefused as error:
+            if error.status != 410 or not following:
+                raise
+            return ""  # its continue token expired
+        for item in items_of(answer, scope.resource, scope.subject, partial=scope.partial) if answer else ():
+            identity = identity_of(named(item, scope.resource))
+            if identity in absent:
+                absent.discard(identity)
+                scope.tell(lines, (scope, (identity, item)))
+        metadata = answer["metadata"] if answer else {}
+        version, following = version or str(metadata.get("resourceVersion") or ""), str(metadata.get("continue") or "")
+        if not following:
+            break
+    for identity in sorted(absent):
+        scope.tell(lines, (scope, (identity, None)))
+    if version and (not scope.resource.verbs or "watch" in scope.resource.verbs):
+        return version
+    scope.closed.wait(_LOOK_AGAIN)
+    return ""
+
+
+def _page(api: Api, scope: Scope, following: str) -> Object | None:
+    """Read one page of a LIST; None: the kind isn't served."""
+    query = scope.query() | {"limit": str(LIMIT)} | ({"continue": following} if following else {})
     accept = PARTIAL_LIST if scope.partial else JSON
-    subject = Listing(scope.resource, scope.namespace).request().subject
-    answer = api.get(path, scope.query(), accept=accept, subject=subject)
-    items = [] if answer is None else items_of(answer, scope.resource, subject, partial=scope.partial)
-    found = {item["metadata"]["name"]: named(item, scope.resource) for item in items}
-    for name in scope.names:
-        lines.put((scope, (scope.identity(name), found.get(name))))
-    if answer is None or (scope.resource.verbs and "watch" not in scope.resource.verbs):
-        scope.closed.wait(_LOOK_AGAIN)
-        return ""
-    return str(answer["metadata"].get("resourceVersion") or "")
+    return api.get(scope.resource.path(scope.namespace), query, accept=accept, subject=scope.subject)
 
 
-def _watch(api: Api, scope: Scope, version: str, lines: queue.Queue[tuple[Scope, Seen] | BaseException]) -> str:
+def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
     """Tell changes since `version`, and return where to go on; empty when the LIST must be read again."""
     query = scope.query() | {
         "watch": "true",
@@ -214,11 +261,11 @@ def _after_error(event: dict[str, Any]) -> str:
     raise ClusterUnavailable.of("watch", f"ended with {status.get('code')} {status.get('reason')}")
 
 
-def _tell(scope: Scope, event: dict[str, Any], lines: queue.Queue[tuple[Scope, Seen] | BaseException]) -> str:
+def _tell(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
     """Pass one event on, and return its resourceVersion."""
     item = event["object"]
     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
         identity = identity_of(named(item, scope.resource))
-        if identity.name in scope.names:
-            lines.put((scope, (identity, None if event["type"] == "DELETED" else item)))
+        if identity in scope.wanted:
+            scope.tell(lines, (scope, (identity, None if event["type"] == "DELETED" else item)))
     return str(item["metadata"].get("resourceVersion") or "")

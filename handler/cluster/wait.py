@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from handler.cluster.api import Api
-from handler.cluster.following import Seen, feed, scopes_of
+from handler.cluster.following import Seen, Stop, feed, scopes_of
 from handler.cluster.live import Object
 from handler.model.names import Identity
 from handler.model.resource import Resource
@@ -75,8 +75,10 @@ def follow(
     wanted: Sequence[tuple[Resource, Identity]],
     judge: Callable[[Identity, Object | None], bool],
     timeout: float,
-    stop: Callable[[], None] = lambda: None,
+    stop: Stop = lambda: None,
     selector: str = "",
+    *,
+    everywhere: bool = False,
 ) -> bool:
     """Feed `judge` with each state of each object until it is content with all of them; False when `timeout` seconds ended first.
 
@@ -86,10 +88,12 @@ def follow(
         judge: asked with each new state of an object, None: it isn't there; what it raises ends the wait. An object that it was content
             with is told again when it changes before the wait's end.
         timeout: seconds in all; 0: what the first LIST shows is judged, and nothing more.
-        stop: called several times a second, on the thread that `judge` is called on; what it raises ends the wait.
+        stop: called several times a second, on the thread that `judge` is called on; what it raises ends the wait. It may return what
+            time alone has made content by now.
         selector: labels all of them carry, to spare the rest of their kind; empty: none.
+        everywhere: one LIST and one WATCH may show all namespaces, which needs the rights to that.
 
     """
-    scopes = scopes_of(wanted, partial=False, selector=selector)
+    scopes = scopes_of(wanted, partial=False, selector=selector, everywhere=everywhere)
     feed(api, scopes, lambda seen: judge(*seen), timeout, stop)
     return not any(scope.open for scope in scopes)

@@ -48,11 +48,12 @@ class OneByOne:
         pass
 
 
-def follow(api: Any, scopes: Sequence[Any], judge: Callable[[following.Seen], bool], timeout: float, stop: Callable[[], None]) -> None:
+def follow(api: Any, scopes: Sequence[Any], judge: Callable[[following.Seen], bool], timeout: float, stop: following.Stop) -> None:
     """Wait as `handler.cluster.following` does, by LISTs alone."""
     end = TurnTime.monotonic() + timeout
     while True:
-        stop()
+        for identity in stop() or ():
+            next(scope for scope in scopes if identity in scope.wanted).open.discard(identity)
         lines: queue.Queue[Any] = queue.Queue()
         for scope in scopes:
             following._list(api, scope, lines)
