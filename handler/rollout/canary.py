@@ -13,6 +13,7 @@ import hashlib
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -155,11 +156,16 @@ class Phase(StrEnum):
     REMOVE = "remove"
 
 
+def moment(seconds: float) -> str:
+    """Write seconds since the epoch as RFC 3339 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """The journal's mark of a canary's step.
 
-    `index`: which of its steps; `since`: RFC 3339, when the hold began; `reason`: why it goes without having been promoted, empty: it was.
+    `index`: which of its steps; `since`: RFC 3339, when the phase began; `reason`: why it goes without having been promoted, empty: it was.
     """
 
     phase: Phase

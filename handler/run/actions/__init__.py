@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from handler.run.actions.canary import Canary
 from handler.run.actions.create_if_not_exist import CreateIfNotExist
 from handler.run.actions.create_or_update import CreateOrUpdate
 from handler.run.actions.delete_if_exist import DeleteIfExist
@@ -20,4 +21,5 @@ ACTIONS: Mapping[str, ActionType] = {
     "CreateIfNotExist": CreateIfNotExist(),
     "DeleteIfExist": DeleteIfExist(),
     "Recreate": Recreate(),
+    "Canary": Canary(),
 }

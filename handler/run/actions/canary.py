@@ -1,0 +1,218 @@
+"""`Canary`: try a Deployment's new pods beside its old ones, a growing share of them, before the Deployment itself rolls.
+
+    scale     for each of `steps`: the canary has its share of the replicas, and is healthy
+    hold      for that step's time, under all checks; each of `success` must pass at its end
+    promote   the Deployment is brought to what git declares, and is healthy
+    remove    the canary goes, and is waited for until it is gone
+
+Law: until it is promoted nothing of the stable Deployment is written. Whatever fails, the canary goes first, and then the step fails. Each
+phase is remembered before what makes it true, with when it began: a killed run is gone on with there, and time that was held counts. A
+canary that another commit left is brought to this one's pods, or goes. A Deployment that doesn't run yet, or whose pods stay as they are,
+is written as by `CreateOrUpdate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handler.config.forms import duration
+from handler.config.settings import Wait
+from handler.model.errors import AuthorError, Moved, PlanRefused, RolloutFailed
+from handler.model.names import Identity
+from handler.model.rollout import Check, Mode, Step
+from handler.plan.admit import Desired
+from handler.plan.adopt import is_member
+from handler.rollout import canary
+from handler.rollout.canary import Mark, Phase
+from handler.run import canaries
+from handler.run.actions.stage import Elsewhere, Object, StepStage
+from handler.run.checking import Watched, check
+from handler.state.rules import seconds_of
+
+_TRIES = 3
+
+
+class Canary:
+    """The plan's change of a Deployment, tried on a share of its replicas first."""
+
+    mode = Mode.APPLY
+    keys: Sequence[str] = canary.KEYS
+
+    def read(self, raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+        """Read `steps`."""
+        return canary.read(raw, field)
+
+    def act(self, stage: StepStage, step: Step) -> str | None:
+        """Try, hold, promote; or write at once what isn't to be tried."""
+        item = stage.desired
+        assert item is not None  # noqa: S101 - the mode makes it desired
+        return _Trial(stage, step, item).go()
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One canary. `item`: the stable Deployment as declared."""
+
+    stage: StepStage
+    step: Step
+    item: Desired
+
+    @property
+    def _identity(self) -> Identity:
+        return canary.identity_of_canary(self.step.identity)
+
+    @property
+    def _steps(self) -> Sequence[tuple[int, float]]:
+        return canary.weights(self.step.options)
+
+    def go(self) -> str | None:
+        """Go on where it stands; return what was seen, None where nothing is tried."""
+        mark = self._known()
+        if mark is None and not self._is_needed():
+            self._remove()
+            self.stage.apply()
+            return None
+        if mark and mark.phase is Phase.REMOVE and mark.reason:
+            self._remove()
+            raise RolloutFailed.of(str(self._identity), mark.reason, place=self.item.manifest.place)
+        try:
+            seen = self._tried(mark or self._at(Phase.SCALE, 0))
+        except AuthorError as error:
+            self._at(Phase.REMOVE, 0, self._reason(error))
+            self._remove()
+            raise
+        except Elsewhere as error:
+            if error.failed:
+                self._remove(waits=False)
+            raise
+        return seen
+
+    def _known(self) -> Mark | None:
+        """Return where an earlier run left it; where the canary it held is gone, it comes to its share anew."""
+        mark = Mark.of(self.stage.mark)
+        if mark is None or mark.index >= len(self._steps):
+            return None
+        return self._at(Phase.SCALE, mark.index) if mark.phase is Phase.HOLD and self._live() is None else mark
+
+    def _at(self, phase: Phase, index: int, reason: str = "") -> Mark:
+        """Remember that a phase begins."""
+        mark = Mark(phase, index, canary.moment(self.stage.now), reason)
+        self.stage.remember(mark.text())
+        return mark
+
+    def _is_needed(self) -> bool:
+        if not canaries.is_gradual(self.stage.waits.run, self.stage.journal.inputs.prepared.digest):
+            return False
+        live = self._stable()
+        return live is not None and canary.is_needed(live, self._wanted(live))
+
+    def _tried(self, mark: Mark) -> str:
+        """Bring the canary to one share after the other, hold it at each, promote, and take it away; begin at the mark."""
+        last = len(self._steps) - 1
+        if mark.phase in (Phase.SCALE, Phase.HOLD):
+            for index in range(mark.index, last + 1):
+                self._hold(mark if index == mark.index else self._at(Phase.SCALE, index))
+            mark = self._at(Phase.PROMOTE, last)
+        seen = ""
+        if mark.phase is Phase.PROMOTE:
+            self.stage.apply()
+            seen = self._watch(self.item, mark, "promoted", ())
+            self._at(Phase.REMOVE, last)
+        self._remove()
+        return seen
+
+    # --- up
+    def _hold(self, mark: Mark) -> None:
+        """Bring the canary to its share, wait until it is healthy, hold it there."""
+        weight, seconds = self._steps[mark.index]
+        made = self._scale(weight)
+        if mark.phase is Phase.SCALE:
+            self._watch(made, mark, f"canary at {weight} %", ())
+            mark = self._at(Phase.HOLD, mark.index)
+        self._watch(made, mark, f"canary at {weight} % for {duration(seconds)}", self.step.success, seconds)
+
+    def _scale(self, weight: int) -> Desired:
+        """Give the canary its share of as many replicas as the stable Deployment has now, and the pods that this would get."""
+        for tries in range(_TRIES, 0, -1):
+            stable = self._stable()
+            if stable is None:
+                raise RolloutFailed.of(str(self.step.identity), "was deleted while its canary was tried", place=self.item.manifest.place)
+            count = canary.replicas(canary.replicas_of(stable), weight)
+            made = canaries.composed(self.item, self._wanted(stable), self.stage.target.name, count)
+            try:
+                self.stage.write(made, self._vacant(made))
+            except Moved:
+                if tries == 1:
+                    raise
+                self.stage.beat()
+            else:
+                return made
+        raise AssertionError  # pragma: no cover - the last try raises
+
+    def _vacant(self, made: Desired) -> Object | None:
+        """Return the canary that is there, ours, once one that is being deleted is gone. Raises PlanRefused where the name is another's."""
+        live = self._live()
+        if live is not None and not self._is_ours(live):
+            raise PlanRefused(canaries.taken(made.identity, made))
+        if live is not None and live["metadata"].get("deletionTimestamp"):
+            self.stage.gone(made.resource, made.identity, str(live["metadata"]["uid"]))
+            return None
+        return live
+
+    def _watch(self, item: Desired, mark: Mark, what: str, success: tuple[Check, ...], hold: float = 0.0) -> str:
+        """Wait until an object is healthy and these checks pass; the step's failure checks are looked at all the while."""
+        limits = self.stage.target.wait or Wait()
+        timeouts = {"timeout": hold + limits.timeout, "progressTimeout": limits.progress_timeout, "pollInterval": 5.0}
+        watched = Watched(
+            f"{self.stage.title}: {what}",
+            item.resource,
+            item.identity,
+            (Check("healthy", "healthy", timeouts), *success),
+            self.step.failure,
+            seconds_of(mark.since),
+            generation=self.stage.applier.generations.get(item.identity, 0),
+            place=item.manifest.place,
+            hold=hold,
+        )
+        return check(self.stage.waits, watched, self.stage.beat, lambda seen: self.stage.tell(f"{what}: {seen}"))
+
+    # --- away
+    def _remove(self, *, waits: bool = True) -> None:
+        """Delete the canary, if it is there and ours, and wait until it is gone. Raises StillDeleting: the next run goes on with that."""
+        for tries in range(_TRIES, 0, -1):
+            live = self._live()
+            if live is None or not self._is_ours(live):
+                return
+            uid = str(live["metadata"]["uid"])
+            try:
+                self.stage.writer.delete(self.item.resource, self._identity, uid, propagation="Foreground")
+            except Moved:
+                if tries == 1:
+                    raise
+                continue
+            if waits:
+                self.stage.gone(self.item.resource, self._identity, uid)
+            return
+
+    def _reason(self, error: AuthorError) -> str:
+        """Say in one line why it goes: the record's line of a step is short."""
+        own = str(self._identity)
+        texts = [each.message if each.subject == own else f"{each.subject}: {each.message}" for each in error.problems]
+        return " ".join("; ".join(texts).split()) or "failed"
+
+    # --- what lives
+    def _wanted(self, live: Object) -> Object:
+        """Return what the stable Deployment would become."""
+        effective = self.stage.applier.planned.decision.comparison.effective(self.item, live)
+        return canaries.wanted_of(effective, self.stage.dry_runner)
+
+    def _stable(self) -> Object | None:
+        return self.stage.live(self.item.resource, self.step.identity)
+
+    def _live(self) -> Object | None:
+        return self.stage.live(self.item.resource, self._identity)
+
+    def _is_ours(self, live: Object) -> bool:
+        return is_member(live, self._identity, self.stage.target.name, self.stage.applyset)
