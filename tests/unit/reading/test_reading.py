@@ -161,6 +161,18 @@ def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -
     assert shown["repository"] == SHOP
 
 
+def test_a_rollout_is_shown_but_for_what_its_actions_remember(here: FakeObjects) -> None:
+    state = reader(here, FakeObjects).target("shop-prod")["state"]
+    assert state["waiting"] == {"commit": sha("e"), "what": "everything", "since": NOON, "over": False}
+    steps = state["rollout"].pop("steps")
+    assert state["rollout"] == {"commit": sha("e"), "started": NOON, "finished": "", "outcome": ""}
+    assert [(step["group"], step["step"], step["outcome"], step["message"]) for step in steps["items"]] == [
+        ("first", "migrate", "done", ""),
+        ("then", "api", "", "1 of 3"),
+    ]
+    assert not any("mark" in step for step in steps["items"])
+
+
 def test_one_that_never_ran_has_no_state_and_one_out_of_reach_says_why(here: FakeObjects) -> None:
     def denied() -> Readable:
         raise AccessDenied.of("ConfigMap", "may not be read")

@@ -8,7 +8,22 @@ from hypothesis import strategies as st
 
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
-from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Request, Run, State, Status, Suspend
+from handler.state.record import (
+    Approval,
+    Attempt,
+    Drift,
+    Held,
+    Orphan,
+    Pin,
+    Progress,
+    Request,
+    Run,
+    State,
+    Status,
+    StepRecord,
+    Suspend,
+    Waiting,
+)
 from handler.state.rules import stamp
 
 NAMESPACE = "anneal-system"
@@ -37,6 +52,16 @@ def full() -> State:
         reads_paths=("deploy", "deploy/api.yaml"),
         attempt=Attempt(sha("e"), "b" * 64, "c" * 64, TOKEN, NOON),
         status=Status("failed", NOON, {"created": 3}, ("Deployment/shop/api",), "no", 2, NOON, "transient", "nobody"),
+        waiting=Waiting(sha("e"), "everything", NOON),
+        rollout=Progress(
+            sha("e"),
+            "d" * 64,
+            NOON,
+            steps=(
+                StepRecord("first", "migrate", "Job/shop/migrate", "Recreate", NOON, NOON, "done", mark="u-1"),
+                StepRecord("then", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3"),
+            ),
+        ),
         held=Held("h1", ("deletes 12 of 20",), (("prune", "apps/Deployment/shop/api", "u"),), sha("e"), "b" * 64, "c" * 64, NOON),
         approval=Approval("h1", "b" * 64, "c" * 64, (("prune", "apps/Deployment/shop/api", "u"),), "ada", NOON),
         pin=Pin(sha("f"), "b" * 64, "ada", "rollback", NOON),

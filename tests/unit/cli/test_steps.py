@@ -1,0 +1,119 @@
+"""A rollout as people read it: the tree, one line of it, and what is told as it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from handler.cli import rollout
+from handler.cli.printing import Output
+from handler.cli.steps import summed, told, tree
+from handler.state.record import Attempt, Progress, State, StepRecord, Suspend
+from handler.state.rules import seconds_of, stamp
+from tests.unit.state.samples import NOON, TOKEN, blank, sha
+
+NOW = seconds_of(NOON) + 90
+MIGRATE = StepRecord("migrate", "db", "Job/shop/db", "Recreate", NOON, stamp(NOW - 60), "done")
+LOST = replace(MIGRATE, step="cache", outcome="failed", message="Job/shop/cache: OOMKilled\nits log: no memory")
+API = StepRecord("roll out", "api", "Deployment/shop/api", "CreateOrUpdate", stamp(NOW - 60), message="1 of 3 replicas updated")
+WEB = StepRecord("roll out", "web", "Deployment/shop/web", "Canary", "")
+UNDER_WAY = Progress(sha(), "d" * 64, NOON, steps=(MIGRATE, API, WEB))
+DONE = replace(UNDER_WAY, finished=stamp(NOW), outcome="done", steps=(MIGRATE, LOST, replace(API, finished=stamp(NOW), outcome="done")))
+
+
+def test_the_tree_has_each_group_and_step_with_its_time_and_what_it_said() -> None:
+    assert [line for line, _ in tree(UNDER_WAY, NOW)] == [
+        "rollout of aaaaaaaaaaaa: under way for 1 min",
+        "  migrate",
+        "    + db   Recreate Job/shop/db: done in 30 s, 1 min ago",
+        "  roll out",
+        "    > api  CreateOrUpdate Deployment/shop/api: under way for 1 min",
+        "           1 of 3 replicas updated",
+        "    . web  Canary Deployment/shop/web: pending",
+    ]
+
+
+def test_a_failed_step_is_seen_without_colours() -> None:
+    lines = list(tree(replace(UNDER_WAY, finished=stamp(NOW), outcome="failed", steps=(MIGRATE, LOST, WEB)), NOW))
+    assert lines[0] == ("rollout of aaaaaaaaaaaa: failed in 1 min, 0 s ago", "bad")
+    assert ("    ! cache  Recreate Job/shop/db: failed in 30 s, 1 min ago", "bad") in lines
+    assert [line.strip() for line, style in lines if style == "dim"][:2] == ["Job/shop/cache: OOMKilled", "its log: no memory"]
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (UNDER_WAY, "1 of 3 steps for 1 min; now roll out, api"),
+        (DONE, "done, 3 steps, 1 of them failed and passed over in 1 min, 0 s ago"),
+        (replace(DONE, outcome="failed"), "failed at migrate, cache, 0 s ago"),
+    ],
+)
+def test_one_line_says_how_it_stands(known: Progress, said: str) -> None:
+    assert summed(known, NOW) == said
+
+
+def test_what_became_of_a_step_is_one_line_whatever_it_said() -> None:
+    assert told(LOST) == "migrate, cache: Recreate Job/shop/db failed in 30 s: Job/shop/cache: OOMKilled its log: no memory"
+    assert told(WEB) == "roll out, web: Canary Deployment/shop/web pending"
+
+
+# --- watching
+def opened(known: Progress | None, commit: str = sha(), **more: object) -> State:
+    return replace(blank(attempt=Attempt(commit, "b" * 64, "c" * 64, TOKEN, NOON), rollout=known), **more)
+
+
+def reading(*states: State) -> Callable[[], State | None]:
+    left: Iterator[State] = iter(states)
+    return lambda: next(left)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "_EVERY", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_watching_tells_each_transition_once_and_ends_with_the_record(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = replace(UNDER_WAY, finished=stamp(NOW), outcome="done", steps=(MIGRATE, replace(API, finished=stamp(NOW), outcome="done")))
+    states = [opened(None), opened(UNDER_WAY), opened(UNDER_WAY), replace(opened(ended), attempt=None)]
+    last = rollout._watched(Output(), reading(*states))
+    assert last == states[-1]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        "migrate, db: Recreate Job/shop/db done in 30 s",
+        "roll out, api: CreateOrUpdate Deployment/shop/api under way: 1 of 3 replicas updated",
+        "roll out, api: CreateOrUpdate Deployment/shop/api done in 1 min: 1 of 3 replicas updated",
+    ]
+    assert lines[3].startswith("rollout of aaaaaaaaaaaa: done in 1 min")
+    assert len(lines) == 4
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_watching_ends_where_a_pause_holds_everything_up() -> None:
+    paused = opened(UNDER_WAY, suspend=Suspend("ada", "maintenance"))
+    assert rollout._watched(Output(), reading(opened(UNDER_WAY), paused)) == paused
+    assert rollout._code(paused.rollout, paused) == 4
+
+
+@pytest.mark.parametrize(
+    ("state", "goes_on"),
+    [
+        (opened(None), True),
+        (opened(UNDER_WAY), True),
+        (opened(replace(DONE, commit=sha("b"))), True),
+        (opened(replace(DONE, outcome="failed")), False),
+        (replace(opened(DONE), attempt=None), False),
+        (blank(), False),
+    ],
+)
+def test_what_goes_on_is_watched_and_nothing_else(state: State, goes_on: bool) -> None:
+    assert rollout.goes_on(state) is goes_on
+
+
+def test_a_failed_rollout_is_the_commands_failure() -> None:
+    assert rollout._code(replace(DONE, outcome="failed"), None) == 1
+    assert rollout._code(UNDER_WAY, None) == 0
+    assert rollout._code(None, None) == 0
