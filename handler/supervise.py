@@ -163,6 +163,14 @@ def work_alone(config: Path, engine: Engine, program: Program = Program()) -> in
     log.configure(resolve_all(settings, os.environ, needs={"git"}, fetch=fetcher(os.environ)).mask)
     if not queue_url(settings, os.environ):
         raise QueueInvalid.of("queue", "none is configured, and without one nobody hands work over", fix=f"set {URL} or `queue.sqs.url`")
+    return run_alone(settings, engine)
+
+
+def run_alone(settings: Settings, engine: Engine) -> int:
+    """Run a worker of these settings, which is asked by its clock and its queue if it has one, until SIGTERM or SIGINT.
+
+    Raises ConfigInvalid before anything is started.
+    """
     with contextlib.ExitStack() as opened:
         private = opened.enter_context(tempfile.TemporaryDirectory(prefix="anneal-"))  # made with mode 0700
         bind = settings.metrics.bind

@@ -45,7 +45,8 @@ LONGEST_WAIT = 1.0
 class Parts:
     """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
 
-    `look`: surveys the ticks of many targets; None: each has its run. `queue`: one that several workers share; None: there is none.
+    `look`: surveys the ticks of many targets; None: each has its run. `clock`: what the clock asks for, `tick`, or `drift` to compare live
+    with git each time. `queue`: one that several workers share; None: there is none.
     """
 
     run: Run
@@ -54,6 +55,7 @@ class Parts:
     mask: Callable[[str], str] = str
     look: Look | None = None
     queue: Sqs | None = None
+    clock: str = "tick"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Worker:
         self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
         self._ticks = Ticks(settings, parts.look, self._due, self._metrics.quiet, self._lanes.mute)
+        self._clock = parts.clock
         self._deferred = Deferred()
         self._intake = self._taking_from(parts.queue) if parts.queue else None
 
@@ -143,7 +146,7 @@ class Worker:
 
     def _due(self, job: Job) -> None:
         """Put what nobody asked for but the clock into the queue."""
-        self._accept(Work.of(job))
+        self._accept(Work.of(replace(job, trigger=self._clock) if job.trigger == "tick" else job))
 
     def _look_again(self, now: float) -> None:
         """Put what has waited long enough back into the queue, as what was asked before anything that waits there."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 
 from handler import log
-from handler.build import Handler, Options
+from handler.build import Handler
 from handler.cli.session import Session
 from handler.config.rotation import Rotation
 from handler.config.settings import Settings
@@ -23,11 +25,21 @@ def engine(session: Session) -> Engine:
 
     With a queue nobody knows whose memory to ask for a run: then the record tells of every one that was asked for by name.
     """
+    return _engine(session, lambda settings: queue_url(settings, os.environ))
+
+
+def clock_engine(session: Session) -> Engine:
+    """Return what a worker process is made of that nobody asks but its clock: each time it looks at live, and mends what differs."""
+    made = _engine(session, lambda _settings: "")
+    return Engine(made.prepare, lambda settings: replace(made.build(settings), look=None, clock="drift"))
+
+
+def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
     sandbox = Sandbox()
 
     def build(settings: Settings) -> Parts:
-        url = queue_url(settings, os.environ)
-        options = Options(session.kubeconfig, session.context, notes=bool(url))
+        url = queued(settings)
+        options = replace(session.options, notes=bool(url))
         services = Services(os.environ)
         secrets = Rotation(settings, os.environ, needs={"git"}, fetch=services.fetch)
         log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan", "Show what a run would change; change nothing."),
     "apply": ("apply", "Bring the cluster to what git declares."),
     "prune": ("apply", "Delete what git no longer declares."),
+    "run": ("run", "Bring targets to what git declares, once or at an interval, without webhooks."),
     "status": ("status", "Say how targets stand and what to do next."),
     "rollout": ("rollout", "Show the steps of a target's newest rollout."),
     "history": ("history", "Show a target's last runs."),

@@ -91,4 +91,6 @@ def _complete_target(ctx: click.Context, _parameter: click.Parameter, typed: str
 
 target_argument = click.argument("target", required=False, shell_complete=_complete_target)
 """TARGET; may be left out when there is just one."""
+targets_argument = click.argument("targets", nargs=-1, shell_complete=_complete_target)
+"""TARGETS; may be left out for all of them."""
 yes_option = click.option("-y", "--yes", is_flag=True, help="Don't ask.")

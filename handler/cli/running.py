@@ -20,7 +20,7 @@ def run(session: Session, job: Job, doing: str) -> Result:
     """Run a job. `doing`: what the moving line says."""
     handler = session.handler
     session.sandbox.start()
-    with _stoppable(session.output.note) as stop, session.output.working(doing):
+    with stoppable(session.output.note) as stop, session.output.working(doing):
         return handler.run(job, stop)
 
 
@@ -28,12 +28,12 @@ def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
     """Run a job with another spelling of its target, without that counting as a change of its settings."""
     session.sandbox.start()
     rooms = replace(session.handler.rooms(target.name), target=target)
-    with _stoppable(session.output.note) as stop, session.output.working(doing):
+    with stoppable(session.output.note) as stop, session.output.working(doing):
         return reconcile(rooms, job, stop)
 
 
 @contextlib.contextmanager
-def _stoppable(say: Callable[[str], None]) -> Iterator[threading.Event]:
+def stoppable(say: Callable[[str], None]) -> Iterator[threading.Event]:
     """Yield the event that SIGINT and SIGTERM set; the second Ctrl-C interrupts at once."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import getpass
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from handler.stores import fetcher
 from handler.triggers import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
-    from handler.build import Handler
+    from handler.build import Handler, Options
     from handler.render import Sandbox
     from handler.run.preparing import Source
     from handler.tables import Tables
@@ -50,6 +50,7 @@ class Session:
         self.environ = environ
         self.kubeconfig = kubeconfig
         self.context = context
+        self.master = ""
         self.sources: dict[str, Source] = {}
         self.named = config
         self.added = added
@@ -114,6 +115,12 @@ class Session:
         self._chosen = (self.target(name),) if name else self.settings.targets
         return self._chosen
 
+    def these_or_all(self, names: Sequence[str]) -> tuple[Target, ...]:
+        """Return the named targets, each once, or all of them; a command works with no other."""
+        chosen = tuple(self.target(name) for name in dict.fromkeys(names)) or self.settings.targets
+        self._chosen = chosen
+        return chosen
+
     @cached_property
     def secrets(self) -> Secrets:
         """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
@@ -133,10 +140,16 @@ class Session:
     @cached_property
     def handler(self) -> Handler:
         """What runs jobs."""
-        from handler.build import Handler, Options  # noqa: PLC0415 - the cluster's client takes half a second to load
+        from handler.build import Handler  # noqa: PLC0415 - the cluster's client takes half a second to load
 
-        secrets, options = self.secrets, Options(self.kubeconfig, self.context, self.sources)
-        return Handler(self.settings, secrets, self.sandbox, self.environ, options, tables=self.added)
+        return Handler(self.settings, self.secrets, self.sandbox, self.environ, self.options, tables=self.added)
+
+    @property
+    def options(self) -> Options:
+        """What the command line says of clusters and of where commits come from."""
+        from handler.build import Options  # noqa: PLC0415 - the same
+
+        return Options(self.kubeconfig, self.context, self.master, self.sources)
 
 
 def _which(name: str | None, names: list[str]) -> str:

@@ -23,7 +23,7 @@ from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
 
 from handler.cluster.keys import passing
-from handler.cluster.kubeconfig import MASKED_AGAIN, Cloud, Held, Loaded, from_eks, from_files, from_pod, from_text
+from handler.cluster.kubeconfig import MASKED_AGAIN, Cloud, Held, Loaded, at_address, from_eks, from_files, from_pod, from_text
 from handler.config.remote import Fetch, nowhere
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
@@ -161,6 +161,7 @@ def connect(
     *,
     kubeconfig: str = "",
     context: str = "",
+    master: str = "",
     environ: Mapping[str, str],
     fetch: Fetch = nowhere,
     interval: float = 60.0,
@@ -172,6 +173,7 @@ def connect(
         cluster: the target's settings.
         kubeconfig: the `--kubeconfig` flag; like KUBECONFIG it may name several files separated by colons.
         context: the `--context` flag.
+        master: address of the API server, before that of kubeconfig files.
         environ: the environment (KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and what `cluster.kubeconfig.env` names).
         fetch: asks the store that holds a kubeconfig.
         interval: seconds after which such a store is asked again.
@@ -195,7 +197,9 @@ def connect(
     files = kubeconfig or _files(cluster, environ)
     if files:
         source = _named(f"kubeconfig {files}", chosen)
-        return _pinned(lambda: from_files(files, chosen, source), source, cluster.server)
+        return _pinned(lambda: at_address(master, from_files(files, chosen, source)), source, cluster.server)
+    if master:
+        return _pinned(lambda: at_address(master), master, cluster.server)
     if cluster.in_cluster or environ.get("KUBERNETES_SERVICE_HOST"):
         source = "the pod's service account"
         return _pinned(lambda: from_pod(environ, source), source, cluster.server)

@@ -123,6 +123,14 @@ def from_files(files: str, context: str, source: str) -> Loaded:
     return _configured(load, source)
 
 
+def at_address(server: str, loaded: Loaded | None = None) -> Loaded:
+    """Return what leads to this address with the trust and credentials of what was loaded; without any, where nothing was (client-go)."""
+    found = loaded or Loaded(Configuration(), {}, lambda: ())
+    if server:
+        found.configuration.host = server
+    return found
+
+
 def from_text(text: str, context: str, source: str) -> Loaded:
     """Load a kubeconfig that lies in no directory, so that it can't name files relative to one. Raises KubeconfigInvalid."""
 

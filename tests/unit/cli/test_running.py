@@ -6,12 +6,12 @@ import signal
 
 import pytest
 
-from handler.cli.running import _stoppable
+from handler.cli.running import stoppable
 
 
 def test_ctrl_c_stops_at_the_next_write_and_the_second_one_at_once() -> None:
     before, said = signal.getsignal(signal.SIGINT), list[str]()
-    with _stoppable(said.append) as stop:
+    with stoppable(said.append) as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
         with pytest.raises(KeyboardInterrupt):
@@ -21,6 +21,6 @@ def test_ctrl_c_stops_at_the_next_write_and_the_second_one_at_once() -> None:
 
 
 def test_sigterm_is_such_a_request_too() -> None:
-    with _stoppable(lambda _: None) as stop:
+    with stoppable(lambda _: None) as stop:
         signal.raise_signal(signal.SIGTERM)
         assert stop.is_set()
