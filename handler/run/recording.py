@@ -14,6 +14,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
+from handler.run import canaries
 from handler.run.due import DONE
 from handler.run.planning import Planned, namespaces_of
 from handler.run.preparing import Prepared
@@ -58,8 +59,16 @@ def widened(state: State, desired: Iterable[Identity], planned: Planned) -> Stat
 
 def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin | None, now: float) -> State:
     """Return the state with an open attempt: written before the first object write."""
-    attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now))
-    return replace(widened(state, planned.desired, planned), attempt=attempt, pin=pin, held=None)
+    attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now), _back(state.attempt, inputs.commit.sha, pin))
+    digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
+    return replace(widened(state, planned.desired, planned), attempt=attempt, pin=pin, held=None, digest=digest)
+
+
+def _back(before: Attempt | None, commit: str, pin: Pin | None) -> str:
+    """Return from which failed commit an attempt is the way back by itself."""
+    if before is None or pin is None or not pin.automatic or pin.commit != commit:
+        return ""
+    return before.back or (before.commit if before.commit != commit else "")
 
 
 def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recovery: bool, drift_due: float, now: float) -> State:
@@ -111,9 +120,9 @@ def _held_namespaces(planned: Planned) -> frozenset[str]:
 
 
 def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
-    """Return what lives, is ours, and isn't declared, keeping when each was first seen."""
+    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one."""
     known = {orphan.uid: orphan for orphan in state.orphans}
-    kept = [change for change in planned.plan.prunes if change.action is Action.SKIP]
+    kept = [change for change in planned.plan.prunes if change.action is Action.SKIP and not canaries.is_kept(change)]
     return tuple(known.get(change.uid, Orphan(change.uid, change.identity, stamp(now))) for change in kept)
 
 
