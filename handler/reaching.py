@@ -45,6 +45,7 @@ class Options:
 
     kubeconfig: str = ""
     context: str = ""
+    master: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: bool = False
     patience: float = math.inf
@@ -79,6 +80,7 @@ class Reaching:
                 target.cluster,
                 kubeconfig=options.kubeconfig,
                 context=options.context,
+                master=options.master,
                 environ=self._environ,
                 fetch=self._services.fetch,
                 interval=self.settings.secrets_interval,
