@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from handler.model.metrics import Moments
 from handler.model.names import Identity
 from handler.model.rollout import Mode
 
@@ -58,7 +59,8 @@ class Verdict(StrEnum):
 class Judged:
     """One look of a check.
 
-    `message`: what was seen, as a person would say it. `progress`: what was compared; another text than before is progress.
+    `message`: what was seen, as a person would say it. `progress`: what was compared; another text than before is progress, and where it
+    stays empty none is measured.
     `again`: in how many seconds it is to be looked at anew though nothing changed; 0: only when the object changes.
     `known`: False: nothing could be seen (no answer, no data yet); no step succeeds while one of its failure checks says so.
     """
@@ -68,18 +70,6 @@ class Judged:
     progress: str = ""
     again: float = 0.0
     known: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One sample of an instant vector: its labels and its value."""
-
-    labels: Mapping[str, str]
-    value: float
-
-
-Moments = Sequence[Sequence[Sample]]
-"""What a query finds at each of several moments, the newest last; never none of them."""
 
 
 class Query(Protocol):
@@ -113,13 +103,14 @@ class Scene:
     """What a check may know beside its object.
 
     `since`: when the step began, seconds since the epoch, over restarts. `generation`: of the object as our write returned it, 0: unknown.
-    `failing`: the check stands under `failure`. `query`: asks for metrics. `pods`: the pods that the object owns, as far as we may read
-    them; asked for at each call. `mask`: hides the secrets of a text.
+    `declared`: the object's manifest, if it was certainly created. `failing`: the check stands under `failure`. `query`: asks for metrics.
+    `pods`: the pods that the object's selector selects, asked for at each call. `mask`: hides the secrets of a text.
     """
 
     identity: Identity
     since: float
     generation: int = 0
+    declared: Options | None = None
     failing: bool = False
     query: Query = _no_metrics
     pods: Callable[[], Sequence[Object]] = field(default=list)

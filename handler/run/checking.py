@@ -40,7 +40,11 @@ def _nothing() -> None:
     return
 
 
-def check(waits: Waits, watched: Watched, beat: Callable[[], None] = _nothing, tell: Callable[[str], None] = str) -> str:
+def _silent(_message: str) -> None:
+    return
+
+
+def check(waits: Waits, watched: Watched, beat: Callable[[], None] = _nothing, tell: Callable[[str], None] = _silent) -> str:
     """Wait until everything of `success` passes; return what was seen, one line.
 
     Args:

@@ -1,0 +1,27 @@
+"""The table of checks: what an entry of a step's `success` or `failure` may say. Another one is a file here, a row, and a sample.
+
+fieldComparisons  values of the object, by JSONPath
+healthy           the object does what it is for, by kstatus' rules
+jobComplete       a Job has completed
+prometheus        what a query finds, for some time
+JobOOMKilled      a container of a Job was killed for want of memory; upstream's own failure check
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from handler.rollout.checks.fields import FieldComparisons
+from handler.rollout.checks.healthy import Healthy
+from handler.rollout.checks.job import JobComplete
+from handler.rollout.checks.memory import JobOOMKilled
+from handler.rollout.checks.prometheus import Prometheus
+from handler.rollout.tables import CheckType
+
+CHECKS: Mapping[str, CheckType] = {
+    "fieldComparisons": FieldComparisons(),
+    "healthy": Healthy(),
+    "jobComplete": JobComplete(),
+    "prometheus": Prometheus(),
+    "JobOOMKilled": JobOOMKilled(),
+}

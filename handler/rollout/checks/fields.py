@@ -1,0 +1,236 @@
+"""`fieldComparisons`: values of the object, found by JSONPath, are what they must be. Both dialects of upstream.
+
+    fieldComparisons:                                                     the old one: only the list
+      expectedValues: [{name: …, path: '{.status.replicas}', value: {path: '{.status.updatedReplicas}'}}]
+      timeout: 1h
+      progressTimeout: 5m
+
+A path finds one value; where it finds none, `default` is its value; several are compared with nothing. What is compared is JSON: 1 is 1.0,
+and no "1". Nothing passes before the object's controller has seen what was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handler.model.health import Status
+from handler.model.manifest import at
+from handler.model.names import GroupKind
+from handler.rollout import jsonpath
+from handler.rollout.checks.limits import KEYS, limits
+from handler.rollout.fields import Fields
+from handler.rollout.health import judge
+from handler.rollout.same import same
+from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
+
+MOST = 100
+"""Comparisons of one check."""
+_VALUES = ("static", "staticInt64", "path")
+_EXAMPLE = "write e.g. {name: done, path: '{.status.succeeded}', default: 0, value: {static: 1}}"
+_SHOWN = 120
+"""Characters of a value in a message."""
+_SECRET = GroupKind("", "Secret")
+_NOTHING: Any = object()
+"""What a path finds where there is nothing."""
+
+
+class FieldComparisons:
+    """The row."""
+
+    def read(self, raw: Any, field: str) -> Options:
+        """Read a list of comparisons, or a mapping that holds them."""
+        fields = Fields({"expectedValues": raw} if isinstance(raw, list) else raw, field, ("expectedValues", *KEYS))
+        found = limits(fields)
+        items = fields.items("expectedValues", most=MOST)
+        if not items and not fields.mistakes:
+            fields.note("expectedValues", "compares nothing", _EXAMPLE)
+        expected = [_comparison(item, place, fields) for item, place in items]
+        if isinstance(raw, list):
+            fields.mistakes = [_unwrapped(each, field) for each in fields.mistakes]
+        fields.done()
+        return {**found, "expectedValues": expected}
+
+    def begin(self, options: Options, scene: Scene) -> Probe:
+        """Begin for one step."""
+        return _Probe(scene, tuple(map(_Comparison.of, options["expectedValues"])))
+
+
+def _unwrapped(mistake: Any, field: str) -> Any:
+    """Name a place of the old dialect's list as it is written there."""
+    return type(mistake)(mistake.field.replace(f"{field}.expectedValues", field, 1), mistake.message, mistake.fix)
+
+
+def _comparison(raw: Any, place: str, into: Fields) -> dict[str, Any]:
+    """Read one comparison; its mistakes are noted with the others'."""
+    fields = Fields(raw, place, ("name", "path", "default", "value"))
+    found = {"name": fields.text("name"), "path": _path(fields), **_default(fields), "value": _value(fields)}
+    into.mistakes += fields.mistakes
+    return found
+
+
+def _default(fields: Fields) -> dict[str, Any]:
+    return {"default": _json(fields, "default")} if fields.has("default") else {}
+
+
+def _value(fields: Fields) -> dict[str, Any]:
+    """Read what a path must be: a value, or another path."""
+    if not fields.has("value"):
+        fields.note("value", "is missing", _EXAMPLE)
+        return {}
+    value = Fields(fields.raw["value"], f"{fields.field}.value", _VALUES)
+    given = [name for name in _VALUES if value.has(name)]
+    if len(given) != 1 and not value.mistakes:
+        fields.note("value", f"expected exactly one of {', '.join(_VALUES)}, found {' and '.join(given) or 'none'}", _EXAMPLE)
+    found: dict[str, Any] = {}
+    if given[:1] == ["path"]:
+        found = {"path": _path(value)}
+    elif given[:1] == ["staticInt64"]:
+        found = {"static": value.whole("staticInt64", 0, -(1 << 63), (1 << 63) - 1)}
+    elif given:
+        found = {"static": _json(value, "static")}
+    fields.mistakes += value.mistakes
+    return found
+
+
+def _path(fields: Fields) -> str:
+    text = fields.text("path", required=True, most=jsonpath.LONGEST)
+    try:
+        return jsonpath.compiled(text).text if text else ""
+    except jsonpath.Unreadable as error:
+        fields.note("path", str(error), "write one path, e.g. {.status.readyReplicas}")
+        return ""
+
+
+def _json(fields: Fields, name: str) -> Any:
+    """Read a value that JSON can say."""
+    value = fields.raw[name]
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, TypeError, RecursionError):
+        fields.note(name, "isn't a value that an object's field can have", "write a number, text, true, false, a list or a mapping")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A path, and what it's worth where it finds nothing."""
+
+    path: jsonpath.Path
+    default: Any = _NOTHING
+
+    def value(self, live: Object) -> Any:
+        """Return its one value. Raises ValueError: there are several."""
+        try:
+            found = self.path.find(live)
+        except jsonpath.TooMany:
+            raise ValueError(f"{self.path.text} finds more than {jsonpath.MOST:,} values; one is compared") from None
+        if len(found) > 1:
+            raise ValueError(f"{self.path.text} finds {len(found):,} values; one is compared")
+        return found[0] if found else self.default
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """One comparison. `expected`: a path, else `static`."""
+
+    name: str
+    side: _Side
+    expected: _Side | None
+    static: Any
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> _Comparison:
+        """Make it from what was read."""
+        value = options["value"]
+        other = _Side(jsonpath.compiled(value["path"])) if "path" in value else None
+        side = _Side(jsonpath.compiled(options["path"]), options.get("default", _NOTHING))
+        return cls(options["name"], side, other, value.get("static"))
+
+    def values(self, live: Object) -> tuple[Any, Any]:
+        """Return what is seen, and what it must be. Raises ValueError: a path finds several values."""
+        return self.side.value(live), self.expected.value(live) if self.expected else self.static
+
+    def told(self, seen: str, wanted: str, *, holds: bool) -> str:
+        """Say what was compared."""
+        other = f" ({self.expected.path.text})" if self.expected else ""
+        return self.named(f"{self.side.path.text} is {seen}" + ("" if holds else f", expected {wanted}{other}"))
+
+    def named(self, said: str) -> str:
+        """Put its name before what is said of it."""
+        return f"{self.name}: {said}" if self.name else said
+
+
+@dataclass(slots=True)
+class _Probe:
+    scene: Scene
+    comparisons: tuple[_Comparison, ...]
+    last: Object | None = None
+
+    def look(self, live: Object | None, now: float) -> Judged:
+        """Compare everything; all that differs is told."""
+        if live is None:
+            return self._gone(now)
+        self.last = live
+        early = self._early(live)
+        if early:
+            return Judged(Verdict.PENDING, early, early)
+        try:
+            return self._compared(live)
+        except RecursionError:
+            return Judged(Verdict.FAILED, "is nested too deeply to compare")
+
+    def _gone(self, now: float) -> Judged:
+        """A Job that its time to live removed had ended; how, the last look tells, if there was one."""
+        if judge(None, 0, now, self.scene.declared).healthy:
+            last = judge(self.last, 0, now) if self.last else None
+            if last and last.status is Status.FAILED:
+                return Judged(Verdict.FAILED, self.scene.mask(last.message))
+            if not self.scene.failing:
+                return Judged(Verdict.PASSED, "has ended, and its ttlSecondsAfterFinished removed it")
+        return Judged(Verdict.PENDING, "is not there", "gone")
+
+    def _compared(self, live: Object) -> Judged:
+        told, missing, values = [], [], []
+        for each in self.comparisons:
+            try:
+                seen, wanted = each.values(live)
+            except ValueError as error:
+                holds, said = False, each.named(str(error))
+            else:
+                holds = _NOTHING not in (seen, wanted) and same(seen, wanted)
+                said = each.told(self._shown(seen), self._shown(wanted), holds=holds)
+                values += [seen, wanted]
+            told.append(said)
+            missing += [] if holds else [said]
+        progress = hashlib.sha256(repr(values).encode()).hexdigest()
+        return Judged(Verdict.PENDING if missing else Verdict.PASSED, self.scene.mask("; ".join(missing or told)), progress)
+
+    def _early(self, live: Object) -> str:
+        """Say why what is shown isn't yet about what was written."""
+        if at(live, "metadata", "deletionTimestamp"):
+            return "is being deleted"
+        wanted, shown, observed = self.scene.generation, at(live, "metadata", "generation"), at(live, "status", "observedGeneration")
+        if isinstance(shown, int) and shown < wanted:
+            return f"is shown as of generation {shown}, {wanted} was written"
+        if isinstance(observed, int) and observed < wanted:
+            return f"its controller hasn't seen the newest change yet (generation {wanted}, seen: {observed})"
+        return ""
+
+    def _shown(self, value: Any) -> str:
+        """Write a value for a message; never one of a Secret."""
+        if value is _NOTHING:
+            return "missing"
+        if self.scene.identity.group_kind == _SECRET:
+            return "***"
+        written = json.dumps(value, ensure_ascii=False, sort_keys=True) if not _is_odd(value) else str(value)
+        written = self.scene.mask(written)
+        return written if len(written) <= _SHOWN else written[: _SHOWN - 1] + "…"
+
+
+def _is_odd(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

@@ -1,0 +1,42 @@
+"""`healthy`: the object does what it is for, by kstatus' rules and whatever its kind says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from handler.model.health import Status
+from handler.rollout.checks.limits import KEYS, limits
+from handler.rollout.fields import Fields
+from handler.rollout.health import JOB, judge
+from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
+
+_VERDICTS = {Status.CURRENT: Verdict.PASSED, Status.FAILED: Verdict.FAILED}
+
+
+class Healthy:
+    """The row: `healthy: {timeout: 10m}`."""
+
+    def read(self, raw: Any, field: str) -> Options:
+        """Read its time limits."""
+        fields = Fields(raw, field, KEYS)
+        found = limits(fields)
+        fields.done()
+        return found
+
+    def begin(self, options: Options, scene: Scene) -> Probe:  # noqa: ARG002 - every row is asked alike
+        """Begin for one step."""
+        return _Probe(scene)
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    scene: Scene
+
+    def look(self, live: Object | None, now: float) -> Judged:
+        """Judge by health; a Job that runs makes no progress that anybody sees, so only its time ends it."""
+        scene = self.scene
+        found = judge(live, scene.generation, now, scene.declared)
+        message = scene.mask(found.message or str(found.status))
+        progress = "" if scene.identity.group_kind == JOB else message
+        return Judged(_VERDICTS.get(found.status, Verdict.PENDING), message, progress, found.again)
