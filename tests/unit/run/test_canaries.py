@@ -1,0 +1,82 @@
+"""What a plan knows of canaries: whose they are while a rollout is due, and what may not be one."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.model.errors import PlanRefused
+from handler.model.names import Identity
+from handler.model.plan import Action, Change
+from handler.model.rollout import Group, Rollout, Step
+from handler.plan.admit import Desired
+from handler.rollout import canary
+from handler.run import canaries
+from handler.run.canaries import ACTION, Canaries
+from tests.unit.plan.samples import desired, document
+from tests.unit.run.test_recording import planned, record, state
+
+API = Identity("apps", "Deployment", "shop", "api")
+CANARY = Identity("apps", "Deployment", "shop", "api-canary")
+
+
+def rollout(identity: Identity = API, action: str = ACTION) -> Rollout:
+    """One step that does this to one object, after a step of another action."""
+    first = Step("first", "first.yaml", Identity("", "ConfigMap", "shop", "web"), "CreateOrUpdate")
+    return Rollout("shop", (Group("one", (first, Step("api", "api.yaml", identity, action, canary.DEFAULT))),), place="rollout.yaml:1")
+
+
+def declared(*names: str, kind: str = "Deployment") -> dict[Identity, Desired]:
+    return {item.identity: item for item in desired(*(document(kind, name, "apps/v1") for name in names))}
+
+
+PRUNE = Change(Action.PRUNE, CANARY, "u", "7", "no longer declared")
+
+
+def test_a_canary_of_a_rollout_that_is_due_is_its_steps_to_remove() -> None:
+    kept = Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE)
+    assert (kept.action, kept.reason) == (Action.SKIP, "canary of Deployment/shop/api; goes when its rollout ends")
+    assert canaries.is_kept(kept)
+
+
+@pytest.mark.parametrize(
+    ("found", "due"), [(rollout(), False), (None, True), (rollout(action="CreateOrUpdate"), True), (rollout(CANARY), True)]
+)
+def test_at_any_other_time_it_is_a_prune_candidate_as_any(found: Rollout | None, due: bool) -> None:
+    left = Canaries.of(found, due=due, gradual=True).kept(PRUNE)
+    assert left == PRUNE
+    assert not canaries.is_kept(left)
+
+
+def test_only_the_canary_is_kept() -> None:
+    other = Change(Action.PRUNE, Identity("apps", "Deployment", "shop", "other-canary"), "u", "7", "no longer declared")
+    assert Canaries.of(rollout(), due=True, gradual=True).kept(other) == other
+
+
+def test_a_canary_of_a_rollout_under_way_is_no_orphan() -> None:
+    kept = Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE)
+    other = Change(Action.SKIP, Identity("", "Secret", "shop", "old"), "o", "7", "protected")
+    assert [orphan.uid for orphan in record(state(), planned(prunes=(kept, other))).orphans] == ["o"]
+
+
+def test_a_document_with_a_canarys_name_is_refused_with_its_place() -> None:
+    with pytest.raises(PlanRefused) as caught:
+        canaries.refuse(rollout(), declared("api", "api-canary"))
+    assert str(caught.value) == (
+        "1.yaml:1: Deployment/shop/api-canary: has the name that the canary of Deployment/shop/api gets "
+        "(step api of the Rollout at rollout.yaml:1); give it another name"
+    )
+
+
+def test_only_deployments_go_by_canary() -> None:
+    sets = Identity("apps", "StatefulSet", "shop", "api")
+    with pytest.raises(PlanRefused) as caught:
+        canaries.refuse(rollout(sets), declared("api", kind="StatefulSet"))
+    assert str(caught.value) == (
+        "rollout.yaml:1: StatefulSet/shop/api: can't go by canary (step api); only a Deployment of apps can; write action: CreateOrUpdate"
+    )
+
+
+def test_what_is_in_order_is_not_refused() -> None:
+    canaries.refuse(rollout(), declared("api", "other"))
+    canaries.refuse(rollout(action="CreateOrUpdate"), declared("api", "api-canary"))
+    canaries.refuse(None, declared("api-canary"))
