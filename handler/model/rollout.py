@@ -14,6 +14,8 @@ from handler.model.names import Identity
 
 API_VERSION = "workflow.kubernetes.io/v1alpha1"
 KIND = "Rollout"
+ARGO_HOOK, HELM_HOOK = "argocd.argoproj.io/hook", "helm.sh/hook"
+"""Annotations that make an object a hook."""
 
 
 class Mode(StrEnum):

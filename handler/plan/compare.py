@@ -1,6 +1,6 @@
 """Live objects, as their pages arrive, against the desired set. Nothing live is kept but what a decision still needs.
 
-Same: noted and dropped. Undecided: kept for the server's dry-run. Ours but not declared: a prune candidate.
+Same: noted and dropped. Undecided: kept for the server's dry-run. Ours but not declared: a prune candidate. A hook: noted, never compared.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from handler.model.manifest import Manifest
 from handler.model.names import Identity, identity_of
+from handler.model.rollout import Mode
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.ignore import Ignoring
@@ -39,10 +40,11 @@ class Comparison:
     undecided: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     unowned: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     candidates: dict[Identity, dict[str, Any]] = field(default_factory=dict)
+    hooks: dict[Identity, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def members(self) -> int:
-        """How many live objects are ours."""
+        """How many live objects are ours, but for hooks, which come and go."""
         return len(self.same) + len(self.undecided) + len(self.candidates)
 
     def see(self, objects: Iterable[dict[str, Any]]) -> None:
@@ -58,9 +60,11 @@ class Comparison:
         identity = identity_of(live)
         ours = is_member(live, identity, self.target, self.applyset)
         item = self.desired.get(identity)
-        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates):
+        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks):
             sorted_before.pop(identity, None)
-        if item is None and ours:
+        if item is not None and item.mode is Mode.HOOK:
+            self.hooks[identity] = _slim(live)
+        elif item is None and ours:
             self.candidates[identity] = _slim(live)
         elif item is not None and not ours:
             self.unowned[identity] = live
@@ -83,9 +87,9 @@ class Comparison:
         return replace(item, manifest=Manifest.of(body, item.manifest.place))
 
     def absent(self) -> tuple[Desired, ...]:
-        """Return the declared objects not seen so far."""
+        """Return the declared objects not seen so far; of a hook that is no news."""
         seen = self.same.keys() | self.undecided.keys() | self.unowned.keys()
-        return tuple(item for identity, item in self.desired.items() if identity not in seen)
+        return tuple(item for identity, item in self.desired.items() if identity not in seen and item.mode is not Mode.HOOK)
 
 
 def _slim(live: dict[str, Any]) -> dict[str, Any]:

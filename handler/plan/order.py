@@ -1,23 +1,28 @@
 """Stages: what must stand before what. A graph; the rank of kinds only breaks ties inside a stage.
 
 Edges: CRD -> its objects, Namespace -> its content, Role -> its binding, ServiceAccount -> a bare Pod that runs as it,
-`config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one.
+`config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one. What comes after such
+an edge that an author has drawn is written when all that it waits for is healthy (`Order.awaits`); the others only put writes in order.
+A hook of the `Sync` phase stands in the last stage of its wave: what it waits for may be any object of that wave.
 Admission webhook configurations come last (and go first), so that they don't judge what their own backend needs.
 The workload that runs this very handler comes after everything: its rollout may end the run, and the successor finds the rest done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import at
 from handler.model.names import Identity
+from handler.model.rollout import Mode
 from handler.plan.admit import CRD, NAMESPACE, Desired
 
 DEPENDS_ON = "config.kubernetes.io/depends-on"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+HOOK_WEIGHT = "helm.sh/hook-weight"
 RANK = {
     kind: rank
     for rank, kind in enumerate(
@@ -65,32 +70,78 @@ def sort_key(identity: Identity) -> tuple[int, str, str, str, str]:
     return (RANK.get(identity.kind, 0), identity.group, identity.kind, identity.namespace, identity.name)
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What stands before what. `stages`: each to be applied in parallel; `awaits`: what must be healthy before an object is written."""
+
+    stages: tuple[tuple[Desired, ...], ...]
+    awaits: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
 def stages(desired: Iterable[Desired], own: str = "") -> tuple[tuple[Desired, ...], ...]:
-    """Return the stages of an apply, each to be applied in parallel.
+    """Return the stages of an apply alone, see `order`."""
+    return order(desired, own).stages
+
+
+def order(desired: Iterable[Desired], own: str = "", first: Collection[Identity] = (), others: Collection[Identity] = ()) -> Order:
+    """Put an apply in order.
 
     Args:
         desired: what git declares.
         own: namespace/name of the Deployment or the like that the handler itself runs in; empty: none.
+        first: what makes a stage of its own before everything, for something else needs it.
+        others: what this run declares besides, and puts in order elsewhere.
 
     Raises:
         PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
 
     """
-    items = {item.identity: item for item in desired}
+    declared = sorted(desired, key=lambda item: sort_key(item.identity))
+    items = {item.identity: item for item in declared if item.identity not in first}
     bodies = {identity: item.manifest.body() for identity, item in items.items()}
     waves, named = _read(items, bodies)
-    edges = {identity: (*item.needs, *named[identity]) for identity, item in items.items()}
+    strangers = [(identity, need) for identity, needs in named.items() for need in needs if need not in items]
+    named = {identity: tuple(need for need in needs if need in items) for identity, needs in named.items()}
+    edges = {identity: (*(need for need in item.needs if need in items), *named[identity]) for identity, item in items.items()}
     _pull_forward(waves, edges)
     for identity, body in bodies.items():
         edges[identity] += tuple(need for need in _implied(identity, body) if need in items and waves[need] <= waves[identity])
     levels = _levels(edges, waves)
-    needed = {need for needs in edges.values() for need in needs}
+    staged = _staged(items, levels, {need for needs in edges.values() for need in needs}, waves, own)
+    begin = tuple(item for item in declared if item.identity in first)
+    known = {*first, *others}
+    notes = [
+        f"{one}: {DEPENDS_ON} names {need}, which isn't declared here; it isn't waited for" for one, need in strangers if need not in known
+    ]
+    return Order((begin, *staged) if begin else staged, _awaits(items, waves, named), tuple(notes))
+
+
+def _staged(
+    items: Mapping[Identity, Desired], levels: Mapping[Identity, int], needed: Collection[Identity], waves: Mapping[Identity, int], own: str
+) -> tuple[tuple[Desired, ...], ...]:
+    """Group objects by level; what nothing else waits for may come later than the graph asks."""
     last = max(levels.values(), default=0) + 1
+    tops: dict[int, int] = {}
+    for identity, level in levels.items():
+        tops[waves[identity]] = max(level, tops.get(waves[identity], 0))
     staged: dict[int, list[Desired]] = {}
-    for identity in sorted(items, key=sort_key):
+    for identity, item in items.items():
         late = 0 if identity in needed else _lateness(identity, own)
-        staged.setdefault(last + late if late else levels[identity], []).append(items[identity])
+        level = tops[waves[identity]] if item.mode is Mode.HOOK and identity not in needed else levels[identity]
+        staged.setdefault(last + late if late else level, []).append(item)
     return tuple(tuple(staged[level]) for level in sorted(staged))
+
+
+def _awaits(
+    items: Mapping[Identity, Desired], waves: Mapping[Identity, int], named: Mapping[Identity, Sequence[Identity]]
+) -> dict[Identity, frozenset[Identity]]:
+    """Return what must be healthy before each object: what its depends-on names, and every lower wave. A hook has ended by then."""
+    lasting = {identity for identity, item in items.items() if item.mode is not Mode.HOOK}
+    numbers = sorted(set(waves.values()))
+    lower = {number: frozenset(one for one in lasting if waves[one] < number) for number in numbers}
+    found = {identity: lower[waves[identity]] | {need for need in named[identity] if need in lasting} for identity in items}
+    return {identity: needs for identity, needs in found.items() if needs}
 
 
 def _lateness(identity: Identity, own: str) -> int:
@@ -105,29 +156,30 @@ def _is_webhook(identity: Identity) -> bool:
 
 
 def wave_of(body: Mapping[str, Any]) -> int:
-    """Return an object's sync wave, 0 by default.
+    """Return an object's sync wave, else a Helm hook's weight (Argo CD's rule), 0 by default.
 
     Raises:
         ValueError: it isn't a whole number.
 
     """
-    return int(_annotation(body, SYNC_WAVE) or "0")
+    return int(_annotation(body, SYNC_WAVE) or _annotation(body, HOOK_WEIGHT) or "0")
 
 
 def _read(
     items: Mapping[Identity, Desired], bodies: Mapping[Identity, dict[str, Any]]
 ) -> tuple[dict[Identity, int], dict[Identity, tuple[Identity, ...]]]:
-    """Read every wave and every depends-on, as far as this run declares what it names; all mistakes at once."""
+    """Read every wave and every depends-on; all mistakes at once."""
     waves, named, problems = {}, {}, []
     for identity, body in bodies.items():
         place = items[identity].manifest.place
         try:
             waves[identity] = wave_of(body)
         except ValueError:
-            seen = f"{SYNC_WAVE}: {_annotation(body, SYNC_WAVE)!r} is not a whole number"
+            name = SYNC_WAVE if _annotation(body, SYNC_WAVE) else HOOK_WEIGHT
+            seen = f"{name}: {_annotation(body, name)!r} is not a whole number"
             problems.append(Problem(str(identity), seen, place, 'write it as a string, e.g. "-1"'))
         try:
-            named[identity] = tuple(need for need in depends_on(body) if need in items)
+            named[identity] = tuple(depends_on(body))
         except ValueError as error:
             fix = "write group/kind/name, or group/namespaces/<namespace>/kind/name"
             problems.append(Problem(str(identity), f"{DEPENDS_ON}: {error}", place, fix))

@@ -27,7 +27,7 @@ from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
 
-_NO_DRY_RUN = "does not support dry run"
+NO_DRY_RUN = "does not support dry run"
 _NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
 """Kinds whose dry-run fails while what they name (an account, a role) is only being created."""
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -74,36 +74,37 @@ class Decision:
         self.comparison.probe(probe(self.api, wanted).values())
 
     @property
-    def _judge(self) -> Judge:
+    def judge(self) -> Judge:
+        """Who judges one object."""
         return Judge(self.target, self.applyset)
 
     def _absent(self, item: Desired) -> list[Outcome]:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
         waits_for = next((need for need in item.needs if need in self.absent), None)
         if waits_for is not None:
-            return [*self._deferred_problems(item, waits_for), self._judge.absent(item, deferred=True)]
+            return [*self._deferred_problems(item, waits_for), self.judge.absent(item, deferred=True)]
         if self.target.validate == "none":
-            return [self._judge.absent(item)]
+            return [self.judge.absent(item)]
         try:
             answer = DryRunner(self.api).check(item.resource, item.manifest.body())
         except (ApiRefused, AccessDenied) as error:
             return self._absent_refused(item, error)
         if not answer["metadata"].get("resourceVersion"):
-            return [self._judge.absent(item)]
+            return [self.judge.absent(item)]
         found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
-        return [outcome for live in found.values() for outcome in self.present(item, live)] or [self._judge.absent(item)]
+        return [outcome for live in found.values() for outcome in self.present(item, live)] or [self.judge.absent(item)]
 
     def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Outcome]:
         """Take a refused dry-run of a new object: not possible here, to be tried in its stage, or a mistake."""
         text = str(error)
-        if _NO_DRY_RUN in text:
+        if NO_DRY_RUN in text:
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
-            return [self._judge.absent(item)]
+            return [self.judge.absent(item)]
         if item.identity.kind in _NEEDS_OTHERS and item not in self.stages[0]:
-            return [self._judge.absent(item, deferred=True)]
+            return [self.judge.absent(item, deferred=True)]
         changing = self._changing_crd(item)
         if changing and isinstance(error, ApiRefused):
-            return [*schema.check(item, self.comparison.desired[changing].manifest), self._judge.absent(item, deferred=True)]
+            return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
         return self._there_already(item, error) or _placed(error, item)
 
     def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Outcome]:
@@ -117,6 +118,11 @@ class Decision:
         """Return the CRD of an object when this run changes it: the server judges by the old one until then."""
         changing = self.comparison.undecided.keys() | self.comparison.unowned.keys()
         return next((need for need in item.needs if need.group_kind == CRD and need in changing), None)
+
+    def postponed(self, item: Desired) -> list[Outcome]:
+        """Check what can be checked now of a hook's object that can't be dry-run before its CRD or Namespace is there."""
+        need = next((need for need in item.needs if need in self.absent), None)
+        return self._deferred_problems(item, need) if need else []
 
     def _deferred_problems(self, item: Desired, need: Identity) -> list[Outcome]:
         """Check what can be checked now of an object whose CRD or Namespace this run creates."""
@@ -162,7 +168,7 @@ class Decision:
     def present(self, item: Desired, live: dict[str, Any]) -> list[Outcome]:
         """Judge an object that is there: whose it is, then what an apply would make of it."""
         ours = is_member(live, item.identity, self.target.name, self.applyset)
-        refusal = None if ours else self._judge.refusal_to_adopt(item, live)
+        refusal = None if ours else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
         applied = self.comparison.effective(item, live)
@@ -170,21 +176,21 @@ class Decision:
             wanted = DryRunner(self.api).apply(applied.resource, applied.manifest.body())
         except (ApiRefused, AccessDenied) as error:
             return self._present_refused(applied, live, error)
-        return [self._judge.present(applied, live, wanted)]
+        return [self.judge.present(applied, live, wanted)]
 
     def _present_refused(self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied) -> list[Outcome]:
         """Take a refused dry-run of a live object: recreate where allowed, else a mistake."""
-        if _NO_DRY_RUN in str(error):
+        if NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
-            return [self._judge.present(item, live, item.manifest.body())]
+            return [self.judge.present(item, live, item.manifest.body())]
         if isinstance(error, AccessDenied):
             return _placed(error, item)
         changing = self._changing_crd(item)
         if changing:
-            change = self._judge.present(item, live, item.manifest.body())
+            change = self.judge.present(item, live, item.manifest.body())
             later = replace(change, action=Action.UPDATE, fields=(), reason="its CRD changes first", deferred=True)
             return [*schema.check(item, self.comparison.desired[changing].manifest), later]
-        return [self._judge.refused(item, live, error)]
+        return [self.judge.refused(item, live, error)]
 
 
 def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Outcome]:

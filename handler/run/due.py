@@ -6,6 +6,8 @@ set's (this one is a way back) or hasn't ended well. What the record calls done 
 
 from __future__ import annotations
 
+from handler.model.plan import Due
+from handler.run.hooked import Hooked
 from handler.state.record import State
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
@@ -17,6 +19,11 @@ def is_due(state: State, digest: str, *, force: bool) -> bool:
     known = state.rollout
     begun = known is not None and (known.digest != digest or known.outcome != DONE)
     return force or begun or state.digest != digest
+
+
+def all_due(hooked: Hooked, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
+    """Return what a run carries out of a rendered set's rollout, in order; nothing, if it isn't due."""
+    return hooked.due(done(state, digest, force=force)) if is_due(state, digest, force=force) else ()
 
 
 def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]]:

@@ -19,7 +19,7 @@ from handler.cluster.parallel import together
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, PlanRefused, Problem
 from handler.model.names import PART_OF, GroupKind, Identity, identity_of
-from handler.model.plan import Action, Change, Plan
+from handler.model.plan import Action, Change, Due, Plan
 from handler.model.resource import Resource
 from handler.plan import guards
 from handler.plan.admit import NAMESPACE, Desired
@@ -27,7 +27,10 @@ from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, custom_kinds, judge, leaving, prune_stages, questions
+from handler.run.canaries import Canaries, foresee
 from handler.run.deciding import Decision
+from handler.run.hooked import Hooked
+from handler.run.trying import tried
 
 T = TypeVar("T")
 _SYSTEM_CONTENT = {
@@ -40,7 +43,10 @@ _SYSTEM_KINDS = frozenset({"Event", "EndpointSlice", "Endpoints", "Lease", "Cont
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What one plan is made for. `recorded`: the kinds the state lists; `prune`: whether candidates may go at all."""
+    """What one plan is made for.
+
+    `recorded`: the kinds the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks and steps is carried out.
+    """
 
     commit: str
     reads: str
@@ -49,11 +55,15 @@ class Ask:
     recorded: frozenset[GroupKind] = frozenset()
     prune: bool = True
     keep_reason: str = ""
+    hooked: Hooked = field(default_factory=Hooked)
+    due: tuple[Due, ...] = ()
+    notes: tuple[str, ...] = ()
+    canaries: Canaries = field(default_factory=Canaries)
 
     @property
     def desired(self) -> dict[Identity, Desired]:
-        """Every declared object."""
-        return {item.identity: item for stage in self.stages for item in stage}
+        """Every declared object, hooks included."""
+        return {item.identity: item for stage in self.stages for item in stage} | dict(self.hooked.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +104,24 @@ class Planner:
         comparison = self._compare(ask)
         guards.refuse_empty(self.target.name, len(comparison.desired), comparison.members, self.target.prune)
         decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
-        changes = self._decide(decision, comparison)
+        changes = self._decide(decision, ask)
+        notes = (*ask.notes, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
         prunes = self._prunes(ask, comparison)
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
         plan = Plan(
             target=self.target.name,
             commit=ask.commit,
-            stages=tuple(tuple(changes[item.identity] for item in stage) for stage in ask.stages),
+            stages=tuple(tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages),
             prunes=ordered,
-            notes=tuple(decision.notes),
+            notes=notes,
             live_members=comparison.members,
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
+            due=ask.due,
         )
-        hold = guards.hold_for(plan.changes, comparison.members, self.target.prune, ask.reads, ask.settings)
-        present = frozenset(i.group_kind for i in (*comparison.same, *comparison.undecided, *bodies))
+        members = comparison.members - sum(identity in ask.canaries.steps for identity in bodies)
+        hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
+        present = frozenset(i.group_kind for i in (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks))
         return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, self.scopes)
 
     def _compare(self, ask: Ask) -> Comparison:
@@ -157,13 +170,15 @@ class Planner:
         return self.discovery.find(resource.api_version, resource.kind) is not None
 
     # --- changes
-    def _decide(self, decision: Decision, comparison: Comparison) -> dict[Identity, Change]:
-        """Return every declared object's change."""
+    def _decide(self, decision: Decision, ask: Ask) -> dict[Identity, Change]:
+        """Return every declared object's change; a hook has none, but is tried if it is due."""
+        comparison = decision.comparison
         changes = {
             identity: Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
             for identity, (uid, version) in comparison.same.items()
         }
         found = decision.decide()
+        found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items])
         problems = [item for item in found if isinstance(item, Problem)]
         denied = [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
         if problems:
@@ -187,12 +202,12 @@ class Planner:
         """Judge every candidate; nothing goes when prune is off."""
         facts = self._facts(comparison) if ask.prune else Facts()
         declared_uids = {live["metadata"]["uid"] for live in (*comparison.undecided.values(), *comparison.unowned.values())}
-        declared_uids |= {uid for uid, _ in comparison.same.values()}
+        declared_uids |= {uid for uid, _ in comparison.same.values()} | {live["metadata"]["uid"] for live in comparison.hooks.values()}
         candidates = [live for live in comparison.candidates.values() if live["metadata"]["uid"] not in declared_uids]
         found = [judge(live, self.target, comparison.desired, facts) for live in candidates]
-        if ask.prune:
-            return found
-        return [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off") for change in found]
+        if not ask.prune:
+            found = [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off") for change in found]
+        return [ask.canaries.kept(change) for change in found]
 
     def _facts(self, comparison: Comparison) -> Facts:
         """Ask what Namespaces hold and how many instances CRDs have, beyond what goes with them."""

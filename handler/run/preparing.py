@@ -8,7 +8,7 @@ neither fetches nor renders it again and a refused commit leaves nothing behind.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,11 +17,13 @@ from handler.config.git import Revision
 from handler.config.settings import Target
 from handler.model.errors import AuthorError, PlanRefused
 from handler.model.manifest import Manifest, digest_of
+from handler.model.names import Identity
 from handler.model.refs import Head
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan.admit import Admission, Desired
-from handler.plan.order import stages
+from handler.plan.order import order
+from handler.run.hooked import Hooked, separate
 
 
 class Source(Protocol):
@@ -39,7 +41,11 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set."""
+    """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set.
+
+    `hooked`: its hooks; those of the `Sync` phase stand in `stages`, too. `awaits`: what must be healthy before an object is written.
+    `notes`: what a plan should say of it.
+    """
 
     commit: CommitInfo
     reads: ReadSet
@@ -47,6 +53,9 @@ class Prepared:
     stages: tuple[tuple[Desired, ...], ...]
     manifests: tuple[Manifest, ...] = field(default=(), repr=False)
     files: Files = field(default_factory=dict, repr=False)
+    hooked: Hooked = field(default_factory=Hooked, repr=False)
+    awaits: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -103,9 +112,19 @@ class Preparer:
             rendered = Rendered(last.manifests, last.reads, last.files)
         else:
             rendered = self.render(tree, self.request())
-        staged = stages(self._admit(rendered.manifests), self.own)
-        digest = digest_of(rendered.manifests)
-        prepared = self.last = Prepared(tree.commit, rendered.reads, digest, staged, rendered.manifests, rendered.files)
+        rest, hooked = separate(self._admit(rendered.manifests))
+        ordered = order(rest, self.own, hooked.first, hooked.items)
+        prepared = self.last = Prepared(
+            commit=tree.commit,
+            reads=rendered.reads,
+            digest=digest_of(rendered.manifests),
+            stages=ordered.stages,
+            manifests=rendered.manifests,
+            files=rendered.files,
+            hooked=hooked,
+            awaits=ordered.awaits,
+            notes=(*hooked.notes, *ordered.notes),
+        )
         return prepared
 
     def forget(self) -> None:

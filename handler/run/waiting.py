@@ -30,10 +30,15 @@ _RECORD_AFTER = 0.5
 
 Object = dict[str, Any]
 Judge = Callable[[Identity, Object | None], bool]
+Verdict = Callable[[Identity, Object | None], Health | None]
 
 
 def _nothing() -> None:
     return
+
+
+def _as_usual(_identity: Identity, _live: Object | None) -> Health | None:
+    return None
 
 
 @dataclass(slots=True)
@@ -55,6 +60,7 @@ class Waits:
         limits: Wait,
         beat: Callable[[], None] = _nothing,
         since: float = 0.0,
+        verdict: Verdict = _as_usual,
     ) -> None:
         """Wait until these objects are healthy.
 
@@ -65,6 +71,7 @@ class Waits:
             limits: how long.
             beat: see `follow`.
             since: see `follow`.
+            verdict: how an object does, where that isn't what makes its kind healthy; None: as usual.
 
         Raises:
             RolloutFailed: some failed, or aren't healthy in time; each with why.
@@ -75,7 +82,8 @@ class Waits:
         places = {item.identity: item.manifest.place for item in items}
 
         def told(identity: Identity, live: Object | None) -> bool:
-            found = seen[identity] = judge(live, generations.get(identity, 0), self.run.rooms.clock())
+            usual = partial(judge, live, generations.get(identity, 0), self.run.rooms.clock())
+            found = seen[identity] = verdict(identity, live) or usual()
             if found.status is Status.FAILED:
                 raise RolloutFailed(Problem(str(identity), found.message, places[identity]))
             return found.healthy

@@ -1,43 +1,72 @@
 """From an open attempt to everything applied, healthy and pruned: the parts of a rollout in their order.
 
-    hooks before            PreSync                                  hooking
-    the automatic stages    what no step names                       applying, each waited for where the next asks for it
-    the Rollout's groups    if the target names one                  stepping
-    all healthy             where the target waits                   waiting
-    prune                   in reverse                               pruning
-    hooks after             PostSync; SyncFail if anything failed    hooking
+    what hooks live in      Namespaces and CRDs that a PreSync hook needs    applying
+    hooks before            PreSync                                          hooking
+    the automatic stages    what no step names; a stage that comes after     applying, waiting
+                            an explicit edge starts when that is healthy;
+                            the Sync hooks of a stage run when it stands     hooking
+    the Rollout's groups    if the target names one                          stepping
+    all healthy             where the target waits, or hooks come after      waiting
+    prune                   in reverse                                       pruning
+    hooks after             PostSync; SyncFail if anything failed            hooking
 
 Law: everything is idempotent. A walk that was cut anywhere is walked again by the next run: what is done is seen in the plan and in the
-record, and costs a look.
+record, and costs a look. Hooks and groups belong to a rollout that is due; a run that only repairs drift writes, and waits for nothing
+but what an edge asks for. What fails by its author's doing ends the rollout: nothing after it is written, nothing is pruned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from handler.config.settings import Wait
+from handler.model.errors import AuthorError, NewerHead, OperatorError, Problem
+from handler.model.names import Identity
 from handler.model.plan import Plan
+from handler.model.rollout import Mode, Phase
+from handler.plan.admit import Desired
 from handler.run.applying import Applier
 from handler.run.context import Context
+from handler.run.due import is_due
+from handler.run.hooked import Hooked
+from handler.run.hooking import Hooking
+from handler.run.journal import DONE, FAILED, Journal
 from handler.run.planning import Planned
 from handler.run.pruning import Pruner
 from handler.run.recording import Inputs
 from handler.run.waiting import Waits
 
+_NAMED = 3
+"""How many objects the name of a wait tells."""
+
 
 @dataclass(slots=True)
 class Walk:
-    """Carries out one plan under an open attempt."""
+    """Carries out one plan under an open attempt. `due`: whether it is a rollout, with hooks or groups to carry out."""
 
     run: Context
     inputs: Inputs
     planned: Planned
     applier: Applier = field(init=False)
     waits: Waits = field(init=False)
+    journal: Journal = field(init=False)
+    hooks: Hooking = field(init=False)
+    due: bool = field(init=False)
 
     def __post_init__(self) -> None:
         """Put the hands together."""
         self.applier = Applier(self.run.rooms.planner, self.planned, self.run.fence, self.run.between)
         self.waits = Waits(self.run)
+        self.journal = Journal(self.run, self.inputs)
+        self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)
+        due = is_due(self.run.state, self.inputs.prepared.digest, force=self.run.job.force)
+        self.due = due and self.hooked.runs
+
+    @property
+    def hooked(self) -> Hooked:
+        """The hooks of the commit."""
+        return self.inputs.prepared.hooked
 
     def go(self) -> Plan:
         """Walk to the end; return the plan as it came out.
@@ -48,12 +77,79 @@ class Walk:
             AnnealError: whatever a write meets.
 
         """
-        for stage in self.planned.plan.stages:
+        if not self.due:
+            return self._walk()
+        self.journal.begin()
+        self.hooks.expect(Phase.PRE_SYNC, Phase.SYNC)
+        try:
+            plan = self._walk()
+        except AuthorError as error:
+            self._fail(error)
+            raise
+        self.journal.end(DONE)
+        return plan
+
+    def _walk(self) -> Plan:
+        stages = self.planned.plan.stages
+        early = 1 if self.hooked.first else 0
+        for stage in stages[:early]:
             self.applier.apply(stage)
+        if self.due:
+            self.applier.settle()
+            self.hooks.phase(Phase.PRE_SYNC)
+        for number in range(early, len(stages)):
+            self._stage(number)
         self.applier.settle()
-        wait = self.run.rooms.target.wait
-        if wait:
-            self.waits.healthy("everything", tuple(self.planned.desired.values()), self.applier.generations, wait)
+        if self.due:
+            self.hooks.clear(Phase.SYNC)
+            self._groups()
+            self.hooks.expect(Phase.POST_SYNC)
+        self._all_healthy()
         pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.uids)
         pruner.prune()
+        if self.due:
+            self.hooks.phase(Phase.POST_SYNC)
         return self.planned.plan.with_outcomes([*self.applier.outcomes, *pruner.outcomes])
+
+    def _stage(self, number: int) -> None:
+        """Write one stage when what it waits for is healthy, then run its hooks."""
+        stage = self.planned.plan.stages[number]
+        hooks = [item.identity for item in self.inputs.prepared.stages[number] if item.mode is Mode.HOOK] if self.due else []
+        todo = self.hooks.open(Phase.SYNC, hooks)
+        self._await(number, [*(change.identity for change in stage if change.writes), *todo])
+        self.applier.apply(stage)
+        self.hooks.wave(Phase.SYNC, hooks)
+
+    def _await(self, number: int, coming: Iterable[Identity]) -> None:
+        """Wait until all that comes now may come. Raises RolloutFailed: something isn't healthy, so none of it is written."""
+        awaits = self.inputs.prepared.awaits
+        needed = sorted({need for one in coming for need in awaits.get(one, ())})
+        if needed:
+            self.applier.settle()
+            more = f" and {len(needed) - _NAMED} more" if len(needed) > _NAMED else ""
+            what = f"{', '.join(map(str, needed[:_NAMED]))}{more} (before stage {number + 1} of {len(self.planned.plan.stages)})"
+            items = [self.planned.desired[one] for one in needed]
+            self.waits.healthy(what, items, self.applier.generations, self.run.rooms.target.wait or Wait())
+
+    def _groups(self) -> None:
+        """Carry out the Rollout's groups."""
+
+    def _all_healthy(self) -> None:
+        """Wait until everything is healthy, where the target waits, or a hook comes only then."""
+        after = self.due and self.hooks.open(Phase.POST_SYNC, self.hooked.of(Phase.POST_SYNC))
+        limits = self.run.rooms.target.wait or (Wait() if after else None)
+        if limits:
+            self.waits.healthy("everything", self._living(), self.applier.generations, limits)
+
+    def _living(self) -> tuple[Desired, ...]:
+        """Return what is to live: not hooks, not what a step deletes."""
+        return tuple(item for item in self.planned.desired.values() if item.mode not in (Mode.HOOK, Mode.DELETE))
+
+    def _fail(self, error: AuthorError) -> None:
+        """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""
+        try:
+            self.hooks.phase(Phase.SYNC_FAIL)
+        except (AuthorError, OperatorError, NewerHead) as also:
+            then = (Problem(each.subject, f"then: {each.message}", each.place, each.fix) for each in also.problems)
+            error.problems = (*error.problems, *then)
+        self.journal.end(FAILED)

@@ -1,0 +1,127 @@
+"""The hooks of a commit, taken out of what it declares: which objects are acts, when each runs, in which order. Pure.
+
+Law: a hook is declared (whitelist, marks, one name once) like any other object, but it is no part of what must live: neither its absence
+nor its content is drift, and it is pruned only once git drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from handler.model.errors import PlanRefused, Problem
+from handler.model.names import Identity
+from handler.model.plan import Due
+from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Mode, Phase
+from handler.plan.admit import Desired
+from handler.plan.order import DEPENDS_ON, Order, depends_on, order, sort_key
+from handler.rollout.hooks import Read, read
+
+PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
+"""The phases that run, in their order."""
+ACTION = "run"
+"""What a plan and the record call that which is done with a hook."""
+Waves = tuple[tuple[Identity, ...], ...]
+_MARKS = (ARGO_HOOK.encode(), HELM_HOOK.encode())
+_DEPENDS = DEPENDS_ON.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Hooked:
+    """The hooks of a commit.
+
+    `hooks`, `items`: by identity. `waves`: of each phase, in order, but for `Sync`, whose hooks stand among the stages. `first`: Namespaces
+    and CRDs without which a `PreSync` hook can't live.
+    """
+
+    hooks: Mapping[Identity, Hook] = field(default_factory=dict)
+    items: Mapping[Identity, Desired] = field(default_factory=dict)
+    waves: Mapping[Phase, Waves] = field(default_factory=dict)
+    first: frozenset[Identity] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Whether any of them ever runs."""
+        return any(hook.phases - {Phase.SKIP} for hook in self.hooks.values())
+
+    def of(self, phase: Phase) -> tuple[Identity, ...]:
+        """Return the hooks of a phase, in the order of their waves."""
+        found = (hook for hook in self.hooks.values() if phase in hook.phases)
+        return tuple(hook.identity for hook in sorted(found, key=lambda hook: (hook.wave, sort_key(hook.identity))))
+
+    def due(self, done: Collection[tuple[str, str]] = ()) -> tuple[Due, ...]:
+        """Return what a rollout carries out, but for what an earlier run of the same one has `done`: (phase, object)."""
+        found = [Due(str(phase), str(identity), identity, ACTION) for phase in PHASES for identity in self.of(phase)]
+        return tuple(due for due in found if (due.group, due.step) not in done)
+
+
+def separate(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], Hooked]:
+    """Take the hooks out of what is declared; those of the `Sync` phase stay, in mode `hook`, for they run among the stages.
+
+    Raises:
+        PlanRefused: every annotation that can't be read; a cycle.
+
+    """
+    declared = tuple(desired)
+    found = {item.identity: _read(item) for item in declared if item.mode is Mode.APPLY}
+    problems = [problem for one in found.values() for problem in one.problems]
+    if problems:
+        raise PlanRefused(*problems)
+    hooks = {identity: one.hook for identity, one in found.items() if one.hook}
+    items = {item.identity: replace(item, mode=Mode.HOOK) for item in declared if item.identity in hooks}
+    rest = [items.get(item.identity, item) for item in declared if item.identity not in hooks or Phase.SYNC in hooks[item.identity].phases]
+    _refuse_cycles(declared, hooks)
+    known = {item.identity for item in declared}
+    by_phase: dict[Phase, list[Desired]] = {
+        phase: [items[one] for one, hook in hooks.items() if phase in hook.phases] for phase in PHASES if phase is not Phase.SYNC
+    }
+    orders: dict[Phase, Order] = {phase: order(chosen, others=known) for phase, chosen in by_phase.items() if chosen}
+    waves = {phase: tuple(tuple(item.identity for item in stage) for stage in ordered.stages) for phase, ordered in orders.items()}
+    needed = {need for item in by_phase[Phase.PRE_SYNC] for need in item.needs}
+    notes = [one.note for one in found.values() if one.note] + [note for ordered in orders.values() for note in ordered.notes]
+    return tuple(rest), Hooked(hooks, items, waves, frozenset(needed - hooks.keys()), tuple(notes))
+
+
+def _refuse_cycles(declared: Sequence[Desired], hooks: Mapping[Identity, Hook]) -> None:
+    """Refuse what depends on something that only a later phase does.
+
+    Raises:
+        PlanRefused: naming each path.
+
+    """
+    phases = {item.identity: _phase(hooks.get(item.identity)) for item in declared} if hooks else {}
+    problems = []
+    for item in declared if hooks else ():
+        one = phases[item.identity]
+        for need in _needs(item):
+            other = phases.get(need)
+            if one and other and PHASES.index(one) < PHASES.index(other):
+                path = f"{item.identity} ({one}) -> {need} ({other}), which comes later"
+                fix = "change its depends-on, or the phase of the hook"
+                problems.append(Problem(str(item.identity), f"waits for itself: {path}", item.manifest.place, fix))
+    if problems:
+        raise PlanRefused(*problems)
+
+
+def _phase(hook: Hook | None) -> Phase | None:
+    """Return when an object is there first: what is no hook, with the Sync phase; None: that depends."""
+    if hook is None:
+        return Phase.SYNC
+    return next((phase for phase in PHASES if phase in hook.phases and phase is not Phase.SYNC_FAIL), None)
+
+
+def _needs(item: Desired) -> list[Identity]:
+    """Read an object's depends-on; one that can't be read is refused where it is put in order."""
+    if _DEPENDS not in item.manifest.raw:
+        return []
+    try:
+        return depends_on(item.manifest.body())
+    except ValueError:
+        return []
+
+
+def _read(item: Desired) -> Read:
+    """Read an object's annotations, if they speak of a hook: most don't, and parsing them costs more than a look at the text."""
+    marked = any(mark in item.manifest.raw for mark in _MARKS)
+    return read(item.manifest.body(), item.identity, item.manifest.place) if marked else Read()

@@ -1,0 +1,222 @@
+"""Hooks, carried out: in waves, each created, followed to its end, and deleted by its policies.
+
+    find what an earlier run of this rollout did     the record, and our mark on the live object
+    make way                                         what an earlier rollout left under the name is deleted, and waited for
+    create, in the order of kinds                    an account before the Job that runs as it
+    follow to the end                                a Job until it is Complete, anything else until it is healthy
+    delete                                           when the phase is over, for a later wave may need what an earlier one made
+
+Law: each transition stands in the record before what follows it. What has ended isn't run again in the same rollout, what runs is waited
+for, what is gone stays gone. Deleted is only what carries our label and identity, under its uid; what loses data with it, never.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from handler.cluster.live import probe
+from handler.cluster.parallel import parallel
+from handler.cluster.wait import until_gone
+from handler.cluster.write import Writer
+from handler.config.settings import Wait
+from handler.model.errors import AuthorError, OperatorError, Problem, RolloutFailed, StillDeleting, TransientError
+from handler.model.health import Health, Status
+from handler.model.names import Identity
+from handler.model.rollout import Phase, Policy
+from handler.plan.admit import Desired
+from handler.plan.adopt import is_member
+from handler.plan.order import sort_key
+from handler.rollout import hooks
+from handler.run.applying import Applier
+from handler.run.context import Context
+from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
+from handler.run.hooked import ACTION, Hooked
+from handler.run.journal import DONE, FAILED, SKIPPED, Journal
+from handler.run.trying import replaces
+from handler.run.waiting import Waits
+from handler.state.rules import seconds_of
+
+Object = dict[str, Any]
+_CREATE_ONLY = "1"
+"""A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409."""
+
+
+@dataclass(slots=True)
+class Hooking:
+    """Carries out the hooks of one rollout."""
+
+    run: Context
+    hooked: Hooked
+    applier: Applier
+    waits: Waits
+    journal: Journal
+    _ended: set[Identity] = field(default_factory=set)
+
+    def expect(self, *phases: Phase) -> None:
+        """Record what there is to run, before the first of it runs."""
+        self.journal.expect([(phase, str(one), str(one), ACTION) for phase in phases for one in self.hooked.of(phase)])
+
+    def open(self, phase: Phase, wanted: Iterable[Identity]) -> list[Identity]:
+        """Return which of a phase's hooks haven't ended."""
+        found = {one: self.journal.find(phase, str(one)) for one in wanted}
+        return [one for one, step in found.items() if not (step and step.outcome)]
+
+    def phase(self, phase: Phase) -> None:
+        """Run every hook of a phase, wave by wave, then delete those whose policy says so.
+
+        Raises:
+            RolloutFailed: a hook failed, and why.
+            NewerHead, StillWaiting: one still runs; the next run goes on with it.
+            AnnealError: whatever a write meets.
+
+        """
+        try:
+            for wave in self.hooked.waves.get(phase, ()):
+                self.wave(phase, wave)
+        except AuthorError:
+            with contextlib.suppress(TransientError, OperatorError):  # tidying up hides no failure
+                self.clear(phase)
+            raise
+        self.clear(phase)
+
+    def wave(self, phase: Phase, wave: Iterable[Identity]) -> None:
+        """Run hooks of one phase together, and wait until all have ended well. Raises: see `phase`."""
+        todo = [one for one in sorted(wave, key=sort_key) if not self._is_done(phase, one)]
+        if not todo:
+            return
+        self.run.between()
+        try:
+            for _, alike in groupby(todo, key=lambda one: one.group_kind):
+                made = list(alike)
+                raise_together(parallel([partial(self._start, phase, one) for one in made]), [])
+            self._follow(phase, todo)
+        except AuthorError as error:
+            self._failed(phase, todo, error)
+        for one in todo:
+            self.journal.finished(phase, str(one), DONE)
+
+    def clear(self, phase: Phase) -> None:
+        """Delete what has ended in this phase, as its policy says; only what this rollout has created. Raises AnnealError."""
+        wanted = {DONE: Policy.SUCCEEDED, FAILED: Policy.FAILED}
+        for one in reversed(self.hooked.of(phase)):
+            found = self.journal.find(phase, str(one))
+            policy = wanted.get(found.outcome) if found else None
+            live = self._live(one) if policy in self.hooked.hooks[one].policies and not hooks.lasts(one.group_kind) else None
+            if live and self._is_of_this(phase, live):
+                self._delete(one, live)
+
+    # --- one hook
+    def _is_done(self, phase: Phase, one: Identity) -> bool:
+        """Whether an earlier run has ended it. Raises RolloutFailed if it failed."""
+        found = self.journal.find(phase, str(one))
+        if found and found.outcome == FAILED:
+            raise RolloutFailed(Problem(str(one), found.message, self._item(one).manifest.place))
+        return found is not None and bool(found.outcome)
+
+    def _start(self, phase: Phase, one: Identity) -> None:
+        """Create a hook's object, unless this rollout has created it before."""
+        begun = self.journal.started(phase, str(one), str(one), ACTION)
+        live = self._live(one)
+        if live and self._is_of_this(phase, live):
+            return self._created(phase, one, live)
+        if begun.mark:
+            return None  # it ran, and is gone: see `_verdict`
+        uid, version = self._make_way(one, live) if live else ("", _CREATE_ONLY)
+        body = self._item(one).manifest.body()
+        body["metadata"]["annotations"][hooks.ROLLOUT] = self._token(phase)
+        return self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
+
+    def _created(self, phase: Phase, one: Identity, stored: Object) -> None:
+        self.applier.uids.add(str(stored["metadata"]["uid"]))
+        self.applier.generations[one] = int(stored["metadata"].get("generation") or 0)
+        found = self.journal.find(phase, str(one))
+        if found and not found.mark:
+            self.journal.mark(phase, str(one), str(stored["metadata"]["uid"]))
+
+    def _make_way(self, one: Identity, live: Object) -> tuple[str, str]:
+        """Return the preconditions of the write over what lives under a hook's name; what would be in its way is deleted first.
+
+        Raises:
+            RolloutFailed: it isn't ours.
+            StillDeleting: it isn't gone in time.
+
+        """
+        meta, hook = live["metadata"], self.hooked.hooks[one]
+        if not replaces(hook) and not meta.get("deletionTimestamp"):
+            return str(meta["uid"]), str(meta["resourceVersion"])
+        if not is_member(live, one, self.run.job.target, self.applier.planner.applyset):
+            place = self._item(one).manifest.place
+            raise RolloutFailed.of(str(one), "lives already and isn't ours, so this hook can't take its place", place=place)
+        self._delete(one, live)
+        resource, uid = self._item(one).resource, str(meta["uid"])
+        survivors = until_gone(self.applier.planner.api, [(resource, one, uid)], GONE_TIMEOUT, self.waits.look)
+        if survivors:
+            raise StillDeleting(lingering(one, survivors[0]))
+        return "", _CREATE_ONLY
+
+    def _delete(self, one: Identity, live: Object) -> None:
+        """Delete one of ours in the foreground, so that its pods go too."""
+        if is_member(live, one, self.run.job.target, self.applier.planner.applyset):
+            self._writer.delete(self._item(one).resource, one, str(live["metadata"]["uid"]), propagation="Foreground")
+
+    # --- to the end
+    def _follow(self, phase: Phase, todo: Sequence[Identity]) -> None:
+        """Wait until all of these have ended well. Raises: see `phase`."""
+        begun = [found for one in todo if (found := self.journal.find(phase, str(one)))]
+        since = min(seconds_of(found.started) for found in begun)
+        what = f"{phase} {', '.join(str(one) for one in todo[:3])}" + (f" and {len(todo) - 3} more" if len(todo) > 3 else "")
+        limits = self.run.rooms.target.wait or Wait()
+        items = [self._item(one) for one in todo]
+        self.waits.healthy(what, items, self.applier.generations, limits, since=since, verdict=self._verdict)
+
+    def _verdict(self, one: Identity, live: Object | None) -> Health | None:
+        """Judge what runs to its own end; what has ended once stays ended, for its time to live may remove it."""
+        if one in self._ended:
+            return Health(Status.CURRENT)
+        if live is None:
+            if hooks.has_ttl(self._item(one).manifest.body()):
+                return Health(Status.CURRENT, "was removed when its time to live was over")
+            return Health(Status.FAILED, "was deleted before it was seen to end")
+        found = hooks.ended(live, one)
+        if hooks.is_act(one) and hooks.is_over(live, one):
+            self._ended.add(one)
+        return found
+
+    def _failed(self, phase: Phase, todo: Sequence[Identity], error: AuthorError) -> None:
+        """Record which hooks of a wave failed, and that the others aren't waited for; raise what was seen, naming the phase."""
+        seen = {problem.subject: problem.message for problem in error.problems}
+        mine = [one for one in todo if str(one) in seen]
+        for one in todo:
+            outcome = FAILED if one in mine or not mine else SKIPPED
+            text = seen.get(str(one)) or (str(error) if outcome == FAILED else "isn't waited for: another hook failed")
+            self.journal.started(phase, str(one), str(one), ACTION)
+            self.journal.finished(phase, str(one), outcome, text)
+        places = {str(one): self._item(one).manifest.place for one in todo}
+        named = (replace(p, message=f"{phase} hook: {p.message}", place=p.place or places.get(p.subject, "")) for p in error.problems)
+        raise RolloutFailed(*named) from error
+
+    # --- what is known
+    def _item(self, one: Identity) -> Desired:
+        return self.hooked.items[one]
+
+    @property
+    def _writer(self) -> Writer:
+        return Writer(self.applier.planner.api, self.run.fence)
+
+    def _live(self, one: Identity) -> Object | None:
+        return probe(self.applier.planner.api, [(self._item(one).resource, one.namespace, one.name)]).get(one)
+
+    def _token(self, phase: Phase) -> str:
+        """Name this rollout and phase: what carries it was created here, or by the run that was killed before this one."""
+        known = self.run.state.rollout
+        assert known is not None  # noqa: S101 - the journal has begun
+        return f"{phase} {known.digest[:12]} {known.started}"
+
+    def _is_of_this(self, phase: Phase, live: Object) -> bool:
+        annotations = live["metadata"].get("annotations") or {}
+        return bool(annotations.get(hooks.ROLLOUT) == self._token(phase))

@@ -1,0 +1,90 @@
+"""Due hooks, tried before the first write: a migration that the server would refuse must not be found out when half is applied.
+
+Law: an earlier rollout's object may be in the way of a hook, and a finished Job can't be changed: so a hook whose name is taken is tried
+under another one. What isn't ours is never in our way to be deleted: it is refused, as any other foreign object is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from handler.cluster.live import probe
+from handler.cluster.parallel import parallel
+from handler.cluster.write import DryRunner
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
+from handler.model.names import Identity
+from handler.model.rollout import Hook, Policy
+from handler.plan.admit import Desired
+from handler.plan.adopt import is_member
+from handler.rollout.hooks import is_act, lasts
+from handler.run.deciding import NO_DRY_RUN, Decision, Outcome
+from handler.run.hooked import Hooked
+
+_SCRATCH = 40
+"""Characters of a hook's name that its scratch name keeps; some names are labels of at most 63."""
+
+
+def replaces(hook: Hook) -> bool:
+    """Whether what lives under a hook's name is deleted before it runs: by its policy, or for it can't be run again otherwise."""
+    return not lasts(hook.identity.group_kind) and (Policy.BEFORE in hook.policies or is_act(hook.identity))
+
+
+def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity]) -> list[Outcome]:
+    """Dry-run the hooks that are due, in parallel; return every mistake, and nothing of what would be well."""
+    found: list[Outcome] = []
+    for answer in parallel([partial(_try, decision, hooked.items[one], hooked.hooks[one]) for one in sorted(set(due))]):
+        if isinstance(answer, AnnealError):
+            raise answer
+        found += answer
+    return found
+
+
+def _try(decision: Decision, item: Desired, hook: Hook) -> list[Outcome]:
+    if not decision.is_served(item.resource):
+        return decision.postponed(item)
+    identity = item.identity
+    live = decision.comparison.hooks.get(identity)
+    live = live or probe(decision.api, [(item.resource, identity.namespace, identity.name)]).get(identity)
+    refusal = _refusal(decision, item, hook, live) if live else None
+    if refusal:
+        return [refusal]
+    if decision.target.validate == "none":
+        return []
+    if any(need in decision.absent for need in item.needs):
+        return decision.postponed(item)
+    return _dry_run(decision, item, _scratch(item) if live and replaces(hook) else item.manifest.body())
+
+
+def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:
+    """Say why a live object may not be touched for a hook, or None."""
+    if is_member(live, item.identity, decision.target.name, decision.applyset):
+        return None
+    refusal = decision.judge.refusal_to_adopt(item, live)
+    if refusal or not replaces(hook):
+        return refusal
+    seen = "lives already, isn't ours, and this hook would have to delete it"
+    kind, where = item.resource.plural, f" -n {item.identity.namespace}" if item.identity.namespace else ""
+    return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: kubectl delete {kind}{where} {item.identity.name}")
+
+
+def _scratch(item: Desired) -> dict[str, Any]:
+    """Return the hook's object under a name that nothing has."""
+    body = item.manifest.body()
+    digest = hashlib.sha256(item.manifest.raw).hexdigest()[:12]
+    body["metadata"]["name"] = f"{item.identity.name[:_SCRATCH].rstrip('-.')}-{digest}"
+    return body
+
+
+def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Outcome]:
+    try:
+        DryRunner(decision.api).check(item.resource, body)
+    except (ApiRefused, AccessDenied) as error:
+        if NO_DRY_RUN in str(error):
+            decision.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is run")
+            return []
+        problems = [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+        return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]
+    return []
