@@ -24,7 +24,7 @@ from pathlib import Path
 
 from handler import log
 from handler.config.load import load
-from handler.config.secrets import resolve_all
+from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
@@ -160,7 +160,7 @@ def work_alone(config: Path, engine: Engine, program: Program = Program()) -> in
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid before anything is started.
     """
     settings = program.read(config)
-    log.configure(resolve_all(settings, os.environ, needs={"git"}, fetch=fetcher(os.environ)).mask)
+    log.configure(resolve_all(settings, os.environ, needs=RUNS, fetch=fetcher(os.environ)).mask)
     if not queue_url(settings, os.environ):
         raise QueueInvalid.of("queue", "none is configured, and without one nobody hands work over", fix=f"set {URL} or `queue.sqs.url`")
     return run_alone(settings, engine)

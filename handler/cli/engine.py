@@ -10,6 +10,7 @@ from handler import log
 from handler.build import Handler
 from handler.cli.session import Session
 from handler.config.rotation import Rotation
+from handler.config.secrets import RUNS
 from handler.config.settings import Settings
 from handler.intake import WAIT
 from handler.queues.sqs import Sqs, queue_url
@@ -41,8 +42,8 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
         url = queued(settings)
         options = replace(session.options, notes=bool(url))
         services = Services(os.environ)
-        secrets = Rotation(settings, os.environ, needs={"git"}, fetch=services.fetch)
-        log.configure(secrets.mask)  # the supervisor's, which we have from the fork, knows no rotated value
+        secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
+        log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value
         handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
         reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
         queue = Sqs(url, longest_wait=WAIT) if url else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import getpass
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ import click
 
 from handler.cli.printing import Output
 from handler.config.load import find, load
-from handler.config.secrets import Secrets, resolve_all
+from handler.config.secrets import RUNS, Secrets, resolve_all
 from handler.config.settings import Settings, Target
 from handler.stores import fetcher
 from handler.triggers import TRIGGERS, Trigger
@@ -51,6 +52,7 @@ class Session:
         self.kubeconfig = kubeconfig
         self.context = context
         self.master = ""
+        self.log_level = logging.INFO
         self.sources: dict[str, Source] = {}
         self.named = config
         self.added = added
@@ -125,7 +127,7 @@ class Session:
     def secrets(self) -> Secrets:
         """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
         chosen = replace(self.settings, targets=self._chosen)
-        secrets = resolve_all(chosen, self.environ, needs={"git"}, fetch=fetcher(self.environ))
+        secrets = resolve_all(chosen, self.environ, needs=RUNS, fetch=fetcher(self.environ))
         self.output.mask = secrets.mask
         return secrets
 

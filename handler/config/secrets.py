@@ -20,9 +20,10 @@ from handler.config.remote import Fetch, Remote, nowhere, text_of
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable
 
-Need = Literal["git", "webhooks", "tokens", "clusters"]
-ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens"})
-"""What a process may resolve: what signs in to git hosts, what signs webhooks, replay tokens.
+Need = Literal["git", "webhooks", "tokens", "clusters", "metrics"]
+ALL: frozenset[Need] = frozenset({"git", "webhooks", "tokens", "metrics"})
+RUNS: frozenset[Need] = frozenset({"git", "metrics"})
+"""What a process may resolve: what signs in to git hosts, what signs webhooks, replay tokens, what signs in to Prometheus. Runs need two.
 
 The kubeconfigs of clusters are beside them: who connects to one reads it.
 """
@@ -71,12 +72,14 @@ class Accepted:
 class Secrets:
     """Every resolved secret of a configuration, as one snapshot.
 
-    `webhooks`: by provider; `tokens`: replay tokens; `git`: passwords, keys and passphrases of git hosts; `known`: all of them.
+    `webhooks`: by provider; `tokens`: replay tokens; `git`: passwords, keys and passphrases of git hosts; `metrics`: tokens for Prometheus;
+    `known`: all of them.
     """
 
     webhooks: Mapping[str, tuple[Accepted, ...]] = field(default_factory=dict)
     tokens: tuple[tuple[ReplayToken, Secret], ...] = ()
     git: Mapping[SecretRef, Secret] = field(default_factory=dict)
+    metrics: Mapping[SecretRef, Secret] = field(default_factory=dict)
     known: Mapping[SecretRef, Secret] = field(default_factory=dict)
     masking: Mask = field(default_factory=Mask)
 
@@ -93,10 +96,11 @@ class Secrets:
         return found[0] if found else None
 
     def read(self, ref: SecretRef) -> Secret:
-        """Return what signs in to a git host. Raises SecretUnavailable: nothing that was resolved here."""
-        if ref not in self.git:
-            raise SecretUnavailable.of(str(ref), "is no git host's secret of this configuration")
-        return self.git[ref]
+        """Return what signs in to a git host or a Prometheus. Raises SecretUnavailable: nothing that was resolved here."""
+        found = self.git.get(ref) or self.metrics.get(ref)
+        if not found:
+            raise SecretUnavailable.of(str(ref), "is no git host's secret of this configuration, and no Prometheus's")
+        return found
 
     def again(self, ref: SecretRef) -> Secret:
         """Return the same: a snapshot asks nobody."""
@@ -118,7 +122,7 @@ class Accepting(Protocol):
 
 
 class Reading(Protocol):
-    """Where a git host's secrets are read, whenever they are needed."""
+    """Where the secrets of git hosts and Prometheus are read, whenever they are needed."""
 
     def read(self, ref: SecretRef) -> Secret:
         """Return the present value. Raises SecretUnavailable."""
@@ -150,7 +154,7 @@ def resolve_all(settings: Settings, environ: Mapping[str, str], *, needs: Collec
     Args:
         settings: the configuration.
         environ: where `env` references are looked up.
-        needs: what for; a CLI or worker that serves no door needs only `git`.
+        needs: what for; a CLI or worker that serves no door needs only `RUNS`.
         fetch: asks the stores of remote references; each once, several at once.
 
     Raises:
@@ -172,6 +176,8 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
             yield target.cluster.kubeconfig
         if "webhooks" in needs:
             yield from target.repository.webhook.secrets
+    if "metrics" in needs:
+        yield from (each.token for each in settings.prometheus if each.token)
     if "webhooks" in needs:
         for provider in providers(type(settings.webhooks)):
             yield from getattr(settings.webhooks, provider).secrets
@@ -185,10 +191,11 @@ def renewed(
     """Resolve everything anew; what has no usable value now keeps the one it had `before`. Returns also what is wrong."""
     reader = _Reader(environ, before, fetch)
     git = dict(reader.git(settings)) if "git" in needs else {}
+    metrics = dict(reader.metrics(settings)) if "metrics" in needs else {}
     webhooks = {name: tuple(reader.webhook(settings, name)) for name in providers(type(settings.webhooks))} if "webhooks" in needs else {}
     tokens = tuple(reader.tokens(settings)) if "tokens" in needs else ()
     known = {ref: secret for ref, secret in reader.known.items() if secret}
-    return Secrets(webhooks, tokens, git, known, Mask.of(spoken(settings, known, git))), tuple(reader.problems)
+    return Secrets(webhooks, tokens, git, metrics, known, Mask.of(spoken(settings, known, git))), tuple(reader.problems)
 
 
 def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]:
@@ -245,6 +252,13 @@ class _Reader:
                 secret = self.read(ref, f"targets[{target.name}].repository.auth.{place}", strong=False)
                 if secret:
                     yield ref, secret
+
+    def metrics(self, settings: Settings) -> Iterator[tuple[SecretRef, Secret]]:
+        """Yield what signs in to Prometheus."""
+        for each in settings.prometheus:
+            secret = self.read(each.token, f"prometheus[{each.url}].token", strong=False) if each.token else None
+            if each.token and secret:
+                yield each.token, secret
 
     def webhook(self, settings: Settings, provider: str) -> Iterator[Accepted]:
         """Yield the secrets of a provider: its own for targets without any, then each repository's."""

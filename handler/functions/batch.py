@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from handler.config.secrets import RUNS
 from handler.feedback.emf import Lines
 from handler.functions.ground import clusters, ground
 from handler.model import hurry
@@ -119,6 +120,6 @@ class Batch:
 
 
 def batch(environ: Mapping[str, str]) -> Batch:
-    """Make the worker of functions; it knows the secrets of git hosts alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = ground(environ, {"git"})
+    """Make the worker of functions; it knows what signs in to git hosts and Prometheus, no more. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
+    base = ground(environ, RUNS)
     return Batch(base.queue, clusters(base, environ, notes=True).run, Lines())

@@ -13,7 +13,7 @@ from typing import Any
 
 from handler.config.git import SecretRef
 from handler.config.load import load, parse
-from handler.config.secrets import Need, references
+from handler.config.secrets import RUNS, Need, references
 from handler.config.settings import Cluster, Eks, Settings
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS
@@ -29,7 +29,7 @@ class Function:
 
 FUNCTIONS: Mapping[str, Function] = {
     "webhook": Function(frozenset({"webhooks"}), clusters=False),
-    "worker": Function(frozenset({"git"}), clusters=True),
+    "worker": Function(RUNS, clusters=True),
     "tick": Function(frozenset(), clusters=True),
     "codecommit": Function(frozenset(), clusters=False),
     "api": Function(frozenset({"tokens"}), clusters=True),
@@ -61,6 +61,7 @@ def _named(settings: Settings) -> Iterator[Path]:
             yield Path(target.repository.auth.ssh.known_hosts)
         if target.repository.tls.ca_file:
             yield Path(target.repository.tls.ca_file)
+    yield from (Path(each.ca_file) for each in settings.prometheus if each.ca_file)
 
 
 def _placed(base: Path, paths: Collection[Path] | Iterator[Path]) -> dict[str, Path]:

@@ -14,8 +14,8 @@ import pytest
 
 from handler.config.git import BasicAuth, GitHubAppAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
 from handler.config.places import LARGEST
-from handler.config.secrets import Secret, Secrets, resolve, resolve_all
-from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.secrets import RUNS, Secret, Secrets, resolve, resolve_all
+from handler.config.settings import Prometheus, Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 
 CANARY = "CANARY-6f1e0b-do-not-show"
@@ -144,6 +144,18 @@ def test_everything_is_resolved_for_who_needs_it() -> None:
     assert secrets.read(ref("PASSWORD")).reveal() == ENVIRON["PASSWORD"]
     with pytest.raises(SecretUnavailable, match="environment variable CI: is no git host's secret"):
         secrets.read(ref("CI"))
+
+
+def test_what_signs_in_to_prometheus_is_read_by_who_runs_and_masked() -> None:
+    settings = Settings((target("shop"),), prometheus=(Prometheus("https://prometheus.example.com", ref("METRICS")),))
+    secrets = resolve_all(settings, {"METRICS": CANARY}, needs=RUNS)
+    assert secrets.read(ref("METRICS")).reveal() == CANARY
+    assert secrets.mask(f"Bearer {CANARY}") == "Bearer ***"
+    assert resolve_all(settings, {}, needs={"git", "webhooks", "tokens"}).metrics == {}, "the door asks no Prometheus"
+    with pytest.raises(
+        SecretUnavailable, match=r"prometheus\[https://prometheus.example.com\].token: environment variable METRICS is not set"
+    ):
+        resolve_all(settings, {}, needs=RUNS)
 
 
 def test_a_replay_token_is_found_by_its_value() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, Verify, WebhookSecrets
-from handler.config.settings import Cluster, Eks, Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.settings import Cluster, Eks, Prometheus, Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import ConfigInvalid
 from infra.functions.configured import resources, settings_of, unfit, variables
 
@@ -42,6 +42,14 @@ def test_each_function_reads_what_it_resolves_and_nothing_else() -> None:
         "tick": cluster,
         "api": {"secretsmanager:GetSecretValue": [own("secretsmanager", "secret:token-??????")]} | cluster,
     }
+
+
+def test_the_token_for_prometheus_is_read_by_who_runs_alone() -> None:
+    metrics = SecretRef(aws_secrets_manager=AwsSecret("metrics"))
+    settings = replace(SETTINGS, prometheus=(Prometheus("https://prometheus.example.com", metrics),))
+    secret = own("secretsmanager", "secret:metrics-??????")
+    may_read = {name for name, found in rights(settings).items() if secret in found.get("secretsmanager:GetSecretValue", [])}
+    assert may_read == {"worker"}
 
 
 def test_a_kubeconfig_is_read_by_who_speaks_to_clusters_and_a_role_is_assumed_where_one_is_written() -> None:
@@ -106,12 +114,13 @@ ITEM = "name: a\nrepository: {url: 'https://git.example.com/a.git', tls: {caFile
 
 def test_included_files_and_named_ones_are_packed_at_their_places(tmp_path: Path) -> None:
     (tmp_path / "targets").mkdir()
-    (tmp_path / "mine.yaml").write_text(HEAD)
+    (tmp_path / "mine.yaml").write_text(HEAD + "prometheus: [{url: 'https://prometheus.example.com', caFile: metrics.pem}]\n")
     (tmp_path / "targets" / "a.yaml").write_text(ITEM % "ca.pem")
     (tmp_path / "ca.pem").write_text("an authority")
+    (tmp_path / "metrics.pem").write_text("another")
     settings, files = settings_of(tmp_path / "mine.yaml")
     assert [target.name for target in settings.targets] == ["a"]
-    assert set(files) == {"anneal.yaml", "targets/a.yaml", "ca.pem"}
+    assert set(files) == {"anneal.yaml", "targets/a.yaml", "ca.pem", "metrics.pem"}
 
 
 @pytest.mark.parametrize("name", ["/etc/ssl/ca.pem", "../ca.pem"])
