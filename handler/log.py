@@ -20,14 +20,14 @@ MAX_DEPTH = 5
 Mask = Callable[[str], str]
 
 
-def configure(mask: Mask, stream: TextIO | None = None) -> None:
+def configure(mask: Mask, stream: TextIO | None = None, level: int = logging.INFO) -> None:
     """Send every log record of the process to `stream` (default: standard error), each text through `mask` first."""
     target = stream or sys.stderr
     handler = logging.StreamHandler(target)
     handler.setFormatter(PlainFormatter(mask) if target.isatty() else JsonFormatter(mask))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(level)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug and retry lines name URLs and headers
     logging.getLogger("botocore").setLevel(logging.ERROR)  # where credentials were found, and traces of what our own errors say
 

@@ -1,10 +1,10 @@
-"""`apply -f DIR`: a directory as a source of commits, and the settings of a target that no file configures."""
+"""A directory as a source of commits (`apply -f DIR`, `locutus`), and the settings of a target that no file configures."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +14,21 @@ from handler.config.settings import Settings
 from handler.model.errors import RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
-from handler.source import open_local
+from handler.source import open_beside, open_local
 
 
 class Directory:
-    """A directory on disk, as the one commit it is at. `differs`: whether it holds changes that aren't committed."""
+    """A directory on disk, as the one commit it is at. `differs`: whether it holds changes that aren't committed.
 
-    def __init__(self, path: Path) -> None:
-        self._tree, self.differs = open_local(path)
+    `path`, `rollout`: where in the commit's tree the directory and the given Rollout's file are found, which may lie outside of it.
+    """
+
+    def __init__(self, path: Path, rollout: Path | None = None) -> None:
+        self.path, self.rollout, self.differs = "", _below(path, rollout) if rollout else "", False
+        if rollout is None or self.rollout:
+            self._tree, self.differs = open_local(path)
+        else:
+            self._tree, self.path, self.rollout = open_beside(path, rollout)
         self.committed = self._tree.commit
         if self.differs or not self.committed.sha:
             self._tree.commit = _unrecorded(self.committed, self._tree)
@@ -45,10 +52,36 @@ class Directory:
         """Do nothing: a directory carries no signature that could end."""
 
 
+class Rereading:
+    """A directory that is read anew at each look: what somebody writes to it is its next commit."""
+
+    def __init__(self, read: Callable[[], Directory]) -> None:
+        self._read = read
+        self.now = read()
+
+    def head(self, revision: Revision, since: float = math.inf) -> Head:
+        """Read it, and return its id."""
+        self.now = self._read()
+        return self.now.head(revision, since)
+
+    def fetch(self, sha: str, path: str = "") -> Tree:
+        """Return its tree as it was read last. Raises RefNotFound for any other commit."""
+        return self.now.fetch(sha, path)
+
+    def recheck(self, sha: str, path: str = "") -> None:
+        """Do nothing: a directory carries no signature that could end."""
+
+
+def _below(directory: Path, file: Path) -> str:
+    """Return a file's path below a directory; empty: it lies elsewhere."""
+    inside, root = file.resolve(), directory.resolve()
+    return inside.relative_to(root).as_posix() if inside.is_relative_to(root) else ""
+
+
 def _unrecorded(base: CommitInfo, tree: Tree) -> CommitInfo:
     root = tree.lookup("")
     assert root is not None  # noqa: S101 - every tree has a root
-    subject = f"uncommitted changes on {base.sha[:12]}" if base.sha else "a directory outside of any repository"
+    subject = f"uncommitted changes on {base.sha[:12]}" if base.sha else "files of a directory, as they lie there"
     return CommitInfo(root.oid, subject, "", 0)
 
 

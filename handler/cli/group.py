@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "work": ("work", "Run what waits in a queue, without the web process."),
     "dlq": ("dlq", "List what ended as dead letters, or ask for it again."),
     "explain-delivery": ("explain_delivery", "Say what the door would answer to a webhook payload, and why."),
+    "locutus": ("locutus", "Roll files out with Locutus' own flags."),
     "completion": ("completion", "Print what makes a shell complete commands."),
 }
 """Name -> its module in this package, and the line that `anneal --help` shows."""

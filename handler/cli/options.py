@@ -42,7 +42,7 @@ def _with_common(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def command() -> Callable[[Callable[..., int]], click.Command]:
+def command(cls: type[click.Command] = click.Command) -> Callable[[Callable[..., int]], click.Command]:
     """Make a command of a function `(session, **arguments) -> exit code`; whatever it raises is printed and becomes one."""
 
     def decorate(function: Callable[..., int]) -> click.Command:
@@ -52,7 +52,8 @@ def command() -> Callable[[Callable[..., int]], click.Command]:
             output = Output(as_json=common["output"] == "json", verbose=bool(common["verbose"]))
             ctx.exit(_guarded(function, output, common, given))
 
-        made: click.Command = click.command(function.__name__.replace("_", "-"))(_with_common(functools.update_wrapper(run, function)))
+        taking = _with_common(functools.update_wrapper(run, function))
+        made: click.Command = click.command(function.__name__.replace("_", "-"), cls=cls)(taking)
         return made
 
     return decorate

@@ -61,7 +61,7 @@ def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> i
 def by_the_clock(session: Session, chosen: Sequence[Target], every: float) -> int:
     """Run these targets at once and then at their interval, until SIGTERM or SIGINT; return the exit status."""
     settings = replace(session.settings, targets=tuple(chosen), interval=every, drift_interval=RANGES["duration"].most)
-    log.configure(session.secrets.mask)
+    log.configure(session.secrets.mask, level=session.log_level)
     return run_alone(settings, clock_engine(session))
 
 

@@ -135,8 +135,8 @@ def allows(target: Target, namespace: str) -> bool:
 
 
 def listed(kind: GroupKind, names: Sequence[str]) -> bool:
-    """Whether a list names a kind, as `Kind.group` or by the bare kind."""
-    return str(kind) in names or kind.kind in names
+    """Whether a list names a kind, as `Kind.group` or by the bare kind; `*`, which no configuration can say, is every kind."""
+    return str(kind) in names or kind.kind in names or "*" in names
 
 
 def declared_kinds(body: dict[str, Any]) -> Iterable[tuple[tuple[str, str], Resource]]:

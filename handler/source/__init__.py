@@ -6,12 +6,12 @@ before anyone sees a name of it.
 
     host (GitHost) -> access -> transport, connections (HTTP) | ssh -> wire (git protocol) -> pack (objects) -> checks -> tree (FetchedTree)
     fetches, looks, cache, sharing: one request for all who want the same, one bound for all that is kept; signed: whose commits count
-    local (open_local): a directory on disk, under the same rules
+    local (open_local, open_beside): a directory on disk, under the same rules
 """
 
 from handler.source.host import GitHost
 from handler.source.limits import Limits
-from handler.source.local import open_local
+from handler.source.local import open_beside, open_local
 from handler.source.tree import FetchedTree
 
-__all__ = ["FetchedTree", "GitHost", "Limits", "open_local"]
+__all__ = ["FetchedTree", "GitHost", "Limits", "open_beside", "open_local"]

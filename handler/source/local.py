@@ -44,6 +44,32 @@ def open_local(directory: Path, limits: Limits = Limits()) -> tuple[FetchedTree,
     return tree, bool(commit.sha) and root != recorded
 
 
+def open_beside(directory: Path, file: Path, limits: Limits = Limits()) -> tuple[FetchedTree, str, str]:  # noqa: B008 - frozen
+    """Read a directory and one file that lies elsewhere as the only two entries of a tree, which no commit holds.
+
+    Returns: the tree, the directory's path in it, the file's.
+
+    Raises:
+        SourceRefused: as `open_local`.
+    """
+    if not directory.is_dir():
+        raise SourceRefused.of(printable(str(directory)), "is not a directory")
+    reading = _Reading(limits)
+    inside, outside = directory.resolve().name or "directory", file.name
+    if inside == outside:
+        outside = f"beside-{outside}"
+    tree = Tree()
+    try:
+        mode, content = reading.file(str(file.resolve()))
+    except OSError as error:
+        raise SourceRefused.of(printable(str(file)), f"can't be read: {error.strerror}") from None
+    tree.add(os.fsencode(inside), DIRECTORY, ObjectID(reading.directory(directory, 0).encode()))
+    tree.add(os.fsencode(outside), mode, reading.blob(content))
+    made = FetchedTree(NO_COMMIT, reading.keep(tree, TREE), reading.objects, limits)
+    made.check("")
+    return made, inside, outside
+
+
 class _Reading:
     """Collects the objects of a directory, counting entries and bytes."""
 
@@ -65,7 +91,7 @@ class _Reading:
                 self._add(tree, entry, depth)
         except OSError as error:
             raise SourceRefused.of(printable(str(place)), f"can't be read: {error.strerror}") from None
-        return self._keep(tree, TREE)
+        return self.keep(tree, TREE)
 
     def _add(self, tree: Tree, entry: os.DirEntry[str], depth: int) -> None:
         """Put one name of a directory into its tree."""
@@ -75,16 +101,16 @@ class _Reading:
         if entry.name == ".git":
             return
         if entry.is_symlink():
-            tree.add(os.fsencode(entry.name), LINK, self._blob(os.fsencode(os.readlink(entry.path))))  # noqa: PTH115 - DirEntry
+            tree.add(os.fsencode(entry.name), LINK, self.blob(os.fsencode(os.readlink(entry.path))))  # noqa: PTH115 - DirEntry
         elif entry.is_dir():
             oid = self.directory(Path(entry.path), depth + 1)
             if self.objects[oid][1]:
                 tree.add(os.fsencode(entry.name), DIRECTORY, ObjectID(oid.encode()))
         else:
-            mode, content = self._read(entry.path)
-            tree.add(os.fsencode(entry.name), mode, self._blob(content))
+            mode, content = self.file(entry.path)
+            tree.add(os.fsencode(entry.name), mode, self.blob(content))
 
-    def _read(self, path: str) -> tuple[int, bytes]:
+    def file(self, path: str) -> tuple[int, bytes]:
         """Read a regular file, and nothing that was put in its place meanwhile."""
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
@@ -96,13 +122,15 @@ class _Reading:
             raise SourceRefused.of(printable(path), f"is larger than {self._limits.object} bytes")
         return EXECUTABLE if state.st_mode & stat.S_IXUSR else FILE, content
 
-    def _blob(self, content: bytes) -> ObjectID:
+    def blob(self, content: bytes) -> ObjectID:
+        """Keep a file's content; return its id."""
         self._bytes += len(content)
         if self._bytes > self._limits.inflated:
             raise SourceRefused.of("directory", f"holds more than {self._limits.inflated} bytes")
-        return ObjectID(self._keep(Blob.from_string(content), BLOB).encode())
+        return ObjectID(self.keep(Blob.from_string(content), BLOB).encode())
 
-    def _keep(self, made: ShaFile, kind: int) -> str:
+    def keep(self, made: ShaFile, kind: int) -> str:
+        """Keep an object; return its id."""
         oid = made.id.decode()
         self.objects[oid] = (kind, made.as_raw_string())
         return oid
