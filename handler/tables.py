@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from handler.render import RENDERERS, Renderer
+from handler.rollout.checks import CHECKS
+from handler.rollout.tables import CheckType
 from handler.triggers import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
@@ -32,3 +34,4 @@ class Tables:
     renderers: Mapping[str, Renderer] = field(default_factory=lambda: RENDERERS)
     triggers: Mapping[str, Trigger] = field(default_factory=lambda: TRIGGERS)
     actions: Mapping[str, ActionType] = field(default_factory=_actions)
+    checks: Mapping[str, CheckType] = field(default_factory=lambda: CHECKS)

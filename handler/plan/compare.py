@@ -1,6 +1,7 @@
 """Live objects, as their pages arrive, against the desired set. Nothing live is kept but what a decision still needs.
 
 Same: noted and dropped. Undecided: kept for the server's dry-run. Ours but not declared: a prune candidate. A hook: noted, never compared.
+What is only created where it's missing is the same as long as it lives.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Comparison:
             self.hooks[identity] = _slim(live)
         elif item is None and ours:
             self.candidates[identity] = _slim(live)
+        elif item is not None and item.mode is Mode.KEEP and ours:
+            self.same[identity] = _seen(live)
         elif item is not None and not ours:
             self.unowned[identity] = live
         elif item is not None:
@@ -73,8 +76,7 @@ class Comparison:
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:
         """Decide by the fields we own; what the server called the same before is the same again."""
-        metadata = live["metadata"]
-        seen = (str(metadata["uid"]), str(metadata["resourceVersion"]))
+        seen = _seen(live)
         verdict = self.known_same.get(seen)
         if (verdict and verdict == fingerprint(item)) or is_same(self.ignoring.effective(item.identity, item.manifest.body(), live), live):
             self.same[item.identity] = seen
@@ -90,6 +92,10 @@ class Comparison:
         """Return the declared objects not seen so far; of a hook that is no news."""
         seen = self.same.keys() | self.undecided.keys() | self.unowned.keys()
         return tuple(item for identity, item in self.desired.items() if identity not in seen and item.mode is not Mode.HOOK)
+
+
+def _seen(live: dict[str, Any]) -> Seen:
+    return str(live["metadata"]["uid"]), str(live["metadata"]["resourceVersion"])
 
 
 def _slim(live: dict[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,20 @@ class Judge:
             manifest=item.manifest,
         )
 
+    def recreating_loses(self, kind: GroupKind) -> str:
+        """Return the option that a step needs to make an object of this kind anew; empty: nothing of it is lost, or the target names it."""
+        if kind not in _NEVER_UNNAMED or listed(kind, self.target.recreate.kinds):
+            return ""
+        return f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
+
+    def kept(self, item: Desired, live: dict[str, Any]) -> Change:
+        """Return what becomes of an object that is only created where it's missing: nothing, whosever it is."""
+        metadata = live["metadata"]
+        ours = is_member(live, item.identity, self.target.name, self.applyset)
+        action = Action.UNCHANGED if ours else Action.SKIP
+        reason = "" if ours else "lives already and isn't ours; its step would only create it"
+        return Change(action, item.identity, str(metadata["uid"]), str(metadata["resourceVersion"]), reason, manifest=item.manifest)
+
     def _may_recreate(self, item: Desired, live: Mapping[str, Any]) -> bool:
         """Finished Jobs always; others by annotation or option; what holds data only by the option, by name."""
         kind = item.identity.group_kind

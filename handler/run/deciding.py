@@ -21,6 +21,7 @@ from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
+from handler.model.rollout import Mode
 from handler.plan import schema
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.adopt import is_member
@@ -166,7 +167,9 @@ class Decision:
         return next((identity.name for identity in sorted(found)), "")
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Outcome]:
-        """Judge an object that is there: whose it is, then what an apply would make of it."""
+        """Judge an object that is there: whose it is, then what an apply would make of it; one that is only created is left alone."""
+        if item.mode is Mode.KEEP:
+            return [self.judge.kept(item, live)]
         ours = is_member(live, item.identity, self.target.name, self.applyset)
         refusal = None if ours else self.judge.refusal_to_adopt(item, live)
         if refusal:

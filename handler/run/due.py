@@ -7,7 +7,9 @@ set's (this one is a way back) or hasn't ended well. What the record calls done 
 from __future__ import annotations
 
 from handler.model.plan import Due
+from handler.model.rollout import Phase
 from handler.run.hooked import Hooked
+from handler.run.rolled import Rolled
 from handler.state.record import State
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
@@ -21,9 +23,14 @@ def is_due(state: State, digest: str, *, force: bool) -> bool:
     return force or begun or state.digest != digest
 
 
-def all_due(hooked: Hooked, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
+def all_due(hooked: Hooked, rolled: Rolled, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
     """Return what a run carries out of a rendered set's rollout, in order; nothing, if it isn't due."""
-    return hooked.due(done(state, digest, force=force)) if is_due(state, digest, force=force) else ()
+    if not is_due(state, digest, force=force):
+        return ()
+    known = done(state, digest, force=force)
+    hooks = hooked.due(known)
+    late = tuple(due for due in hooks if due.group in (Phase.POST_SYNC, Phase.SYNC_FAIL))
+    return (*(due for due in hooks if due not in late), *rolled.due(known), *late)
 
 
 def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]]:

@@ -14,22 +14,25 @@ from typing import Any, TypeVar
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.live import members, metadata
+from handler.cluster.live import members, metadata, probe
 from handler.cluster.parallel import together
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, PlanRefused, Problem
 from handler.model.names import PART_OF, GroupKind, Identity, identity_of
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.resource import Resource
+from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admit import NAMESPACE, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, custom_kinds, judge, leaving, prune_stages, questions
+from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee
 from handler.run.deciding import Decision
 from handler.run.hooked import Hooked
+from handler.run.rolled import Rolled
 from handler.run.trying import tried
 
 T = TypeVar("T")
@@ -59,6 +62,7 @@ class Ask:
     due: tuple[Due, ...] = ()
     notes: tuple[str, ...] = ()
     canaries: Canaries = field(default_factory=Canaries)
+    rolled: Rolled = field(default_factory=Rolled)
 
     @property
     def desired(self) -> dict[Identity, Desired]:
@@ -102,17 +106,21 @@ class Planner:
 
         """
         comparison = self._compare(ask)
-        guards.refuse_empty(self.target.name, len(comparison.desired), comparison.members, self.target.prune)
+        guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
         decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
         changes = self._decide(decision, ask)
+        acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
+        going = acting.deleted(self._probe, self.facts)
         notes = (*ask.notes, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
-        prunes = self._prunes(ask, comparison)
+        changes.update(acting.recreated(changes))
+        prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
+        stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
         plan = Plan(
             target=self.target.name,
             commit=ask.commit,
-            stages=tuple(tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages),
+            stages=acting.staged(stages, going),
             prunes=ordered,
             notes=notes,
             live_members=comparison.members,
@@ -165,6 +173,10 @@ class Planner:
                 raise ClusterUnavailable.of(str(kind), seen, fix=f"repair the APIService of {kind.group}; nothing is pruned on doubt")
         return list(by_kind.values())
 
+    def _probe(self, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identity, dict[str, Any]]:
+        """Look for objects by name, of kinds that are served."""
+        return probe(self.api, [one for one in wanted if self.is_served(one[0])])
+
     def is_served(self, resource: Resource) -> bool:
         """Whether the server knows a kind already (not one that this run's CRD brings)."""
         return self.discovery.find(resource.api_version, resource.kind) is not None
@@ -192,7 +204,8 @@ class Planner:
 
     def _remember(self, decided: Iterable[Change], comparison: Comparison) -> None:
         """Keep what the server called the same, so that the next run needn't ask; forget what isn't live any more."""
-        fresh = {(c.uid, c.resource_version): fingerprint(comparison.desired[c.identity]) for c in decided if c.action is Action.UNCHANGED}
+        said = [c for c in decided if c.action is Action.UNCHANGED and comparison.desired[c.identity].mode is not Mode.KEEP]
+        fresh = {(c.uid, c.resource_version): fingerprint(comparison.desired[c.identity]) for c in said}
         live = {seen: self.verdicts[seen] for seen in comparison.same.values() if seen in self.verdicts}
         self.verdicts.clear()
         self.verdicts.update(live | fresh)

@@ -20,10 +20,14 @@ from handler.model.manifest import Manifest, digest_of
 from handler.model.names import Identity
 from handler.model.refs import Head
 from handler.model.render import Files, Rendered, RenderRequest
+from handler.model.rollout import Rollout
 from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan.admit import Admission, Desired
 from handler.plan.order import order
+from handler.rollout.tables import ActionReader, CheckType
+from handler.run.canaries import refuse
 from handler.run.hooked import Hooked, separate
+from handler.run.rolled import Rolled, refuse_strays, roll
 
 
 class Source(Protocol):
@@ -44,7 +48,7 @@ class Prepared:
     """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set.
 
     `hooked`: its hooks; those of the `Sync` phase stand in `stages`, too. `awaits`: what must be healthy before an object is written.
-    `notes`: what a plan should say of it.
+    `rolled`: its Rollout, whose groups are the last of `stages`; `document`, `keys`: what that was read from. `notes`: what a plan says.
     """
 
     commit: CommitInfo
@@ -56,6 +60,19 @@ class Prepared:
     hooked: Hooked = field(default_factory=Hooked, repr=False)
     awaits: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
+    rolled: Rolled = field(default_factory=Rolled, repr=False)
+    document: Manifest | None = field(default=None, repr=False)
+    keys: Mapping[str, Identity] = field(default_factory=dict, repr=False)
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """Its Rollout."""
+        return self.rolled.rollout
+
+    @property
+    def automatic(self) -> int:
+        """How many of its stages come before the Rollout's groups."""
+        return len(self.stages) - len(self.rolled.stages)
 
 
 @dataclass(slots=True)
@@ -63,7 +80,7 @@ class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
 
     `own`: namespace/name of the workload that this handler runs in, which goes last. `recorded`: the commit that the state named at the end
-    of this process's last run, and when that was (monotonic seconds); None before the first.
+    of this process's last run, and when that was (monotonic seconds); None before the first. `actions`, `checks`: what a Rollout may name.
     """
 
     target: Target
@@ -73,6 +90,8 @@ class Preparer:
     render: Callable[[Tree, RenderRequest], Rendered]
     discovery: Discovery
     own: str = ""
+    actions: Mapping[str, ActionReader] = field(default_factory=dict)
+    checks: Mapping[str, CheckType] = field(default_factory=dict)
     last: Prepared | None = field(default=None)
     recorded: tuple[str, float] | None = field(default=None)
 
@@ -109,21 +128,28 @@ class Preparer:
             return last
         tree = self.tree(sha)
         if last and last.reads.on(tree) == last.reads:
-            rendered = Rendered(last.manifests, last.reads, last.files)
+            rendered = Rendered(last.manifests, last.reads, last.files, last.document, last.keys)
         else:
             rendered = self.render(tree, self.request())
-        rest, hooked = separate(self._admit(rendered.manifests))
-        ordered = order(rest, self.own, hooked.first, hooked.items)
+        refuse_strays(rendered.manifests, self.target)
+        admitted = self._admit(rendered.manifests)
+        automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
+        refuse(rolled.rollout, {item.identity: item for item in admitted})
+        rest, hooked = separate(automatic)
+        ordered = order(rest, self.own, hooked.first, {*hooked.items, *rolled.named})
         prepared = self.last = Prepared(
             commit=tree.commit,
             reads=rendered.reads,
-            digest=digest_of(rendered.manifests),
-            stages=ordered.stages,
+            digest=digest_of((*rendered.manifests, *([rendered.rollout] if rendered.rollout else []))),
+            stages=(*ordered.stages, *rolled.stages),
             manifests=rendered.manifests,
             files=rendered.files,
             hooked=hooked,
             awaits=ordered.awaits,
-            notes=(*hooked.notes, *ordered.notes),
+            notes=(*rolled.notes, *hooked.notes, *ordered.notes),
+            rolled=rolled,
+            document=rendered.rollout,
+            keys=rendered.keys if rendered.rollout else {},
         )
         return prepared
 

@@ -1,0 +1,128 @@
+"""What the due steps of a Rollout do to live objects, as changes of the plan: shown, counted by the guards, refused before the first write.
+
+Law: a step deletes what carries our label and identity, or what the target may adopt; never what another tool has marked, nor what an
+annotation or its kind protects from being pruned. Such a step is refused, not passed over: its author has asked for that deletion by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.config.settings import Target
+from handler.model.errors import PlanRefused, Problem
+from handler.model.names import Identity
+from handler.model.plan import Action, Change, Due
+from handler.model.resource import Resource
+from handler.model.rollout import Mode
+from handler.plan.adopt import is_member
+from handler.plan.compare import Comparison
+from handler.plan.judge import Judge
+from handler.plan.prune import Facts, judge, leaving, questions
+from handler.run.rolled import Rolled
+
+_LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
+Object = dict[str, Any]
+Probe = Callable[[Sequence[tuple[Resource, str, str]]], Mapping[Identity, Object]]
+AskFacts = Callable[[Sequence[str], Sequence[Identity], frozenset[str]], Facts]
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """The due steps of one plan, by the object that each acts on."""
+
+    rolled: Rolled
+    judge: Judge
+    comparison: Comparison
+    steps: Mapping[Identity, Due] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rolled: Rolled, due: Iterable[Due], judges: Judge, comparison: Comparison) -> Acting:
+        """Take the steps of the Rollout from what is due."""
+        names = {(group.name, step.name) for group in (rolled.rollout.groups if rolled.rollout else ()) for step in group.steps}
+        return cls(rolled, judges, comparison, {one.identity: one for one in due if (one.group, one.step) in names})
+
+    @property
+    def target(self) -> Target:
+        """The target's settings."""
+        return self.judge.target
+
+    def recreated(self, changes: Mapping[Identity, Change]) -> dict[Identity, Change]:
+        """Return the changes of what lives and is made anew by a due step.
+
+        Raises:
+            PlanRefused: its kind holds data, and the target doesn't name it.
+
+        """
+        found, problems = {}, []
+        for identity, step in self.steps.items():
+            item, change = self.comparison.desired.get(identity), changes.get(identity)
+            if item is None or change is None or item.mode is not Mode.RECREATE or change.action not in _LIVE:
+                continue
+            fix = self.judge.recreating_loses(identity.group_kind)
+            if fix:
+                problems.append(Problem(str(identity), f"{_named(step)} would delete it and all it holds", item.manifest.place, fix))
+            reason = f"{_named(step)} makes it anew"
+            found[identity] = replace(change, action=Action.RECREATE, reason=reason, manifest=item.manifest, managed_fields=b"")
+        if problems:
+            raise PlanRefused(*problems)
+        return found
+
+    def deleted(self, probe: Probe, facts: AskFacts) -> dict[Identity, Change]:
+        """Return the changes of what lives and is deleted by a due step.
+
+        Args:
+            probe: looks for objects by name; what isn't ours no LIST has shown.
+            facts: asks what Namespaces and CRDs hold, not counting these uids.
+
+        Raises:
+            PlanRefused: each that may not go, and why.
+
+        """
+        live = self._doomed(probe)
+        known = self._facts(list(live.values()), facts) if live else Facts()
+        found, problems = {}, []
+        for identity, body in live.items():
+            step, place = self.steps[identity], self.rolled.doomed[identity].manifest.place
+            ours = self._is_ours(identity, body)
+            refusal = None if ours else self.judge.refusal_to_adopt(self.rolled.doomed[identity], body)
+            change = judge(body, self.target, self.comparison.desired, known)
+            if refusal:
+                problems.append(replace(refusal, message=f"{refusal.message}, and {_named(step)} would delete it"))
+            elif not change.writes:
+                seen = f"{_named(step)} would delete it, but: {change.reason}"
+                problems.append(Problem(str(identity), seen, place, "lift what keeps it, or remove the step"))
+            found[identity] = replace(change, reason=f"{_named(step)} deletes it", adopted=not ours)
+        if problems:
+            raise PlanRefused(*problems)
+        return found
+
+    def _is_ours(self, identity: Identity, body: Object) -> bool:
+        return identity in self.comparison.candidates or is_member(body, identity, self.target.name, self.judge.applyset)
+
+    def _doomed(self, probe: Probe) -> dict[Identity, Object]:
+        """Return what lives of what due steps delete, ours or not."""
+        wanted = {identity: item for identity, item in self.rolled.doomed.items() if identity in self.steps}
+        found = {identity: self.comparison.candidates[identity] for identity in wanted if identity in self.comparison.candidates}
+        unseen = [(item.resource, identity.namespace, identity.name) for identity, item in wanted.items() if identity not in found]
+        return {**found, **(probe(unseen) if unseen else {})}
+
+    def _facts(self, bodies: Sequence[Object], facts: AskFacts) -> Facts:
+        """Ask what the Namespaces and CRDs among them hold."""
+        namespaces, crds = questions(bodies, self.target)
+        if not namespaces and not crds:
+            return Facts()
+        return facts(namespaces, crds, leaving([*bodies, *self.comparison.candidates.values()], self.target))
+
+    def staged(self, stages: Sequence[tuple[Change, ...]], going: Mapping[Identity, Change]) -> tuple[tuple[Change, ...], ...]:
+        """Return the plan's stages with the deletions in those of their groups, which are the last ones."""
+        first = len(stages) - len(self.rolled.stages)
+        found = [list(stage) for stage in stages]
+        for identity in sorted(going):
+            found[first + self.rolled.group_of(identity)].append(going[identity])
+        return tuple(map(tuple, found))
+
+
+def _named(step: Due) -> str:
+    return f"step {step.step} of group {step.group}"
