@@ -83,6 +83,9 @@ def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired]) -> Non
         if step.identity.group_kind != canary.DEPLOYMENT:
             seen = f"can't go by canary (step {step.name}); only a Deployment of apps can"
             problems.append(Problem(str(step.identity), seen, place, "write action: CreateOrUpdate"))
+        if step.continue_on_error:
+            seen = f"goes by canary and on error on (step {step.name}): what was recorded then wouldn't be what a refused canary left"
+            problems.append(Problem(str(step.identity), seen, place, "remove continueOnError from that step"))
         taken = declared.get(canary.identity_of_canary(step.identity))
         if taken is not None:
             seen = f"has the name that the canary of {step.identity} gets (step {step.name} of the Rollout at {place})"

@@ -7,8 +7,8 @@
 
 Law: until it is promoted nothing of the stable Deployment is written. Whatever fails, the canary goes first, and then the step fails. Each
 phase is remembered before what makes it true, with when it began: a killed run is gone on with there, and time that was held counts. A
-canary that another commit left is brought to this one's pods, or goes. A Deployment that doesn't run yet, or whose pods stay as they are,
-is written as by `CreateOrUpdate`.
+canary that another commit left is brought to this one's pods, or goes. A Deployment that doesn't run yet, whose pods stay as they are, or
+that goes back, is written at once and waited for until it is healthy; the step's checks judge a canary, and there is none.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from handler.run.checking import Watched, check
 from handler.state.rules import seconds_of
 
 _TRIES = 3
+Checks = tuple[Check, ...]
 
 
 class Canary:
@@ -44,7 +45,7 @@ class Canary:
         """Read `steps`."""
         return canary.read(raw, field)
 
-    def act(self, stage: StepStage, step: Step) -> str | None:
+    def act(self, stage: StepStage, step: Step) -> str:
         """Try, hold, promote; or write at once what isn't to be tried."""
         item = stage.desired
         assert item is not None  # noqa: S101 - the mode makes it desired
@@ -67,13 +68,13 @@ class _Trial:
     def _steps(self) -> Sequence[tuple[int, float]]:
         return canary.weights(self.step.options)
 
-    def go(self) -> str | None:
-        """Go on where it stands; return what was seen, None where nothing is tried."""
+    def go(self) -> str:
+        """Go on where it stands; return what was seen."""
         mark = self._known()
         if mark is None and not self._is_needed():
             self._remove()
             self.stage.apply()
-            return None
+            return self._watch(self.item, self.stage.since, "written at once")
         if mark and mark.phase is Phase.REMOVE and mark.reason:
             self._remove()
             raise RolloutFailed.of(str(self._identity), mark.reason, place=self.item.manifest.place)
@@ -118,7 +119,7 @@ class _Trial:
         seen = ""
         if mark.phase is Phase.PROMOTE:
             self.stage.apply()
-            seen = self._watch(self.item, mark, "promoted", ())
+            seen = self._watch(self.item, seconds_of(mark.since), "promoted", failure=self.step.failure)
             self._at(Phase.REMOVE, last)
         self._remove()
         return seen
@@ -129,9 +130,10 @@ class _Trial:
         weight, seconds = self._steps[mark.index]
         made = self._scale(weight)
         if mark.phase is Phase.SCALE:
-            self._watch(made, mark, f"canary at {weight} %", ())
+            self._watch(made, seconds_of(mark.since), f"canary at {weight} %", failure=self.step.failure)
             mark = self._at(Phase.HOLD, mark.index)
-        self._watch(made, mark, f"canary at {weight} % for {duration(seconds)}", self.step.success, seconds)
+        what = f"canary at {weight} % for {duration(seconds)}"
+        self._watch(made, seconds_of(mark.since), what, self.step.success, self.step.failure, seconds)
 
     def _scale(self, weight: int) -> Desired:
         """Give the canary its share of as many replicas as the stable Deployment has now, and the pods that this would get."""
@@ -161,8 +163,8 @@ class _Trial:
             return None
         return live
 
-    def _watch(self, item: Desired, mark: Mark, what: str, success: tuple[Check, ...], hold: float = 0.0) -> str:
-        """Wait until an object is healthy and these checks pass; the step's failure checks are looked at all the while."""
+    def _watch(self, item: Desired, since: float, what: str, success: Checks = (), failure: Checks = (), hold: float = 0.0) -> str:
+        """Wait until an object is healthy and these checks have passed, for `hold` seconds at least."""
         limits = self.stage.target.wait or Wait()
         timeouts = {"timeout": hold + limits.timeout, "progressTimeout": limits.progress_timeout, "pollInterval": 5.0}
         watched = Watched(
@@ -170,8 +172,8 @@ class _Trial:
             item.resource,
             item.identity,
             (Check("healthy", "healthy", timeouts), *success),
-            self.step.failure,
-            seconds_of(mark.since),
+            failure,
+            since,
             generation=self.stage.applier.generations.get(item.identity, 0),
             place=item.manifest.place,
             hold=hold,

@@ -108,15 +108,7 @@ def test_a_canary_has_the_new_pods_and_a_label_of_its_own() -> None:
     assert made.place == "api.yaml:1"
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"template": None},
-        {"template": {"metadata": None}},
-        {"template": {"metadata": {"labels": []}}},
-        {"template": {"metadata": {"creationTimestamp": None}}},
-    ],
-)
+@pytest.mark.parametrize("template", [None, {"metadata": None}, {"metadata": {"labels": []}}, {"metadata": {"creationTimestamp": None}}])
 def test_a_template_of_any_shape_gives_a_canary_that_the_server_may_refuse(template: Any) -> None:
     body = canary.manifest(deployment(), deployment(template=template).body(), "shop", 1).body()
     assert body["spec"]["template"]["metadata"] == {"labels": {LABEL: "api"}}

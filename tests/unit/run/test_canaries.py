@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handler.model.errors import PlanRefused
@@ -74,6 +76,17 @@ def test_only_deployments_go_by_canary() -> None:
     assert str(caught.value) == (
         "rollout.yaml:1: StatefulSet/shop/api: can't go by canary (step api); only a Deployment of apps can; write action: CreateOrUpdate"
     )
+
+
+def test_a_refused_canary_ends_its_rollout() -> None:
+    """Else the commit were recorded, and a drift run wrote what the canary has refused."""
+    found = rollout()
+    steps = tuple(replace(step, continue_on_error=True) for step in found.steps)
+    with pytest.raises(PlanRefused) as caught:
+        canaries.refuse(replace(found, groups=(Group("one", steps),)), declared("api"))
+    assert [(problem.subject, problem.fix) for problem in caught.value.problems] == [
+        ("Deployment/shop/api", "remove continueOnError from that step")
+    ]
 
 
 def test_what_is_in_order_is_not_refused() -> None:
