@@ -120,6 +120,9 @@ class Batch:
 
 
 def batch(environ: Mapping[str, str]) -> Batch:
-    """Make the worker of functions; it knows what signs in to git hosts and Prometheus, no more. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
+    """Make the worker of functions; it knows what signs in to git hosts and Prometheus, no more.
+
+    Raises ConfigInvalid, SecretUnavailable, QueueInvalid.
+    """
     base = ground(environ, RUNS)
     return Batch(base.queue, clusters(base, environ, notes=True).run, Lines())

@@ -30,6 +30,7 @@ VENDORS = {
     "plan": {"jsonschema"},
     "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
     "queues": {"boto3", "botocore"},
+    "prometheus": {"urllib3"},
     "aws": {"botocore"},
     "web": {"flask", "gunicorn", "werkzeug", "yaml"},  # yaml: its OpenAPI document
     "cli": {"click", "rich", "yaml", "urllib3"},  # yaml: what render and rbac print; urllib3: replay speaks to a running server

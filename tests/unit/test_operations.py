@@ -24,8 +24,8 @@ for module in (path for path in (ROOT / "handler").rglob("*.py") if '    code = 
 
 
 def codes(cls: type[AnnealError] = AnnealError) -> set[str]:
-    """Return the codes of a class' leaves: what is raised."""
-    below = cls.__subclasses__()
+    """Return the codes of a class' leaves: what is raised, but for what never leaves its module."""
+    below = [each for each in cls.__subclasses__() if not each.__name__.startswith("_")]
     return set().union(*map(codes, below)) if below else {cls.code}
 
 

@@ -1,0 +1,164 @@
+"""Asking a Prometheus: one POST, its answer within limits of size and time, every failure one of ours.
+
+https://prometheus.io/docs/prometheus/latest/querying/api/
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+
+from handler import __version__
+from handler.config.git import SecretRef
+from handler.config.secrets import Reading
+from handler.config.settings import Prometheus
+from handler.model.errors import MetricsUnavailable, RolloutFailed, SecretUnavailable
+from handler.model.metrics import Moments
+from handler.prometheus.answers import EXPECTED, Nonsense, Refused, moments
+from handler.prometheus.listed import Asked, Listed
+
+TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)
+LONGEST = 20.0
+"""Seconds from an answer's headers to its end: the read time-out alone counts anew with each byte."""
+LARGEST = 1 << 20
+"""Bytes of an answer: thousands of series, far more than anybody compares."""
+_EVALUATION = "10s"
+"""How long Prometheus itself may work on a query."""
+
+
+class Metrics:
+    """The Prometheus of one configuration. Safe to share between threads.
+
+    `anywhere`: see `Listed`. `clock`: seconds since the epoch.
+    """
+
+    def __init__(
+        self, entries: Sequence[Prometheus], secrets: Reading, *, anywhere: bool = False, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.listed = Listed(entries, anywhere)
+        self._secrets, self._clock = secrets, clock
+        self._pools: dict[tuple[str, str, object], urllib3.PoolManager] = {}
+        self._lock = threading.Lock()
+
+    def query(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments:
+        """Return what a query finds now, or every `step` seconds of the last `seconds`; `url` and the rest as in `rollout.tables.Query`.
+
+        Raises:
+            PlanRefused: the URL isn't listed.
+            RolloutFailed: the query can't be evaluated, or finds more than is read.
+            MetricsUnavailable: nobody answers, nonsense, or not to us.
+
+        """
+        asked, now = self.listed.find(url), self._clock()
+        form = {"query": query, "timeout": _EVALUATION}
+        if not seconds:
+            return self._ask(asked, "query", form | {"time": f"{now:.3f}"}, [now])
+        gaps = max(1, math.ceil(seconds / step))
+        times = [now - seconds + index * seconds / gaps for index in range(gaps + 1)]
+        form |= {"start": f"{times[0]:.3f}", "end": f"{times[-1] + seconds / gaps / 2:.3f}", "step": f"{seconds / gaps:.3f}"}
+        return self._ask(asked, "query_range", form, times)
+
+    def _ask(self, asked: Asked, kind: str, form: dict[str, str], times: list[float]) -> Moments:
+        body = urlencode(form).encode()
+        status, text = self._send(asked, kind, body, self._token(asked.by.token, again=False))
+        if status == 401 and asked.by.token:
+            status, text = self._send(asked, kind, body, self._token(asked.by.token, again=True))
+        subject = f"prometheus {asked.url}"
+        if status in EXPECTED:
+            try:
+                return moments(status, text, times)
+            except Refused as error:
+                raise RolloutFailed.of(subject, self._secrets.mask(f"can't evaluate the query: {error}")) from None
+            except Nonsense as error:
+                raise MetricsUnavailable.of(subject, f"{status}: {self._secrets.mask(str(error))}") from None
+        raise _refusal(subject, status)
+
+    def _token(self, ref: SecretRef | None, *, again: bool) -> dict[str, str]:
+        """Return the header that signs in."""
+        if ref is None:
+            return {}
+        try:
+            token = (self._secrets.again(ref) if again else self._secrets.read(ref)).reveal().strip()
+        except SecretUnavailable as error:
+            raise MetricsUnavailable(*error.problems) from error
+        if not (token.isascii() and token.isprintable()):
+            raise MetricsUnavailable.of(str(ref), "isn't plain text, so no header can hold it")
+        return {"Authorization": f"Bearer {token}"}
+
+    def _send(self, asked: Asked, kind: str, body: bytes, token: dict[str, str]) -> tuple[int, bytes]:
+        headers = {"User-Agent": f"anneal/{__version__}", "Accept": "application/json", **token}
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        url, subject = f"{asked.url}/api/v1/{kind}", f"prometheus {asked.url}"
+        options = {"redirect": False, "preload_content": False, "decode_content": False}
+        try:
+            response = self._pool(asked).request("POST", url, body=body, headers=headers, **options)  # type: ignore[arg-type]  # a mixed dict
+            with contextlib.closing(response):
+                text = _whole(response, subject)
+                response.release_conn()
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            seen = self._secrets.mask(str(getattr(error, "reason", None) or error))
+            fix = "name the authority that signed it: `caFile`" if "CERTIFICATE_VERIFY_FAILED" in seen else ""
+            raise MetricsUnavailable.of(subject, f"can't be reached: {seen}", fix=fix) from None
+        return response.status, text
+
+    def _pool(self, asked: Asked) -> urllib3.PoolManager:
+        """Return the connections to one origin; new ones when the file of authorities has changed."""
+        file, parts = asked.by.ca_file, urlsplit(asked.url)
+        key = (f"{parts.scheme}://{parts.netloc}", file, _stamp(file))
+        with self._lock:
+            if key not in self._pools:
+                for old in [each for each in self._pools if each[:2] == key[:2]]:
+                    self._pools.pop(old).clear()
+                self._pools[key] = _pools(parts.scheme, parts.netloc, file)
+            return self._pools[key]
+
+
+def _pools(scheme: str, netloc: str, file: str) -> urllib3.PoolManager:
+    """Make connections as the environment's proxies want them."""
+    options: dict[str, object] = {"timeout": TIMEOUT, "retries": False, "cert_reqs": "CERT_REQUIRED", "ca_certs": file or None}
+    proxy = "" if proxy_bypass(netloc) else getproxies().get(scheme, "")
+    if proxy:
+        return urllib3.ProxyManager(proxy if "://" in proxy else f"http://{proxy}", **options)  # type: ignore[arg-type]  # a mixed dict
+    return urllib3.PoolManager(**options)  # type: ignore[arg-type]  # a mixed dict of options
+
+
+def _stamp(file: str) -> object:
+    try:
+        found = Path(file).stat() if file else None
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if found else None
+
+
+def _whole(response: urllib3.BaseHTTPResponse, subject: str) -> bytes:
+    """Return an answer's body. Raises RolloutFailed: it is too large; TimeoutError: it takes too long to end."""
+    end, found = time.monotonic() + LONGEST, bytearray()
+    while part := response.read1(1 << 16):
+        found += part
+        if len(found) > LARGEST:
+            fix = "aggregate: sum by (…) of few labels"
+            raise RolloutFailed.of(subject, f"answers with more than {LARGEST >> 20} MiB of series", fix=fix)
+        if time.monotonic() > end:
+            raise TimeoutError(f"its answer hasn't ended after {LONGEST:g} s")
+    return bytes(found)
+
+
+def _refusal(subject: str, status: int) -> MetricsUnavailable:
+    """Return what an answer means that Prometheus itself doesn't give."""
+    if status in (401, 403):
+        seen, fix = "doesn't accept the token, or wants one", "see `prometheus[].token` in anneal.yaml"
+    elif 300 <= status < 400:
+        seen, fix = "redirects elsewhere, which is never followed", "list where it leads in anneal.yaml"
+    elif status == 404:
+        seen, fix = "answers, but not as Prometheus", "its URL may need a path, e.g. /prometheus"
+    else:
+        seen, fix = "doesn't answer the query", ""
+    return MetricsUnavailable.of(subject, f"{status}: {seen}", fix=fix)

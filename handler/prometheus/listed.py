@@ -1,0 +1,80 @@
+"""Which Prometheus may be asked: those that the configuration lists, by origin and by what their path begins with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from handler.config.forms import FORMS
+from handler.config.settings import Prometheus
+from handler.model.errors import PlanRefused, Problem
+
+_ENCODED = re.compile(r"%(?:2[ef]|5c)", re.IGNORECASE)
+"""`.`, `/` and `\\` in disguise, which some servers take for themselves."""
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a check's question goes: its URL, and the entry of the configuration that allows it."""
+
+    url: str
+    by: Prometheus
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The entries of the configuration. `anywhere`: every URL may be asked, for who reads no git but his own directory."""
+
+    entries: Sequence[Prometheus]
+    anywhere: bool = False
+
+    def find(self, url: str) -> Asked:
+        """Return where a check's `url` leads; empty: to the first that is listed.
+
+        Raises:
+            PlanRefused: it is no URL of a Prometheus, or not listed; with the line that would allow it.
+
+        """
+        problem = self.problem(url)
+        if problem:
+            raise PlanRefused(problem)
+        return self._allowed(url) or Asked(url.rstrip("/"), Prometheus(url))
+
+    def problem(self, url: str) -> Problem | None:
+        """Return what is wrong with a check's `url`; never a text that isn't a plain URL, for it may hold a password."""
+        if not url:
+            fix = "add `prometheus: [{url: https://prometheus.example.com}]` to anneal.yaml, or name one: `url`"
+            return None if self.entries else Problem("prometheus", "no check may ask any: none is listed", fix=fix)
+        seen = FORMS["metricsUrl"].complaint(url)
+        if seen or _ENCODED.search(url):
+            message = seen[0] if seen else "expected a URL without encoded dots and slashes"
+            return Problem("prometheus", message, fix="write it as anneal.yaml lists it, e.g. https://prometheus.example.com")
+        if self.anywhere or self._allowed(url):
+            return None
+        fix = f"ask the operator for this line in anneal.yaml: prometheus: [{{url: {_origin(url)[0]}}}]"
+        return Problem("prometheus", f"{url} isn't listed, and a URL in git alone is never asked", fix=fix)
+
+    def _allowed(self, url: str) -> Asked | None:
+        if not url:
+            return Asked(self.entries[0].url.rstrip("/"), self.entries[0]) if self.entries else None
+        matching = [entry for entry in self.entries if _is_within(url, entry.url)]
+        longest = max(matching, key=lambda entry: len(entry.url), default=None)
+        return Asked(url.rstrip("/"), longest) if longest else None
+
+
+def _is_within(url: str, listed: str) -> bool:
+    """Whether a URL has the listed one's origin, and its path whole segments of it first."""
+    (origin, path), (wanted, prefix) = _origin(url), _origin(listed)
+    return origin == wanted and (path == prefix or path.startswith(f"{prefix}/"))
+
+
+def _origin(url: str) -> tuple[str, str]:
+    """Return scheme, host and port in one spelling, and the path without a slash at its end."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme.lower()]
+    shown = f"[{host}]" if ":" in host else host
+    plain = f"{parts.scheme}://{shown}" + ("" if port == _PORTS[parts.scheme] else f":{port}")
+    return plain, parts.path.rstrip("/")
