@@ -86,6 +86,9 @@ class Stepper:
         except AnnealError as error:
             self._end(error)
             raise
+        except BaseException:
+            self._end(Elsewhere.of(f"step {step.name} of group {group.name}", "met a mistake of ours"))
+            raise
         else:
             self.journal.finished(group.name, step.name, DONE, seen)
         return None

@@ -18,12 +18,12 @@ but what an edge asks for. What fails by its author's doing ends the rollout: no
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
 from handler.model.errors import AuthorError, NewerHead, OperatorError, Problem
 from handler.model.names import Identity
-from handler.model.plan import Plan
+from handler.model.plan import Action, Plan
 from handler.model.rollout import Mode, Phase
 from handler.plan.admit import Desired
 from handler.run.applying import Applier
@@ -31,10 +31,11 @@ from handler.run.context import Context
 from handler.run.due import is_due
 from handler.run.hooked import Hooked
 from handler.run.hooking import Hooking
-from handler.run.journal import DONE, FAILED, Journal
+from handler.run.journal import FAILED, Journal
 from handler.run.planning import Planned
 from handler.run.pruning import Pruner
 from handler.run.recording import Inputs
+from handler.run.stepping import Stepper, repaired
 from handler.run.waiting import Waits
 
 _NAMED = 3
@@ -61,7 +62,7 @@ class Walk:
         self.journal = Journal(self.run, self.inputs)
         self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)
         due = is_due(self.run.state, self.inputs.prepared.digest, force=self.run.job.force)
-        self.due = due and self.hooked.runs
+        self.due = due and (self.hooked.runs or self.inputs.prepared.rollout is not None)
 
     @property
     def hooked(self) -> Hooked:
@@ -82,12 +83,10 @@ class Walk:
         self.journal.begin()
         self.hooks.expect(Phase.PRE_SYNC, Phase.SYNC)
         try:
-            plan = self._walk()
+            return self._walk()  # the write that records the commit ends the rollout, too
         except AuthorError as error:
             self._fail(error)
             raise
-        self.journal.end(DONE)
-        return plan
 
     def _walk(self) -> Plan:
         stages = self.planned.plan.stages
@@ -97,19 +96,21 @@ class Walk:
         if self.due:
             self.applier.settle()
             self.hooks.phase(Phase.PRE_SYNC)
-        for number in range(early, len(stages)):
+        for number in range(early, self.inputs.prepared.automatic):
             self._stage(number)
         self.applier.settle()
         if self.due:
             self.hooks.clear(Phase.SYNC)
-            self._groups()
+        self._groups()
+        if self.due:
             self.hooks.expect(Phase.POST_SYNC)
         self._all_healthy()
         pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.uids)
         pruner.prune()
         if self.due:
             self.hooks.phase(Phase.POST_SYNC)
-        return self.planned.plan.with_outcomes([*self.applier.outcomes, *pruner.outcomes])
+        plan = self.planned.plan.with_outcomes([*self.applier.outcomes, *pruner.outcomes])
+        return replace(plan, notes=(*plan.notes, *self.waits.notes))
 
     def _stage(self, number: int) -> None:
         """Write one stage when what it waits for is healthy, then run its hooks."""
@@ -132,7 +133,13 @@ class Walk:
             self.waits.healthy(what, items, self.applier.generations, self.run.rooms.target.wait or Wait())
 
     def _groups(self) -> None:
-        """Carry out the Rollout's groups."""
+        """Carry out the Rollout's groups; where it isn't due, write in their order what differs."""
+        rollout = self.inputs.prepared.rollout
+        if self.due and rollout:
+            Stepper(self.applier, self.waits, self.journal, self.run.rooms.actions, mask=self.run.mask).go(rollout)
+        for stage in () if self.due else self.planned.plan.stages[self.inputs.prepared.automatic :]:
+            self.applier.apply(repaired(stage))
+        self.applier.settle()
 
     def _all_healthy(self) -> None:
         """Wait until everything is healthy, where the target waits, or a hook comes only then."""
@@ -142,8 +149,9 @@ class Walk:
             self.waits.healthy("everything", self._living(), self.applier.generations, limits)
 
     def _living(self) -> tuple[Desired, ...]:
-        """Return what is to live: not hooks, not what a step deletes."""
-        return tuple(item for item in self.planned.desired.values() if item.mode not in (Mode.HOOK, Mode.DELETE))
+        """Return what is to live and is ours: not hooks, not what another has where a step would only create it."""
+        theirs = {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
+        return tuple(item for identity, item in self.planned.desired.items() if item.mode is not Mode.HOOK and identity not in theirs)
 
     def _fail(self, error: AuthorError) -> None:
         """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""

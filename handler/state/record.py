@@ -24,13 +24,17 @@ def _no_counts() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An open run: written before its first object write, removed when the commit moves. `token` fences it (lease uid.transitions)."""
+    """An open run: written before its first object write, removed when the commit moves. `token` fences it (lease uid.transitions).
+
+    `back`: the commit that failed, where this one is the way back from it by itself.
+    """
 
     commit: Sha
     reads: Sha
     settings: Sha
     token: Token
     since: Time
+    back: Sha = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Status:
     phase: Word = ""
     since: Time = ""
     counts: Counts = field(default_factory=_no_counts)
-    unhealthy: tuple[Line, ...] = ()
+    unhealthy: tuple[Message, ...] = ()
     message: Message = ""
     failures: int = 0
     next_try: Time = ""
@@ -50,12 +54,17 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What an open run waits for since when: a wait outlives its process. `what`: a stage, step or hook; `over`: its time has run out."""
+    """What an open run waits for since when: a wait outlives its process. `what`: a stage, step or hook; `over`: its time has run out.
+
+    `seen`: digest of how everything stood when the last of several runs looked, `moved`: since when it stands so.
+    """
 
     commit: Sha
     what: Line
     since: Time
     over: bool = False
+    seen: Sha = ""
+    moved: Time = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,7 @@ class StepRecord:
     step: Line
     object: Line
     action: Line
-    started: Time
+    started: Time = ""
     finished: Time = ""
     outcome: Word = ""
     message: Message = ""
@@ -112,13 +121,17 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Hold this commit until `unpin`, or until the head's reads differ from `away`; a head that can't be read, empty here, ends no pin."""
+    """Hold this commit until `unpin`, or until the head's reads differ from `away`; a head that can't be read, empty here, ends no pin.
+
+    `automatic`: a failed rollout left it; nobody asked for it.
+    """
 
     commit: Sha
     away: Sha = ""
     by: Line = ""
     reason: Line = ""
     at: Time = ""
+    automatic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

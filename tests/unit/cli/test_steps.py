@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_what_became_of_a_step_is_one_line_whatever_it_said() -> None:
 
 
 # --- watching
-def opened(known: Progress | None, commit: str = sha(), **more: object) -> State:
+def opened(known: Progress | None, commit: str = sha(), **more: Any) -> State:
     return replace(blank(attempt=Attempt(commit, "b" * 64, "c" * 64, TOKEN, NOON), rollout=known), **more)
 
 

@@ -265,6 +265,16 @@ def test_while_a_step_waits_it_is_asked_whether_that_is_still_of_use() -> None:
         go(begun(), Acts({"a": held_up}), group("one", "a"), look=look)
 
 
+def test_a_mistake_of_ours_in_one_step_leaves_nobody_waiting_beside_it() -> None:
+    def mistaken(_: StepStage) -> None:
+        raise ZeroDivisionError
+
+    paper, acts = begun(), Acts(dict(zip("ab", once_all_began(2, held_up, mistaken), strict=True)))
+    with pytest.raises(ZeroDivisionError):
+        go(paper, acts, group("one", "a", "b", parallel=True))
+    assert paper.outcomes() == {"a": "", "b": ""}
+
+
 # --- after a kill
 def test_what_is_done_isnt_done_again_and_what_was_under_way_goes_on_with_its_time_and_mark() -> None:
     paper = begun(record("a", DONE), record("b", mark="uid-1"), replace(record("c"), started=""))
