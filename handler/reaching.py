@@ -21,6 +21,7 @@ from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid
 from handler.model.optional import needed_by
+from handler.prometheus.client import Metrics
 from handler.reading import DEADLINE
 from handler.run.preparing import Source
 from handler.source.host import GitHost
@@ -40,7 +41,8 @@ class Options:
 
     `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
     leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
-    `patience`: how many seconds one run may wait for one thing to become healthy.
+    `patience`: how many seconds one run may wait for one thing to become healthy. `any_metrics`: checks may ask any Prometheus, listed or
+    not: for who reads no git but his own directory.
     """
 
     kubeconfig: str = ""
@@ -49,6 +51,7 @@ class Options:
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: bool = False
     patience: float = math.inf
+    any_metrics: bool = False
 
 
 class Reaching:
@@ -106,6 +109,10 @@ class Reaching:
         """Return how many requests to API servers were made so far, by runs, surveys and readers."""
         with self._lock:
             return float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
+
+    def metrics(self) -> Metrics:
+        """Return the way to Prometheus, for checks."""
+        return self._once(("metrics",), lambda: Metrics(self.settings.prometheus, self.secrets, anywhere=self._options.any_metrics))
 
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from handler.model.errors import PlanRefused
 from handler.model.metrics import Moments
 from handler.model.names import Identity
 from handler.model.rollout import Mode
@@ -94,8 +95,9 @@ class Query(Protocol):
         """
 
 
-def _no_metrics(url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
-    raise NotImplementedError(f"nobody here asks {url} for {query} over {seconds} s, each {step} s")
+def no_metrics(url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
+    """Ask nobody: for who was given no way to."""
+    raise PlanRefused.of("prometheus", f"nobody here may ask {url or 'one'} for {query} (of {seconds:g} s, each {step:g} s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Scene:
     generation: int = 0
     declared: Options | None = None
     failing: bool = False
-    query: Query = _no_metrics
+    query: Query = no_metrics
     pods: Callable[[], Sequence[Object]] = field(default=list)
     mask: Callable[[str], str] = str
 

@@ -18,17 +18,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.forms import duration
-from handler.model.errors import AnnealError, AuthorError
+from handler.model.errors import AnnealError, AuthorError, Problem
 from handler.model.metrics import Moments, Sample
 from handler.rollout.checks.limits import TIMEOUT
 from handler.rollout.fields import Fields
 from handler.rollout.same import ordered, same
-from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.tables import CheckType, Judged, Object, Options, Probe, Scene, Verdict
 
 LONGEST = 10_000
 """Characters of a query."""
@@ -44,8 +44,20 @@ _SHOWN = 3
 """Series that a message names."""
 
 
+def _unknown(_url: str) -> Problem | None:
+    return None
+
+
+def bound(checks: Mapping[str, CheckType], problem: Callable[[str], Problem | None]) -> Mapping[str, CheckType]:
+    """Return a table whose row refuses, with a Rollout that is read, what may not be asked. `problem`: of a check's `url`."""
+    return {name: replace(check, problem=problem) if isinstance(check, Prometheus) else check for name, check in checks.items()}
+
+
+@dataclass(frozen=True, slots=True)
 class Prometheus:
-    """The row."""
+    """The row. `problem`: see `bound`; who only renders doesn't know."""
+
+    problem: Callable[[str], Problem | None] = _unknown
 
     def read(self, raw: Any, field: str) -> Options:
         """Read what is asked, and what the answer must be."""
@@ -62,6 +74,9 @@ class Prometheus:
         if found["empty"] and found["empty"] not in _EMPTY:
             fields.note("empty", f"is none of {', '.join(_EMPTY)}", "leave it out to wait for data under `success`")
         _times(fields, found["for"], found["interval"], found["timeout"])
+        problem = self.problem(found["url"])
+        if problem:
+            fields.note("url", problem.message, problem.fix)
         fields.done()
         return found
 
