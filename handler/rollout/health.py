@@ -107,6 +107,14 @@ def judge(live: Object | None, generation: int, now: float, declared: Mapping[st
     return rule(live, now) if rule else _other(live, now)
 
 
+def remnant(live: Object) -> Object:
+    """Return what is left of an object that only time may make healthy (`Health.again`): all that its verdict can hang on, and no more."""
+    metadata = live["metadata"]
+    entries = [{key: at(entry, key) for key in ("manager", "subresource", "time")} for entry in items_at(live, "metadata", "managedFields")]
+    kept = {key: value for key, value in metadata.items() if key not in ("managedFields", "labels")}
+    return {**{key: live.get(key) for key in ("apiVersion", "kind", "status")}, "metadata": {**kept, "managedFields": entries}}
+
+
 def _absent(declared: Mapping[str, Any] | None) -> Health:
     """Judge what isn't there."""
     given = dict(declared or {})

@@ -7,45 +7,46 @@ since when it waits stands in the record, and the next run goes on with what tim
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from handler.cluster.following import Stop
 from handler.cluster.wait import follow
+from handler.config.forms import duration
 from handler.config.settings import Wait
-from handler.model.errors import Problem, RolloutFailed, StillWaiting
-from handler.model.health import Health, Status
+from handler.model.errors import StillWaiting
 from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.plan.admit import Desired
-from handler.rollout.health import ALWAYS_HEALTHY, judge
+from handler.rollout.health import ALWAYS_HEALTHY
 from handler.run.context import Context
 from handler.run.looking import Lookout
+from handler.run.unhealthy import Telling
+from handler.run.vigil import Ended, Verdict, Vigil, as_usual
 from handler.state.record import Waiting
 from handler.state.rules import seconds_of, stamp
 
 _RECORD_AFTER = 0.5
 """Seconds after which a wait is worth a line in the record."""
+_TELL_EVERY = 10.0
+"""Seconds between two times that the record is told what is still missing."""
 
 Object = dict[str, Any]
 Judge = Callable[[Identity, Object | None], bool]
-Verdict = Callable[[Identity, Object | None], Health | None]
 
 
 def _nothing() -> None:
     return
 
 
-def _as_usual(_identity: Identity, _live: Object | None) -> Health | None:
-    return None
-
-
 @dataclass(slots=True)
 class Waits:
-    """The waits of one run; several threads may wait at once."""
+    """The waits of one run; several threads may wait at once. `notes`: what should be known of what is healthy."""
 
     run: Context
+    notes: list[str] = field(default_factory=list)
     _lookout: Lookout = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +61,7 @@ class Waits:
         limits: Wait,
         beat: Callable[[], None] = _nothing,
         since: float = 0.0,
-        verdict: Verdict = _as_usual,
+        verdict: Verdict = as_usual,
     ) -> None:
         """Wait until these objects are healthy.
 
@@ -78,20 +79,58 @@ class Waits:
             NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
 
         """
-        seen: dict[Identity, Health] = {item.identity: Health(Status.NOT_FOUND) for item in items}
-        places = {item.identity: item.manifest.place for item in items}
+        asked = [item for item in items if item.identity.group_kind not in ALWAYS_HEALTHY]
+        vigil = Vigil(asked, generations, limits.progress_timeout, self.run.rooms.planner.api.server_time, verdict)
+        if asked:
+            self._watch(what, vigil, limits, beat, since)
+        self.notes += vigil.notes()
 
-        def told(identity: Identity, live: Object | None) -> bool:
-            usual = partial(judge, live, generations.get(identity, 0), self.run.rooms.clock())
-            found = seen[identity] = verdict(identity, live) or usual()
-            if found.status is Status.FAILED:
-                raise RolloutFailed(Problem(str(identity), found.message, places[identity]))
-            return found.healthy
+    def _watch(self, what: str, vigil: Vigil, limits: Wait, beat: Callable[[], None], since: float) -> None:
+        """Follow the objects of a vigil to its end; see `healthy`."""
+        wanted = [(item.resource, item.identity) for item in vigil.items]
+        telling, told = Telling(self.run), [time.monotonic() + _RECORD_AFTER]
 
-        asked = [(item.resource, item.identity) for item in items if item.identity.group_kind not in ALWAYS_HEALTHY]
-        if asked and not self.follow(what, asked, told, limits.timeout, beat, since):
-            left = [(identity, health) for identity, health in seen.items() if not health.healthy]
-            raise RolloutFailed(*(Problem(str(one), health.message or str(health.status), places[one]) for one, health in left))
+        def tick() -> list[Identity]:
+            beat()
+            if time.monotonic() >= told[0]:
+                told[0] = time.monotonic() + _TELL_EVERY
+                self._tell(telling, vigil)
+            return vigil.beat()
+
+        why = f"isn't healthy after {duration(limits.timeout)}"
+        try:
+            if self.follow(what, wanted, vigil.judge, limits.timeout, tick, since):
+                self.run.unhealthy = ()
+                return
+        except Ended as ended:
+            if ended.stuck:
+                why = f"isn't healthy, and nothing has changed for {duration(limits.progress_timeout)}"
+                self._note(what, self._since(what), over=True)
+        except StillWaiting:
+            if not self._stands_still(what, vigil.digest(), limits.progress_timeout):
+                self.run.unhealthy = telling.lines(vigil.unhealthy())
+                raise
+            why = f"isn't healthy, and nothing has changed for {duration(limits.progress_timeout)}"
+        raise telling.failure(vigil.unhealthy(), why)
+
+    def _tell(self, telling: Telling, vigil: Vigil) -> None:
+        """Let the record say what is missing, where an earlier run of this commit hasn't said it better."""
+        lines = telling.lines(vigil.unhealthy())
+        if not telling.known and self.run.state.status.unhealthy != lines:
+            self.run.record(lambda state: replace(state, status=replace(state.status, unhealthy=lines)))
+
+    def _stands_still(self, what: str, seen: str, patience: float) -> bool:
+        """Compare with what the record says was seen by the last run of a wait that goes from run to run; True: for too long the same."""
+        before, now = self.run.state.waiting, self.run.rooms.clock()
+        if before is None or before.what != what or before.commit != self.run.goal:
+            return False  # a step's wait: the journal says since when, and its time-out ends it
+        if before.seen != seen:
+            self.run.record(lambda state: replace(state, waiting=replace(before, seen=seen, moved=stamp(now))))
+            return False
+        still = now - seconds_of(before.moved) >= patience
+        if still:
+            self._note(what, seconds_of(before.since), over=True)
+        return still
 
     def follow(
         self,
@@ -99,7 +138,7 @@ class Waits:
         wanted: Sequence[tuple[Resource, Identity]],
         judge: Judge,
         timeout: float,
-        beat: Callable[[], None] = _nothing,
+        beat: Stop = _nothing,
         since: float = 0.0,
     ) -> bool:
         """Feed `judge` with each state of these objects until it is content with all; False when the time is over.
@@ -109,7 +148,7 @@ class Waits:
             wanted: kinds and identities of members.
             judge: see `handler.cluster.wait.follow`.
             timeout: seconds in all, over restarts.
-            beat: called several times a second; what it raises ends the wait.
+            beat: called several times a second; what it raises ends the wait. It may return what time alone has made content by now.
             since: when a step of a rollout began (seconds since the epoch): the journal tells what is waited for; 0: `Waiting` does.
 
         Raises:
@@ -118,12 +157,14 @@ class Waits:
         """
         run, clock = self.run, self.run.rooms.clock
         told, since = not since, since or self._since(what)
-        left = max(since + timeout - clock(), 0.0)
+        earlier = self._earlier(what) if told else None
+        left = 0.0 if earlier and earlier.over else max(since + timeout - clock(), 0.0)
         planner = run.rooms.planner
         with run.meanwhile.resting() as may:
             patience = min(run.rooms.patience, may)
             tick = partial(self._beat, partial(self._note, what, since, over=False) if told else _nothing, time.monotonic(), beat)
-            done = follow(planner.api, wanted, judge, min(left, patience), tick, f"{PART_OF}={planner.applyset}")
+            selector = f"{PART_OF}={planner.applyset}"
+            done = follow(planner.api, wanted, judge, min(left, patience), tick, selector, everywhere=planner.scopes is None)
         if not done and left > patience:
             if told:
                 self._note(what, since, over=False)
@@ -132,23 +173,32 @@ class Waits:
             self._note(what, since, over=True)
         return done
 
-    def _since(self, what: str) -> float:
-        """Return since when this is waited for: an earlier run may have begun."""
+    def _earlier(self, what: str) -> Waiting | None:
+        """Return what is recorded of this wait: an earlier run may have begun it. A person who asks again begins anew after its end."""
         before = self.run.state.waiting
-        known = before is not None and (before.commit, before.what) == (self.run.goal, what) and not (self.run.job.force and before.over)
-        return seconds_of(before.since) if before is not None and known else self.run.rooms.clock()
+        if before is None or (before.commit, before.what) != (self.run.goal, what) or (self.run.job.force and before.over):
+            return None
+        return before
+
+    def _since(self, what: str) -> float:
+        """Return since when this is waited for."""
+        before = self._earlier(what)
+        return seconds_of(before.since) if before else self.run.rooms.clock()
 
     def _note(self, what: str, since: float, *, over: bool) -> None:
-        waiting = Waiting(self.run.goal, what, stamp(since), over)
-        if self.run.state.waiting != waiting:
+        fresh = Waiting(self.run.goal, what, stamp(since))
+        before = self.run.state.waiting
+        same = before is not None and (before.commit, before.what, before.since) == (fresh.commit, fresh.what, fresh.since)
+        waiting = replace(before if before is not None and same else fresh, over=over)
+        if before != waiting:
             self.run.record(lambda state: replace(state, waiting=waiting))
 
-    def _beat(self, note: Callable[[], None], began: float, beat: Callable[[], None]) -> None:
+    def _beat(self, note: Callable[[], None], began: float, beat: Stop) -> Iterable[Identity] | None:
         """Several times a second: may we go on, and is it still of use? A wait that takes longer is told."""
         if time.monotonic() - began >= _RECORD_AFTER:
             note()
         self.look()
-        beat()
+        return beat()
 
     def look(self) -> None:
         """Ask, as anything that waits does several times a second, whether we may go on and whether it is still of use.

@@ -7,7 +7,7 @@ from typing import Any
 
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
-from handler.rollout.kinds.reading import HEALTHY, Object, condition, fails, said, waits
+from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fails, said, waits
 
 UNSCHEDULABLE = 15.0
 """Seconds for which a new pod may find no Node: the scheduler, or who adds Nodes, may be about to (kstatus)."""
@@ -82,3 +82,16 @@ def ended_text(status: Any) -> str:
             named = f" ({reason})" if reason and reason != "Error" else ""
             return f"container {said(at(status, 'name'))} ended with exit code {said(str(code))}{named}{f': {message}' if message else ''}"
     return ""
+
+
+def failing(live: Object) -> tuple[str, bool]:
+    """Return the container whose log tells most, and whether that is the log before its last restart; empty: none has ever run."""
+    for status in containers(live):
+        restarted = bool(count(status, "restartCount"))
+        if at(status, "state", "terminated", "exitCode") not in (None, 0):
+            return str(at(status, "name") or ""), False
+        if at(status, "state", "waiting") is not None and restarted:
+            return str(at(status, "name") or ""), True
+        if at(status, "state", "running") is not None and at(status, "ready") is not True:
+            return str(at(status, "name") or ""), restarted
+    return "", False

@@ -12,8 +12,8 @@ from handler.model.tree import printable
 
 Object = dict[str, Any]
 HEALTHY = Health(Status.CURRENT)
-_LONGEST = 300
-"""Characters of a controller's message that are shown."""
+_LONGEST = 2000
+"""Characters of a controller's message that are kept. Whoever shows them masks first and cuts then: half a secret isn't recognized."""
 
 
 def stands(note: str = "") -> Health:
@@ -62,8 +62,8 @@ def condition(live: Object, kind: str) -> Condition:
     """Return the condition of this type."""
     for each in items_at(live, "status", "conditions"):
         if at(each, "type") == kind:
-            texts = (str(at(each, key) or "") for key in ("status", "reason", "message"))
-            return Condition(kind, *texts, moment(at(each, "lastTransitionTime")), number(at(each, "observedGeneration")))
+            status, reason, message = (str(at(each, key) or "") for key in ("status", "reason", "message"))
+            return Condition(kind, status, reason, message, moment(at(each, "lastTransitionTime")), number(at(each, "observedGeneration")))
     return Condition(kind)
 
 

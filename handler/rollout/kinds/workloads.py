@@ -84,7 +84,7 @@ def stateful_set(live: Object, _now: float) -> Health:
 
 
 def _revisions_differ(live: Object) -> bool:
-    return at(live, "status", "currentRevision") != at(live, "status", "updateRevision")
+    return bool(at(live, "status", "currentRevision") != at(live, "status", "updateRevision"))
 
 
 def daemon_set(live: Object, _now: float) -> Health:

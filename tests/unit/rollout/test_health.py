@@ -16,7 +16,7 @@ import yaml
 
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, identity_of
-from handler.rollout.health import ALWAYS_HEALTHY, KINDS, judge
+from handler.rollout.health import ALWAYS_HEALTHY, KINDS, judge, remnant
 from handler.rollout.kinds.reading import moment
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
@@ -76,13 +76,23 @@ def test_any_status_is_judged(path: Path, odd: Any) -> None:
 
 def test_a_message_of_a_controller_is_one_printable_line() -> None:
     sample = Sample.of(next(path for path in SAMPLES if path.stem == "offer.in-progress.not-ready"))
-    sample.body["status"]["conditions"][0]["message"] = "\x1b[31mred\r\n" + "long " * 200
+    sample.body["status"]["conditions"][0]["message"] = "\x1b[31mred\r\n" + "long " * 1000
     found = sample.judged().message
     assert found.isprintable()
-    assert len(found) < 400
+    assert len(found) < 2100
 
 
 def test_a_job_that_vanished_is_done_only_if_it_was_certainly_there() -> None:
     body = Sample.of(next(path for path in SAMPLES if path.stem == "job.current.removed-by-its-ttl")).body
     assert judge(None, 0, 0.0, body).healthy
     assert judge(None, 0, 0.0).status is Status.NOT_FOUND
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_what_only_has_to_settle_is_judged_by_its_remnant(path: Path) -> None:
+    sample = Sample.of(path)
+    found = sample.judged()
+    if found.again:
+        assert Sample(sample.name, sample.head, remnant(sample.body)).judged() == found
+        later = {**sample.head, "now": "2026-01-01T00:02:00Z"}
+        assert Sample(sample.name, later, remnant(sample.body)).judged() == Sample(sample.name, later, sample.body).judged()

@@ -1,0 +1,116 @@
+"""What a person would look at to see why a workload fails: its pods, their newest Warning events, the end of a log. Reads only.
+
+Law: best effort. A read that is denied, missing or slow leaves out what it would have shown; all of them together are few and end soon.
+What is read here was written by anybody: who shows it masks and cuts it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import urllib3
+
+from handler.cluster.answers import items_of
+from handler.cluster.api import Api, Request
+from handler.cluster.live import Object, named
+from handler.model import hurry
+from handler.model.errors import AnnealError
+from handler.model.manifest import at
+from handler.model.names import Identity
+from handler.model.resource import Resource
+
+T = TypeVar("T")
+SECONDS = 10.0
+"""For all reads of one failure together."""
+LOG_LINES = 10
+LOG_BYTES = 4000
+_REQUESTS = 24
+_PODS = 100
+_EVENTS = 100
+_POD = Resource("", "v1", "Pod", "pods", namespaced=True)
+_REPLICA_SET = Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
+_EVENT_KINDS = (
+    (Resource("", "v1", "Event", "events", namespaced=True), "involvedObject.uid"),
+    (Resource("events.k8s.io", "v1", "Event", "events", namespaced=True), "regarding.uid"),
+)
+"""One store under two names; who may not read the one may read the other."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The reads about one failure, with the target's identity."""
+
+    api: Api
+    _end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    _left: int = _REQUESTS
+
+    def live(self, resource: Resource, identity: Identity) -> Object | None:
+        """Return an object as it is now."""
+        found = self._tried(lambda: self.api.get(resource.path(identity.namespace, identity.name), subject=str(identity)))
+        return named(found, resource) if found else None
+
+    def pods(self, namespace: str, selector: str) -> list[Object]:
+        """Return the pods with these labels."""
+        return self._listed(_POD, namespace, {"labelSelector": selector, "limit": str(_PODS)}) or []
+
+    def replica_sets(self, namespace: str, selector: str) -> list[Object]:
+        """Return the ReplicaSets with these labels, the newest first."""
+        found = self._listed(_REPLICA_SET, namespace, {"labelSelector": selector, "limit": str(_PODS)}) or []
+        return sorted(found, key=lambda item: str(at(item, "metadata", "creationTimestamp") or ""), reverse=True)
+
+    def warnings(self, namespace: str, uid: str) -> list[Object]:
+        """Return the Warning events about an object, the newest first."""
+        for resource, key in _EVENT_KINDS:
+            query = {"fieldSelector": f"{key}={uid},type=Warning", "limit": str(_EVENTS)}
+            found = self._listed(resource, namespace or "default", query)
+            if found is not None:
+                return sorted(found, key=happened, reverse=True)
+        return []
+
+    def log(self, namespace: str, pod: str, container: str, *, previous: bool) -> str:
+        """Return the last whole lines that a container wrote; `previous`: the one before it was restarted."""
+        query = {"container": container, "tailLines": str(LOG_LINES), "limitBytes": str(LOG_BYTES)} | (
+            {"previous": "true"} if previous else {}
+        )
+        request = Request("GET", f"{_POD.path(namespace, pod)}/log", query, accept="*/*", subject=f"log of pod {pod}", repeatable=False)
+        return self._tried(lambda: self._text(request)) or ""
+
+    def _text(self, request: Request) -> str:
+        response = self.api.stream(request)
+        try:
+            data = response.read(LOG_BYTES)
+        except (urllib3.exceptions.HTTPError, OSError):
+            return ""
+        finally:
+            response.close()
+        whole = data if len(data) < LOG_BYTES else data[: data.rfind(b"\n") + 1]  # half a secret wouldn't be recognized
+        return whole.decode(errors="replace")
+
+    def _listed(self, resource: Resource, namespace: str, query: dict[str, str]) -> list[Object] | None:
+        """LIST one page; None: it may not be read."""
+
+        def read() -> list[Object]:
+            answer = self.api.get(resource.path(namespace), query, subject=f"list {resource.plural}")
+            return [] if answer is None else items_of(answer, resource, f"list {resource.plural}", partial=False)
+
+        return self._tried(read)
+
+    def _tried(self, read: Callable[[], T]) -> T | None:
+        """Read, if there are time and requests left; None for whatever goes wrong."""
+        if self._left <= 0 or time.monotonic() >= self._end:
+            return None
+        self._left -= 1
+        try:
+            with hurry.until(min(self._end, time.monotonic() + hurry.left(SECONDS))):
+                return read()
+        except AnnealError:
+            return None
+
+
+def happened(event: Any) -> str:
+    """Return when an event happened last, as text that sorts; events.k8s.io and core write it in different fields."""
+    places = (("series", "lastObservedTime"), ("lastTimestamp",), ("deprecatedLastTimestamp",), ("eventTime",), ("firstTimestamp",))
+    return max(str(at(event, *place) or "") for place in (*places, ("metadata", "creationTimestamp")))

@@ -1,0 +1,90 @@
+"""What isn't healthy, as the record and the error of a wait tell it: each object with what it lacks, the worst with their evidence.
+
+Law: a look that finds what an earlier run of the same commit told says it in the same words: the history has one entry of it, not one a
+tick. Everything is masked, then cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from handler.cluster.evidence import Evidence
+from handler.model.errors import Problem, RolloutFailed
+from handler.model.health import Health, Status
+from handler.model.names import Identity
+from handler.model.result import Outcome
+from handler.model.tree import printable
+from handler.plan.admit import Desired
+from handler.run.context import Context
+from handler.run.explaining import HAVE_PODS, LONGEST, explain
+
+Left = Sequence[tuple[Desired, Health]]
+SHOWN = 10
+"""Objects that an error names."""
+EXPLAINED = 3
+"""Objects whose pods, events and logs are asked for."""
+RECORDED = 200
+"""Objects that the record names."""
+_MESSAGE = 300
+_FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Telling:
+    """Tells of one run's unhealthy objects. `known`: what an earlier run of the same commit said of each."""
+
+    run: Context
+    known: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read what was said before; a person who asks again wants to know anew."""
+        state, job = self.run.state, self.run.job
+        last = state.history[0] if state.history else None
+        same = last is not None and (last.outcome, last.commit, last.code) == (Outcome.FAILED, self.run.goal, RolloutFailed.code)
+        lines = [line.partition(": ") for line in state.status.unhealthy] if same and not job.force else []
+        self.known = {subject: said for subject, _, said in lines}
+
+    def lines(self, left: Left) -> tuple[str, ...]:
+        """Return a line for each object, as it stands now."""
+        return tuple(f"{item.identity}: {self._missing(health)}" for item, health in left[:RECORDED])
+
+    def failure(self, left: Left, why: str) -> RolloutFailed:
+        """Return the error of a wait, and leave its lines to the record (`Context.unhealthy`).
+
+        Args:
+            left: what isn't healthy, the worst first.
+            why: what the wait says of what hasn't failed: `isn't healthy after 5m`.
+
+        """
+        evidence = Evidence(self.run.rooms.planner.api)
+        texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}
+        news = [item for item, _ in left[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))]
+        for item in sorted(news, key=lambda item: item.identity.kind not in HAVE_PODS)[:EXPLAINED]:
+            found = self._explained(evidence, item)
+            texts[item.identity] += f"; {found}" if found else ""
+        self.run.unhealthy = tuple(f"{identity}: {text}" for identity, text in texts.items())
+        return RolloutFailed(*self._problems(left, texts))
+
+    def _problems(self, left: Left, texts: Mapping[Identity, str]) -> list[Problem]:
+        shown = [Problem(str(item.identity), texts[item.identity], item.manifest.place) for item, _ in left[:SHOWN]]
+        if len(left) > SHOWN:
+            name, more = self.run.job.target, len(left) - SHOWN
+            seen = f"{more} more object{' is' if more == 1 else 's are'} not healthy"
+            shown.append(Problem(f"target {name}", seen, fix=f"see them all: anneal status {name}"))
+        return shown
+
+    def _text(self, item: Desired, health: Health, why: str) -> str:
+        """Return what is said of one object: the words of an earlier run, if what happened is the same."""
+        failed = health.status is Status.FAILED
+        known = self.known.get(str(item.identity), "")
+        if known and known.startswith(_FAILED) == failed:
+            return known
+        return f"{_FAILED if failed else why}: {self._missing(health)}"
+
+    def _missing(self, health: Health) -> str:
+        return printable(self.run.mask(health.message or str(health.status)), _MESSAGE)
+
+    def _explained(self, evidence: Evidence, item: Desired) -> str:
+        now = self.run.rooms.planner.api.server_time()
+        return printable(explain(evidence, item.resource, item.identity, now, self.run.mask), LONGEST)

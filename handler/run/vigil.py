@@ -1,0 +1,111 @@
+"""How the objects of one wait stand: each judged with each change of it, and when time alone changes the verdict.
+
+Law: only verdicts are kept, not objects; of one that merely has to settle, what it is judged by. Any change of any verdict is progress.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.model.health import Health, Status
+from handler.model.manifest import canonical
+from handler.model.names import Identity
+from handler.plan.admit import Desired
+from handler.rollout.health import judge, remnant
+
+Object = dict[str, Any]
+Verdict = Callable[[Identity, Object | None], Health | None]
+_TOGETHER = 2.0
+"""Seconds that a failure waits for the first look at the other objects: what failed by then is told with it."""
+
+
+def as_usual(_identity: Identity, _live: Object | None) -> Health | None:
+    """Leave the verdict to the kind."""
+    return None
+
+
+class Ended(Exception):
+    """The wait is over: something has failed, or (`stuck`) nothing goes on."""
+
+    def __init__(self, *, stuck: bool) -> None:
+        """Say which."""
+        super().__init__()
+        self.stuck = stuck
+
+
+@dataclass(slots=True)
+class Vigil:
+    """The verdicts of one wait.
+
+    `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API
+    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `moved`: when a verdict changed last (monotonic).
+    """
+
+    items: Sequence[Desired]
+    generations: Mapping[Identity, int]
+    patience: float
+    now: Callable[[], float]
+    verdict: Verdict
+    moved: float = field(default_factory=time.monotonic)
+    seen: dict[Identity, Health] = field(default_factory=dict)
+    _declared: dict[Identity, Desired] = field(init=False)
+    _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
+    _failed: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Know each by its identity."""
+        self._declared = {item.identity: item for item in self.items}
+
+    def judge(self, identity: Identity, live: Object | None) -> bool:
+        """Judge a new state of an object; True: it is healthy."""
+        before = self.seen.get(identity)
+        found = self.verdict(identity, live) or self._usual(identity, live)
+        if before is None or (before.status, before.message) != (found.status, found.message):
+            self.moved = time.monotonic()
+        self.seen[identity] = found
+        self._settling.pop(identity, None)
+        if live is not None and found.again:
+            self._settling[identity] = (time.monotonic() + found.again, remnant(live))
+        if found.status is Status.FAILED:
+            self._failed = self._failed or time.monotonic()
+        return found.healthy
+
+    def _usual(self, identity: Identity, live: Object | None) -> Health:
+        declared = self._declared[identity].manifest.body() if live is None else None
+        return judge(live, self.generations.get(identity, 0), self.now(), declared)
+
+    def beat(self) -> list[Identity]:
+        """Judge again what time has changed, and return what is healthy by that.
+
+        Raises:
+            Ended: an object has failed, and the others have been looked at; or nothing has changed for too long.
+
+        """
+        now = time.monotonic()
+        due = [(identity, live) for identity, (at, live) in self._settling.items() if at <= now]
+        healthy = [identity for identity, live in due if self.judge(identity, live)]
+        if self._failed and any(health.status is Status.FAILED for health in self.seen.values()):
+            if len(self.seen) == len(self.items) or now - self._failed >= _TOGETHER:
+                raise Ended(stuck=False)
+        elif now - self.moved >= self.patience:
+            raise Ended(stuck=True)
+        return healthy
+
+    def unhealthy(self) -> list[tuple[Desired, Health]]:
+        """Return what isn't healthy, what has failed first."""
+        unseen = Health(Status.NOT_FOUND, "has not been looked at")
+        found = [(item, self.seen.get(item.identity, unseen)) for item in self.items]
+        left = [each for each in found if not each[1].healthy]
+        return sorted(left, key=lambda each: (each[1].status is not Status.FAILED, each[0].identity))
+
+    def notes(self) -> list[str]:
+        """Return what should be known of what is healthy."""
+        return sorted(f"{identity}: {health.message}" for identity, health in self.seen.items() if health.healthy and health.message)
+
+    def digest(self) -> str:
+        """Return one value for all verdicts, by which another process knows whether anything has changed."""
+        return hashlib.sha256(canonical(sorted((str(i), h.status, h.message) for i, h in self.seen.items()))).hexdigest()
