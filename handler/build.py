@@ -25,10 +25,11 @@ from handler.queues.lanes import git_host
 from handler.reaching import Options, Reaching
 from handler.reconcile import reconcile
 from handler.render.sandbox import Sandbox
-from handler.run.context import Rooms
+from handler.rollout.checks.prometheus import bound
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
 from handler.run.remembering import Remembering
+from handler.run.rooms import Rooms
 from handler.state.configmap import state_name
 from handler.stores import Services
 from handler.tables import Tables
@@ -135,6 +136,8 @@ class Handler(Reaching):
             lambda tree, request: renderer.render(tree, request, self._sandbox),
             discovery,
             self._environ.get(WORKLOAD, ""),
+            self.tables.actions,
+            bound(self.tables.checks, self.metrics().listed.problem),
         )
         return Rooms(
             target=target,
@@ -150,4 +153,6 @@ class Handler(Reaching):
             first=self._store(target, self.records) if self._options.notes else None,
             patience=self._options.patience,
             actions=self.tables.actions,
+            mask=self.secrets.mask,
+            metrics=self.metrics().query,
         )

@@ -27,11 +27,12 @@ from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import arriving, recording, records
+from handler.run import arriving, recording, records, rollback
 from handler.run.asking import ask
-from handler.run.context import Context, Rooms
+from handler.run.context import Context
 from handler.run.planning import Planned
 from handler.run.recording import Inputs
+from handler.run.rooms import Rooms
 from handler.run.walking import Walk
 
 _TRIES = 3
@@ -110,6 +111,7 @@ def _walk(run: Context) -> Result:
     ended = records.ended_before(run)
     if ended:
         return ended
+    rollback.resolve(run)
     if not run.job.dry_run:
         if run.job.approve or run.job.unpin:
             ask(run)
@@ -166,12 +168,16 @@ def _locked(run: Context, look: Look | None) -> Result:
 
 
 def _goes_on(run: Context, result: Result) -> bool:
-    """Whether to run again: after a recovery, and when a run was requested meanwhile (a run without prune leaves that to the tick).
+    """Whether to run again: to go back, after a recovery, and when a run was requested meanwhile (one without prune leaves it to a tick).
 
     What is done is done: trouble with the Lease now changes nothing of the result, and `hand_over` sees to the rest.
     """
     if run.lease is None or run.stop.is_set():
         return False
+    if run.turned:
+        return True
+    if result.outcome is Outcome.ROLLED_BACK:
+        return False  # whoever asked meanwhile runs next: nothing may hide how this one ended
     if run.recovery and result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
         return True
     with contextlib.suppress(AnnealError):
@@ -191,6 +197,7 @@ def _rounds(run: Context, look: Look | None) -> Result:
 
 def _round(run: Context, look: Look | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
+    run.opened = False
     run.read(certain=True)
     repeated = records.ended_before(run)
     if repeated:
@@ -221,5 +228,6 @@ def _write(run: Context, look: Look) -> Result | None:
         run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
     except Moved:
         return None
+    run.opened = True
     plan = Walk(run, look.inputs, look.planned).go()
     return records.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

@@ -17,7 +17,9 @@ from handler.model.result import Outcome, Result
 WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds after which the head is looked at again when the host doesn't show a pushed commit yet."""
 
-_OVER = frozenset({Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.DRIFTED, Outcome.SUPERSEDED})
+_OVER = frozenset(
+    {Outcome.APPLIED, Outcome.UNCHANGED, Outcome.HELD, Outcome.DRIFTED, Outcome.SUPERSEDED, Outcome.WAITING, Outcome.ROLLED_BACK}
+)
 """Ends after which a push may still be missing."""
 
 

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import math
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from handler.config.settings import Target
 from handler.model.errors import AnnealError, LeaseLost, PlanRefused, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
@@ -23,49 +20,22 @@ from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
 from handler.run import arriving, recording
-from handler.run.due import all_due
-from handler.run.planning import Ask, Planned, Planner
-from handler.run.preparing import Preparer
+from handler.run.canaries import Canaries, is_gradual
+from handler.run.due import all_due, is_due
+from handler.run.hiding import Hiding
+from handler.run.planning import Ask, Planned
 from handler.run.quiet import UNSETTLED
 from handler.run.recording import Inputs
 from handler.run.recovering import Found, scan
+from handler.run.rooms import Rooms
 from handler.state.held_lease import HeldLease
-from handler.state.lease import LeaseLock
 from handler.state.record import Pin, State
 from handler.state.rules import seconds_of, stamp
-from handler.state.store import StateStore, Stored
-
-if TYPE_CHECKING:
-    from handler.run.actions import ActionType
+from handler.state.store import Stored
 
 _NOWHERE = Head("")
 _NOT_DONE = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 """Ends at which a plan is only a plan: its counts say what is still to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """What one target's runs are made of; `settings` is the digest of the target's settings.
-
-    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`. `first`: the
-    record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
-    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
-    """
-
-    target: Target
-    settings: str
-    preparer: Preparer
-    planner: Planner
-    store: StateStore
-    lock: LeaseLock
-    cluster_uid: Callable[[bool], str]
-    lease_duration: float
-    slack: float = 0.0
-    notes: bool = False
-    first: StateStore | None = None
-    patience: float = math.inf
-    actions: Mapping[str, ActionType] = field(default_factory=dict)
-    clock: Callable[[], float] = time.time
 
 
 @dataclass(slots=True)
@@ -73,6 +43,8 @@ class Context:
     """One run under way.
 
     `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
+    `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back. `mask`: hides the operator's secrets
+    and the commit's; `unhealthy`: what the newest wait left, a line an object; None: nothing was waited for.
     """
 
     rooms: Rooms
@@ -87,10 +59,14 @@ class Context:
     reads: ReadSet | None = None
     lease: HeldLease | None = None
     recovery: bool = False
+    opened: bool = False
+    turned: bool = False
     started: float = 0.0
     found: Found | None = None
     meanwhile: Meanwhile = ALONE
     writing: threading.Lock = field(default_factory=threading.Lock)
+    mask: Callable[[str], str] = str
+    unhealthy: tuple[str, ...] | None = None
 
     @property
     def state(self) -> State:
@@ -181,7 +157,8 @@ class Context:
             return None
         if self.job.commit:
             by = self.job.actor or self.job.trigger
-            return Pin(self.goal, self.reads_at(self.head), by, "explicit commit", stamp(self.rooms.clock()))
+            reason = f"rollback, asked for in run {self.run}" if self.job.rollback else "explicit commit"
+            return Pin(self.goal, self.reads_at(self.head), by, reason, stamp(self.rooms.clock()))
         return self.state.pin
 
     # --- whether to run
@@ -279,6 +256,7 @@ class Context:
         """Return the goal's desired set."""
         prepared = self.rooms.preparer.prepare(self.goal)
         self.commit, self.reads = self._told(prepared.commit), prepared.reads
+        self.mask = Hiding(self.rooms.mask, prepared.manifests)
         return Inputs(prepared, self.rooms.settings)
 
     def plan(self, inputs: Inputs) -> Planned:
@@ -286,9 +264,11 @@ class Context:
         prune = self.rooms.target.prune.enabled and self.job.prune and not self.recovery
         reason = "the state was missing; the next run prunes" if self.recovery else "prune is off"
         prepared = inputs.prepared
-        due = all_due(prepared.hooked, self.state, prepared.digest, force=self.job.force)
+        due = all_due(prepared.hooked, prepared.rolled, self.state, prepared.digest, force=self.job.force)
         ask = Ask(inputs.commit.sha, inputs.reads, inputs.settings, prepared.stages, self.state.kinds, prune, reason, prepared.hooked, due)
-        return self.rooms.planner.plan(replace(ask, notes=prepared.notes))
+        rolling = is_due(self.state, prepared.digest, force=self.job.force)
+        canaries = Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(self, prepared.digest))
+        return self.rooms.planner.plan(replace(ask, notes=prepared.notes, rolled=prepared.rolled, canaries=canaries))
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
         """Return what must wait for a person, unless exactly that was approved."""
@@ -304,8 +284,10 @@ class Context:
 
     def again(self) -> None:
         """Begin another run under the same Lease: nothing that was asked of this one alone is asked twice."""
-        self.job = replace(self.job, hint="", commit="", force=False, approve="", unpin=False, deliveries=())
-        self.run, self.started, self.commit = run_id(self.job.target), self.rooms.clock(), None
+        self.job = replace(self.job, hint="", commit="", force=False, approve="", unpin=False, rollback=False, deliveries=())
+        if self.turned:
+            self.job, self.turned = replace(self.job, trigger="rollback"), False
+        self.run, self.started, self.commit, self.unhealthy = run_id(self.job.target), self.rooms.clock(), None, None
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""

@@ -162,7 +162,7 @@ def asked(state: State, job: Job, pin: Pin | None, now: float) -> State:
     """Return the state with what the Lease's holder must do next: approval, pin, unpin, force, drift; what was asked before stays."""
     if job.approve and state.held and state.held.id == job.approve:
         state = approve(state, job.actor, now)
-    if pin or job.unpin:
+    if pin or job.unpin or job.commit:
         state = replace(state, pin=pin)
     if job.force or job.drift:
         before = state.requested or Request("", "")

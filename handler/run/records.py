@@ -9,12 +9,12 @@ from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead,
 from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
-from handler.run import recording
+from handler.run import recording, rollback
 from handler.run.context import Context
 from handler.run.planning import Planned
 from handler.run.recording import Inputs
 from handler.state import history
-from handler.state.record import State
+from handler.state.record import State, Status
 from handler.state.rules import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
@@ -82,7 +82,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     assert run.lease is not None  # noqa: S101 - a run writes under the Lease
     run.lease.check()
     writes = len(planned.plan.writes)
-    result = run.result(Outcome.APPLIED, f"{writes} object{'s' if writes != 1 else ''} written", planned)
+    result = rollback.told(run, run.result(Outcome.APPLIED, f"{writes} object{'s' if writes != 1 else ''} written", planned))
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else _due(run)
 
@@ -95,7 +95,11 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
 
 
 def failed(run: Context, error: AnnealError) -> Result:
-    """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself."""
+    """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself.
+
+    Where it is rolled back, that is decided in the same write.
+    """
+    back, error = rollback.way_back(run, error), rollback.explained(run, error)
     outcome = Outcome.PRUNING if isinstance(error, StillDeleting) else Outcome.FAILED
     result = run.problem_result(outcome, error)
     now = run.rooms.clock()
@@ -104,12 +108,13 @@ def failed(run: Context, error: AnnealError) -> Result:
         return replace(result, next_try=soon)
 
     def change(state: State) -> State:
-        status = replace(history.failed(state.status, error, now), phase=str(outcome))
+        status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome)))
         entry = history.run_of(result, run.commit, run.job.actor, run.started)
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
-        return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries)
+        return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=back or state.pin)
 
     state, recorded = _kept(run, change)
+    run.turned = recorded and back is not None
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 
@@ -118,7 +123,9 @@ def superseded(run: Context, error: NewerHead) -> Result:
     result = run.result(Outcome.SUPERSEDED, str(error))
     entry = history.run_of(result, run.commit, run.job.actor, run.started)
     run.record(lambda state: replace(state, waiting=None, history=history.append(state.history, entry)))
-    again = Job(run.job.target, "push", hint=run.head, actor=run.job.actor) if run.head not in ("", run.goal) else None
+    if run.head in ("", run.goal) or any(not job.acts for job in run.meanwhile.asked()):
+        return replace(result, recorded=True)  # what waits in the queue goes on with it
+    again = Job(run.job.target, "push", hint=run.head, actor=run.job.actor)
     return replace(result, recorded=True, again=again, again_at=run.rooms.clock())
 
 
@@ -126,8 +133,13 @@ def waiting(run: Context, error: StillWaiting) -> Result:
     """Record that a run may not wait as long as what it applied needs; its attempt stays open, and the next run goes on."""
     due = run.rooms.clock() + LOOK_AGAIN
     result = replace(run.problem_result(Outcome.WAITING, error), next_try=due)
-    run.record(lambda state: replace(state, status=history.ended(state.status, result, run.rooms.clock())))
+    run.record(lambda state: replace(state, status=_judged(run, history.ended(state.status, result, run.rooms.clock()))))
     return replace(result, recorded=True)
+
+
+def _judged(run: Context, status: Status) -> Status:
+    """Return a status that names what the run's last wait left unhealthy; one that waited for nothing knows nothing new."""
+    return status if run.unhealthy is None else replace(status, unhealthy=run.unhealthy)
 
 
 def noted(run: Context, job: Job, result: Result) -> Result:

@@ -28,10 +28,11 @@ _PHASES = {
     Outcome.SUSPENDED: "suspended",
     Outcome.DRIFTED: "drifted",
     Outcome.WAITING: "waiting",
+    Outcome.ROLLED_BACK: "applied",
 }
 """The phase that an outcome leaves; the others (busy, superseded, lagging, planned) leave the phase as it was."""
 
-_DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING)
+_DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
 
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
@@ -128,7 +129,7 @@ def ended(status: Status, result: Result, now: float) -> Status:
         phase=phase,
         since=status.since if status.phase == phase else stamp(now),
         counts=status.counts if quiet else dict(result.counts),
-        unhealthy=status.unhealthy,
+        unhealthy=() if phase == _PHASES[Outcome.APPLIED] else status.unhealthy,
         message="" if quiet else result.message,
         next_try=stamp(result.next_try) if result.next_try else "",
     )

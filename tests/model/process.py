@@ -21,7 +21,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.deferred import Deferred
 from handler.queues.pending import Pending, Work
-from handler.run.context import Rooms
+from handler.run.rooms import Rooms
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.githost import GitHost, HostSource

@@ -1,0 +1,126 @@
+"""Going back: which commit, and what the record tells of it. A rollback is a run like any other, of an older commit that is pinned.
+
+    a rollout fails      its failure and the pin are one write             way_back
+    the same Lease       runs again: goal = the pinned commit, with its own Rollout, hooks and prunes
+    it is recorded       `rolled-back`, with what failed and why           told
+
+Law: never a loop. Only the head is rolled back from, and only to the recorded commit; what fails on the way back stays failed, pinned and
+visible, its attempt open. Each write leaves a state from which any other process ends in the same place: the pin says where to, the open
+attempt says from where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem, RolloutFailed, TransientError
+from handler.model.names import FIELD_MANAGER
+from handler.model.result import Outcome, Result
+from handler.run.context import Context
+from handler.state.record import Pin, State
+from handler.state.rules import stamp
+
+TRIGGER = "rollback"
+_DEPLOYED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ROLLED_BACK)
+
+
+# --- by itself
+def way_back(run: Context, error: AnnealError) -> Pin | None:
+    """Return the pin by which a failed rollout is rolled back; None: it isn't, and `explained` may say why."""
+    if not _fails(run, error) or run.state.commit in ("", run.goal):
+        return None
+    try:
+        away = run.reads_at(run.goal)
+    except AnnealError:
+        return None  # tried again by a tick: a pin that doesn't know what it holds against holds nothing
+    why = error.problems[0] if error.problems else error
+    return Pin(run.state.commit, away, FIELD_MANAGER, f"rollback: {run.goal[:12]} failed: {why}", stamp(run.rooms.clock()), automatic=True)
+
+
+def _fails(run: Context, error: AnnealError) -> bool:
+    """Whether this is a rollout's failure that is to be rolled back: the head's, its author's, after its attempt opened."""
+    return run.rooms.target.rollback.on_failure and run.opened and run.goal == run.head and isinstance(error, AuthorError)
+
+
+def explained(run: Context, error: AnnealError) -> AnnealError:
+    """Return an error that says, too, what it means for going back."""
+    if run.stored.state is None or run.job.dry_run or isinstance(error, TransientError):
+        return error
+    name, state = run.job.target, run.state
+    if (back := _from(state)) and state.pin and run.goal == state.pin.commit:
+        fix = f"push what mends it, or name another commit: anneal rollback {name} --to SHA"
+        seen = f"the rollback from {back[:12]} to {run.goal[:12]} has failed; it stays as it is"
+        return type(error)(Problem(f"target {name}", seen, fix=fix), *error.problems)
+    if _fails(run, error) and state.commit in ("", run.goal):
+        seen = "there is nothing to roll back to: no other commit was deployed whole"
+        return type(error)(*error.problems, Problem(f"target {name}", seen))
+    return error
+
+
+def _from(state: State) -> str:
+    """Return from which commit an automatic rollback is under way; empty: none is."""
+    attempt, pin = state.attempt, state.pin
+    if attempt is None or pin is None or not pin.automatic:
+        return ""
+    return attempt.back or (attempt.commit if attempt.commit != pin.commit else "")
+
+
+def told(run: Context, result: Result) -> Result:
+    """Return the end of a run whose attempt is about to be closed, as the end of a rollback where it is one."""
+    back, pin = run.state.attempt.back if run.state.attempt else "", run.state.pin
+    if not back or pin is None:
+        return result
+    name = run.job.target
+    why = pin.reason.removeprefix("rollback: ")
+    problem = Problem(f"target {name}", f"{why}; rolled back to {run.goal[:12]}", fix=f"push what mends it; once more: anneal unpin {name}")
+    return replace(
+        result,
+        outcome=Outcome.ROLLED_BACK,
+        trigger=TRIGGER,
+        message=str(problem),
+        problems=(problem,),
+        who=RolloutFailed.who,
+        code=RolloutFailed.code,
+    )
+
+
+# --- by hand
+def resolve(run: Context) -> None:
+    """Name the commit that a person's rollback goes to, once for the whole run: what is deployed meanwhile doesn't change it.
+
+    Raises:
+        PlanRefused: there is none.
+
+    """
+    if not run.job.rollback or run.job.commit:
+        return
+    commit = _under_way(run) or before(run.state)
+    if not commit:
+        fix = f"name a commit: anneal rollback {run.job.target} --to SHA"
+        raise PlanRefused.of(f"target {run.job.target}", "its history names no earlier deployment to go back to", fix=fix)
+    run.job = replace(run.job, commit=commit)
+
+
+def _under_way(run: Context) -> str:
+    """Return where an open attempt goes back to already, or where this very request has: a message may come twice."""
+    pin = run.state.pin
+    mine = bool(run.job.run) and pin is not None and pin.reason.endswith(f" {run.job.run}")
+    return pin.commit if pin is not None and (run.state.attempt is not None or mine) else ""
+
+
+def before(state: State) -> str:
+    """Return what was deployed before what is being deployed, or is; empty: nothing that the record knows.
+
+    An open attempt is left for the recorded commit. A commit that was recorded because nothing it reads had changed is the same deployment
+    as the one before it.
+    """
+    if state.attempt and state.commit not in ("", state.attempt.commit):
+        return state.commit
+    deployed = [run for run in state.history if run.outcome in _DEPLOYED and run.commit]
+    same = {state.commit}
+    for run, older in zip(deployed, [*deployed[1:], None], strict=True):
+        if run.commit not in same:
+            return run.commit
+        if older is not None and run.outcome == Outcome.UNCHANGED:
+            same.add(older.commit)
+    return ""

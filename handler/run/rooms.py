@@ -1,0 +1,47 @@
+"""What the runs of one target are made of; it outlives them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from handler.config.settings import Target
+from handler.rollout.tables import Query, no_metrics
+from handler.run.planning import Planner
+from handler.run.preparing import Preparer
+from handler.state.lease import LeaseLock
+from handler.state.store import StateStore
+
+if TYPE_CHECKING:
+    from handler.run.actions import ActionType
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What one target's runs are made of; `settings` is the digest of the target's settings.
+
+    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`. `first`: the
+    record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
+    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
+    `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer.
+    """
+
+    target: Target
+    settings: str
+    preparer: Preparer
+    planner: Planner
+    store: StateStore
+    lock: LeaseLock
+    cluster_uid: Callable[[bool], str]
+    lease_duration: float
+    slack: float = 0.0
+    notes: bool = False
+    first: StateStore | None = None
+    patience: float = math.inf
+    actions: Mapping[str, ActionType] = field(default_factory=dict)
+    mask: Callable[[str], str] = str
+    metrics: Query = no_metrics
+    clock: Callable[[], float] = time.time
