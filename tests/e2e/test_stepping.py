@@ -124,7 +124,7 @@ def test_a_run_that_carries_no_rollout_out_repairs_in_order_and_neither_deletes_
     for name in ("last", "settings", "seed"):
         shop.kubectl.run("patch", "configmap", name, "-n", shop.name, "-p", '{"data":{"key":"drifted"}}')
     wire = wired()
-    result = shop.handler_at(wire.kubeconfig).run(shop.job("tick", drift=True))
+    result = shop.handler_at(wire.kubeconfig).run(shop.job("drift"))
     assert result.outcome is Outcome.APPLIED, told(result)
     assert written(wire.seen) == [("PATCH", "settings"), ("PATCH", "last")]
     assert data(shop, "seed") == {"key": "drifted"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.run.actions.stage import StepStage
 
@@ -23,8 +24,19 @@ class DeleteIfExist:
         return {}
 
     def act(self, stage: StepStage, step: Step) -> None:
-        """Delete exactly what the plan showed, under its uid; what came since under that name is left to the next run's plan."""
+        """Delete exactly what the plan showed, under its uid; what came since under that name is left to the next run's plan.
+
+        The uid is remembered first: a run that goes on here waits for the rest of a deletion that was asked for already.
+        """
         change, resource = stage.change, stage.resource
-        if change is None or resource is None or not change.writes:
+        uid = stage.mark or (change.uid if change is not None and change.action is Action.PRUNE else "")
+        if not uid or resource is None:
             return
-        stage.delete(resource, step.identity, change.uid)
+        stage.remember(uid)
+        live = stage.live(resource, step.identity)
+        if live is None or live["metadata"]["uid"] != uid:
+            return
+        if live["metadata"].get("deletionTimestamp"):
+            stage.gone(resource, step.identity, uid)
+        else:
+            stage.delete(resource, step.identity, uid)

@@ -6,7 +6,8 @@ after a kill is remembered *before* the request that makes it true: an action is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from handler.cluster.live import probe
 from handler.cluster.wait import until_gone
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
-from handler.model.errors import StillDeleting, TransientError
+from handler.model.errors import Moved, StillDeleting, TransientError
 from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.plan import Change
@@ -163,7 +164,8 @@ class StepStage:
 
         """
         meta = live["metadata"] if live else {"uid": "", "resourceVersion": "1"}  # a version without a uid: created, or Moved
-        stored = self.writer.apply(item.resource, item.manifest.body(), str(meta["uid"]), str(meta["resourceVersion"]))
+        with self._fenced_again():
+            stored = self.writer.apply(item.resource, item.manifest.body(), str(meta["uid"]), str(meta["resourceVersion"]))
         self.applier.uids.add(str(stored["metadata"]["uid"]))
         self.applier.generations[item.identity] = int(stored["metadata"].get("generation") or 0)
         return stored
@@ -176,7 +178,8 @@ class StepStage:
             StillDeleting: it isn't gone in time; what holds it is named, and the next run goes on.
 
         """
-        self.writer.delete(resource, identity, uid, version, propagation)
+        with self._fenced_again():
+            self.writer.delete(resource, identity, uid, version, propagation)
         self.gone(resource, identity, uid)
 
     def gone(self, resource: Resource, identity: Identity, uid: str) -> None:
@@ -184,6 +187,15 @@ class StepStage:
         survivors = until_gone(self.applier.planner.api, [(resource, identity, uid)], GONE_TIMEOUT, self.beat)
         if survivors:
             raise StillDeleting(lingering(identity, survivors[0]))
+
+    @contextlib.contextmanager
+    def _fenced_again(self) -> Iterator[None]:
+        """Who meets what has moved asks first whether he may still write: then it is his successor who moved it."""
+        try:
+            yield
+        except Moved:
+            self.applier.fence()
+            raise
 
     @property
     def writer(self) -> Writer:
