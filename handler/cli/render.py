@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from handler.cli import reports
+from handler.cli import flat, reports
 from handler.cli.options import command, target_argument
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
@@ -18,12 +18,19 @@ from handler.model.tree import CommitInfo
 @command()
 @target_argument
 @click.option("--commit", metavar="SHA", default="", help="Render this commit instead of the head.")
+@click.option("--rollout", is_flag=True, help='Print {"objects": {key: manifest}, "rollout": {…}} as one line of JSON, as Locutus does.')
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets, and of fields named like one.")
-def render(session: Session, target: str | None, commit: str, show_secrets: bool) -> int:
-    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster."""
+def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool) -> int:
+    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster.
+
+    With --rollout, each object has the key by which a Rollout may call it.
+    """
     chosen = session.target(target)
     with session.output.working(f"rendering {chosen.name}"):
         info, rendered = rendered_at(session, chosen, commit)
+    if rollout:
+        session.output.text(flat.line(flat.flat(rendered, show_secrets=show_secrets)) + "\n")
+        return reports.DONE_CODE
     bodies = [(manifest.body(), manifest.place) for manifest in rendered.manifests]
     shown = [(body if show_secrets else masked(body), place) for body, place in bodies]
     if session.output.as_json:

@@ -125,4 +125,4 @@ class Acting:
 
 
 def _named(step: Due) -> str:
-    return f"step {step.step} of group {step.group}"
+    return f"step {step.step} in {step.group}"

@@ -158,7 +158,7 @@ def _places(rollout: Rollout) -> tuple[dict[Identity, tuple[int, int]], dict[Ide
     for first, group in enumerate(rollout.groups):
         for second, step in enumerate(group.steps):
             places.setdefault(step.identity, (0 if rollout.parallel else first, 0 if group.parallel or rollout.parallel else second))
-            steps.setdefault(step.identity, f"step {step.name} of group {group.name}")
+            steps.setdefault(step.identity, f"step {step.name} in {group.name}")
     return places, steps
 
 

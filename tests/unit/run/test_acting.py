@@ -1,0 +1,236 @@
+"""What the steps of a Rollout make of live objects in a plan, on an API server in memory."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.config.git import Repository
+from handler.config.settings import HoldAbove, Prune, Recreate, Target
+from handler.model.errors import PlanRefused
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, applyset_id, identity_of
+from handler.model.plan import Action, Change, Plan
+from handler.model.render import Rendered
+from handler.model.tree import ReadSet
+from handler.plan.admit import Admission
+from handler.plan.order import order
+from handler.rollout.checks import CHECKS
+from handler.run.actions import ACTIONS
+from handler.run.planning import Ask, Planner
+from handler.run.rolled import roll
+from tests.fakes.apiserver import ApiServer, FakeConnection
+
+Body = dict[str, Any]
+APPLYSET = applyset_id("anneal-shop", "anneal-system")
+RECORDED = frozenset({GroupKind("", "ConfigMap")})
+
+
+def target(**settings: Any) -> Target:
+    scoped = {"namespaces": ("shop",), "namespace": "shop", "cluster_scoped": ("Namespace",), **settings}
+    return Target("shop", Repository("https://git.example.com/acme/shop.git"), **scoped)
+
+
+def config(name: str, value: str = "1", **metadata: Any) -> Body:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": {"key": value}}
+
+
+class Cluster:
+    """An API server in memory, a target and its Rollout of one group."""
+
+    def __init__(self) -> None:
+        self.server = ApiServer(time.time)
+        self.api = Api(FakeConnection(self.server))
+        self.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+
+    def has(self, body: Body, *, ours: bool = True) -> str:
+        """Put an object there, by our hand or another's; return its uid."""
+        place = "" if body["kind"] == "Namespace" else "namespaces/shop/"
+        made = {**body, "metadata": {**({"namespace": "shop"} if place else {}), **body["metadata"]}}
+        if ours:
+            made["metadata"]["labels"] = {PART_OF: APPLYSET, **made["metadata"].get("labels", {})}
+            mark = identity_of(made).mark("shop")
+            made["metadata"]["annotations"] = {IDENTITY: mark, **made["metadata"].get("annotations", {})}
+        created = self.api.post(f"/api/v1/{place}{body['kind'].lower()}s", made)
+        return str(created["metadata"]["uid"])
+
+    def plan(self, steps: dict[str, str], *bodies: Body, due: bool = True, done: tuple[str, ...] = (), **settings: Any) -> Plan:
+        """Plan what a commit of these objects, whose Rollout has these steps (name -> action), would do."""
+        discovery, chosen = Discovery(self.api), target(**settings)
+        manifests = tuple(Manifest.of(body, f"{body['metadata']['name']}.yaml:1") for body in bodies)
+        spec = {"groups": [{"name": "all", "steps": [{"object": name, "action": action} for name, action in steps.items()]}]}
+        head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"}}
+        keys = {manifest.identity.name: manifest.identity for manifest in manifests}
+        rendered = Rendered(manifests, ReadSet(()), rollout=Manifest.of({**head, "spec": spec}, "r.yaml:1"), keys=keys)
+        admitted = Admission(chosen, APPLYSET, "anneal-system", discovery.find).admit(manifests)
+        automatic, rolled = roll(rendered, admitted, ACTIONS, CHECKS)
+        stages = (*order(automatic).stages, *rolled.stages)
+        ask = Ask("a" * 40, "b" * 64, "c" * 64, stages, RECORDED, rolled=rolled)
+        ask = replace(ask, due=rolled.due({("all", name) for name in done}) if due else ())
+        return Planner(chosen, APPLYSET, self.api, discovery).plan(ask).plan
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def actions(plan: Plan) -> dict[str, Action]:
+    return {change.identity.name: change.action for change in plan.changes}
+
+
+def change(plan: Plan, name: str) -> Change:
+    return next(each for each in plan.changes if each.identity.name == name)
+
+
+# --- CreateIfNotExist
+def test_what_is_only_created_is_created_where_it_is_missing_and_then_left_alone(cluster: Cluster) -> None:
+    step = {"seed": "CreateIfNotExist"}
+    assert actions(cluster.plan(step, config("seed"))) == {"seed": Action.CREATE}
+    cluster.has(config("seed", "changed since"))
+    for due in (True, False):
+        found = cluster.plan(step, config("seed"), due=due)
+        assert (actions(found), found.live_members) == ({"seed": Action.UNCHANGED}, 1)
+
+
+def test_what_is_only_created_and_is_anothers_stays_the_others(cluster: Cluster) -> None:
+    foreign = {"labels": {"argocd.argoproj.io/instance": "other"}}
+    uid = cluster.has(config("seed", "theirs", **foreign), ours=False)
+    for adopt in ("unowned", "never"):
+        found = change(cluster.plan({"seed": "CreateIfNotExist"}, config("seed"), adopt=adopt), "seed")
+        assert (found.action, found.uid, found.adopted) == (Action.SKIP, uid, False)
+        assert found.reason == "lives already and isn't ours; its step would only create it"
+
+
+def test_a_step_that_updates_sees_what_one_that_only_created_left(cluster: Cluster) -> None:
+    cluster.has(config("seed", "changed since"))
+    assert actions(cluster.plan({"seed": "CreateIfNotExist"}, config("seed")))["seed"] is Action.UNCHANGED
+    assert actions(cluster.plan({"seed": "CreateOrUpdate"}, config("seed")))["seed"] is Action.UPDATE
+
+
+# --- Recreate
+def test_what_a_due_step_makes_anew_is_a_recreate_that_the_guards_count(cluster: Cluster) -> None:
+    step = {"job": "Recreate"}
+    assert actions(cluster.plan(step, config("job"))) == {"job": Action.CREATE}
+    uid = cluster.has(config("job"))
+    found = change(cluster.plan(step, config("job")), "job")
+    assert (found.action, found.uid, found.reason) == (Action.RECREATE, uid, "step job in all makes it anew")
+    for name in "abc":
+        cluster.has(config(name))
+    members = [config(name) for name in ("job", "a", "b", "c")]
+    few = Prune(hold_above=HoldAbove(0, 0.1))
+    held = cluster.plan(step, *members, prune=few)
+    assert held.hold is not None
+    assert [key[0] for key in held.hold.changes] == ["recreate"]
+
+
+def test_a_step_that_is_not_due_or_done_makes_nothing_anew(cluster: Cluster) -> None:
+    cluster.has(config("job", "1"))
+    assert actions(cluster.plan({"job": "Recreate"}, config("job", "2"), due=False)) == {"job": Action.UPDATE}
+    assert actions(cluster.plan({"job": "Recreate"}, config("job", "2"), done=("job",))) == {"job": Action.UPDATE}
+
+
+def test_what_holds_data_is_made_anew_only_if_the_target_names_it(cluster: Cluster) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "data"}}
+    cluster.has(space)
+    allowed: Body = {"namespaces": ("shop", "data")}
+    with pytest.raises(PlanRefused) as refused:
+        cluster.plan({"data": "Recreate"}, space, **allowed)
+    said = "data.yaml:1: Namespace/data: step data in all would delete it and all it holds"
+    assert str(refused.value) == f"{said}; add to target shop: recreate: {{kinds: [Namespace]}}"
+    found = cluster.plan({"data": "Recreate"}, space, recreate=Recreate(kinds=("Namespace",)), **allowed)
+    assert actions(found) == {"data": Action.RECREATE}
+
+
+def test_what_holds_data_is_deleted_only_if_the_target_lets_it_go(cluster: Cluster) -> None:
+    space, step = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "data"}}, {"data": "DeleteIfExist"}
+    cluster.has(space)
+    allowed: Body = {"namespaces": ("shop", "data")}
+    with pytest.raises(PlanRefused, match=r"Namespace is kept; to delete it set prune: \{kinds: \[Namespace\]\}"):
+        cluster.plan(step, space, config("web"), **allowed)
+    let_go: Body = {**allowed, "prune": Prune(kinds=("Namespace",))}
+    assert actions(cluster.plan(step, space, config("web"), **let_go))["data"] is Action.PRUNE
+    cluster.api.post("/api/v1/namespaces/data/configmaps", config("inside"))
+    with pytest.raises(PlanRefused, match="but: still holds ConfigMap/"):
+        cluster.plan(step, space, config("web"), **let_go)
+
+
+# --- DeleteIfExist
+def test_what_a_due_step_deletes_is_a_prune_in_the_stage_of_its_group(cluster: Cluster) -> None:
+    step = {"old": "DeleteIfExist", "web": "CreateOrUpdate"}
+    bodies = (config("old"), config("web"), config("free"))
+    found = cluster.plan(step, *bodies)
+    assert actions(found) == {"web": Action.CREATE, "free": Action.CREATE}, "nothing lives, nothing goes"
+    uid = cluster.has(config("old"))
+    found = cluster.plan(step, *bodies, prune=Prune(enabled=False))
+    old = change(found, "old")
+    assert (old.action, old.uid, old.reason, old.adopted) == (Action.PRUNE, uid, "step old in all deletes it", False)
+    assert [[each.identity.name for each in stage] for stage in found.stages] == [["free"], ["web", "old"]]
+    assert found.prunes == ()
+
+
+def test_what_a_step_would_delete_at_another_time_is_what_git_does_not_declare(cluster: Cluster) -> None:
+    cluster.has(config("old"))
+    cluster.has(config("web"))
+    settings: tuple[Body, ...] = ({"due": False}, {"done": ("old",)})
+    for asked in settings:
+        found = cluster.plan({"old": "DeleteIfExist"}, config("old"), config("web"), **asked)
+        assert [str(each.identity) for each in found.prunes] == ["ConfigMap/shop/old"]
+        assert found.prunes[0].reason == "no longer declared"
+
+
+def test_what_is_not_ours_is_deleted_only_where_it_may_be_adopted(cluster: Cluster) -> None:
+    uid = cluster.has(config("old"), ours=False)
+    bodies = (config("old"), config("web"))
+    found = change(cluster.plan({"old": "DeleteIfExist"}, *bodies), "old")
+    assert (found.action, found.uid, found.adopted) == (Action.PRUNE, uid, True)
+    with pytest.raises(PlanRefused, match=r"exists already and isn't ours, and step old in all would delete it; set adopt: unowned"):
+        cluster.plan({"old": "DeleteIfExist"}, *bodies, adopt="never")
+    assert "old" not in actions(cluster.plan({"old": "DeleteIfExist"}, *bodies, due=False))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "ours", "said"),
+    [
+        ({"labels": {"argocd.argoproj.io/instance": "other"}}, False, "belongs to Argo CD application other, and step old in all would"),
+        ({"annotations": {"anneal.dev/prune": "disabled"}}, True, "step old in all would delete it, but: protected by anneal.dev/prune"),
+        ({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}, True, "would delete it, but: owned by Pod x"),
+    ],
+)
+def test_what_is_protected_is_not_passed_over_but_refused(cluster: Cluster, metadata: Body, ours: bool, said: str) -> None:
+    cluster.has(config("old", **metadata), ours=ours)
+    with pytest.raises(PlanRefused) as refused:
+        cluster.plan({"old": "DeleteIfExist"}, config("old"), config("web"))
+    assert said in str(refused.value)
+
+
+def test_deletions_by_steps_are_held_like_others(cluster: Cluster) -> None:
+    names = [f"old-{number}" for number in range(3)]
+    for name in (*names, "web"):
+        cluster.has(config(name))
+    steps = dict.fromkeys(names, "DeleteIfExist")
+    found = cluster.plan(steps, *map(config, names), config("web"), prune=Prune(hold_above=HoldAbove(2, 0.5)))
+    assert found.hold is not None
+    assert "3 of 4 live objects would be deleted" in found.hold.reasons[0]
+
+
+def test_a_rollout_that_only_deletes_is_no_empty_render(cluster: Cluster) -> None:
+    cluster.has(config("old"))
+    found = cluster.plan({"old": "DeleteIfExist"}, config("old"))
+    assert actions(found) == {"old": Action.PRUNE}
+    assert found.hold is not None, "the last one of ours would go"
+
+
+# --- what is due
+def test_a_due_rollout_works_though_no_object_differs(cluster: Cluster) -> None:
+    plan = cluster.plan({"web": "CreateOrUpdate"}, config("web"))
+    assert [(due.group, due.step, due.action) for due in plan.due] == [("all", "web", "CreateOrUpdate")]
+    assert Identity("", "ConfigMap", "shop", "web") == plan.due[0].identity
+    cluster.has(config("web"))
+    assert cluster.plan({"web": "CreateIfNotExist"}, config("web")).works
+    assert not cluster.plan({"web": "CreateIfNotExist"}, config("web"), due=False).works
