@@ -1,18 +1,47 @@
 """A step's checks, run while its object is followed: all of `success` must pass at once, the first of `failure` that holds ends it.
 
 Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin, which stands in
-the journal: a run that was cut goes on with what time is left. A time-out is a failure.
+the journal: a run that was cut goes on with what time is left. A time-out is a failure. Who is out of time is looked at once more all the
+same: what was reached while nobody looked counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from handler.cluster.answers import items_of
+from handler.cluster.evidence import Evidence
+from handler.config.forms import duration
+from handler.model.errors import Problem, RolloutFailed, StillWaiting
+from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
+from handler.model.tree import printable
+from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
+from handler.run.explaining import HAVE_PODS, LONGEST, explain
+from handler.run.questions import Questions
 from handler.run.waiting import Waits
+
+_POD = Resource("", "v1", "Pod", "pods", namespaced=True)
+_MESSAGE = 500
+"""Characters of what one check has seen."""
+_BEAT = 0.2
+_TELL_EVERY = 3.0
+"""Seconds between two lines in the record: a metric is another one each time."""
+
+
+def _nothing() -> None:
+    return
+
+
+def _silent(_message: str) -> None:
+    return
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +50,7 @@ class Watched:
 
     `what`: as the record and errors call it. `resource`: None: its kind isn't served (any more). `since`: when the step began, seconds
     since the epoch. `generation`: of the object as our write returned it, 0: unknown. `place`: file:line of its manifest. `hold`: seconds
-    since `since` that it lasts at least, however well everything looks. `expires`: a Job that its TTL may remove.
+    since `since` that it lasts at least, however well everything looks. `declared`: its manifest, if it was certainly created.
     """
 
     what: str
@@ -33,15 +62,7 @@ class Watched:
     generation: int = 0
     place: str = ""
     hold: float = 0.0
-    expires: bool = False
-
-
-def _nothing() -> None:
-    return
-
-
-def _silent(_message: str) -> None:
-    return
+    declared: Mapping[str, Any] | None = None
 
 
 def check(waits: Waits, watched: Watched, beat: Callable[[], None] = _nothing, tell: Callable[[str], None] = _silent) -> str:
@@ -49,7 +70,7 @@ def check(waits: Waits, watched: Watched, beat: Callable[[], None] = _nothing, t
 
     Args:
         waits: the run's waits.
-        watched: the object and its checks. Without `success` nothing is waited for but `hold`.
+        watched: the object and its checks. Without `success` nothing is waited for but `hold`, and an answer of each check of `failure`.
         beat: called several times a second; what it raises ends the wait.
         tell: called with how far it has come, when that changes; masked, one line (`StepStage.tell`).
 
@@ -58,4 +79,168 @@ def check(waits: Waits, watched: Watched, beat: Callable[[], None] = _nothing, t
         NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
 
     """
-    raise NotImplementedError
+    return _Checking(waits, watched, beat, tell).go()
+
+
+@dataclass(slots=True)
+class _Under:
+    """One check under way. `moved`: when it was last seen to go on."""
+
+    check: Check
+    probe: Probe
+    moved: float
+    judged: Judged = Judged(Verdict.PENDING, known=False)  # noqa: RUF009 - frozen
+    due: float = -math.inf
+
+    def look(self, live: Object | None, now: float) -> None:
+        """Judge anew."""
+        found = self.probe.look(live, now)
+        if (found.verdict, found.progress) != (self.judged.verdict, self.judged.progress):
+            self.moved = now
+        self.judged, self.due = found, now + found.again if found.again else math.inf
+
+    def overdue(self, since: float, now: float) -> str:
+        """Say that its time is over; empty: it isn't, or needs no more."""
+        short = "not so" if self.judged.known else "unanswered"
+        timeout, still = self.check.options.get("timeout"), self.check.options.get("progressTimeout")
+        if self.judged.verdict is Verdict.PASSED:
+            return ""
+        if timeout and now - since >= timeout:
+            return f"{short} after {duration(timeout)}"
+        if still and self.judged.progress and now - self.moved >= still:
+            return f"not so, and nothing of it has changed for {duration(still)}"
+        return ""
+
+
+@dataclass(slots=True)
+class _Checking:
+    """The checks of one step."""
+
+    waits: Waits
+    watched: Watched
+    beat: Callable[[], None]
+    tell: Callable[[str], None]
+    questions: Questions = field(init=False)
+    success: list[_Under] = field(init=False)
+    failure: list[_Under] = field(init=False)
+    live: Object | None = None
+    seen: bool = False
+    told: str = ""
+    told_at: float = -math.inf
+
+    def __post_init__(self) -> None:
+        """Begin every check."""
+        self.questions = Questions(self.waits.run.rooms.metrics, self._may_go_on)
+        self.success = [self._begin(each, failing=False) for each in self.watched.success]
+        self.failure = [self._begin(each, failing=True) for each in self.watched.failure]
+
+    def _begin(self, check: Check, *, failing: bool) -> _Under:
+        run, watched = self.waits.run, self.watched
+        query: Query = self.questions
+        scene = Scene(watched.identity, watched.since, watched.generation, watched.declared, failing, query, self._pods, run.mask)
+        row = run.rooms.preparer.checks[check.type]
+        return _Under(check, row.begin(check.options, scene), self._now())
+
+    def go(self) -> str:
+        """Wait; see `check`."""
+        if self.watched.resource is None:
+            self._without_object()
+        else:
+            wanted = [(self.watched.resource, self.watched.identity)]
+            self.waits.follow(self.watched.what, wanted, self._judge, math.inf, self._tick, self.watched.since)
+        return "; ".join(self._said(each) for each in self.success)
+
+    # --- looking
+    def _judge(self, _identity: Identity, live: Object | None) -> bool:
+        """Look at each new state of the object."""
+        self.live, self.seen = live, True
+        return self._look(changed=True)
+
+    def _tick(self) -> Iterable[Identity] | None:
+        """Look again at what time or metrics may have changed; several times a second."""
+        self.beat()
+        return [self.watched.identity] if self.seen and self._look(changed=False) else None
+
+    def _without_object(self) -> None:
+        """Wait where there is no kind to follow: its definition went with the object."""
+        run = self.waits.run
+        with run.meanwhile.resting() as may:
+            while not self._look(changed=not self.seen):
+                self.seen = True
+                if min(may, run.rooms.patience) < _BEAT:
+                    raise StillWaiting.of(f"target {run.job.target}", f"waits for the checks of {self.watched.what}")
+                self._may_go_on()
+                threading.Event().wait(_BEAT)
+
+    def _may_go_on(self) -> None:
+        self.waits.look()
+        self.beat()
+
+    def _look(self, *, changed: bool) -> bool:
+        """Look at each check that is due; tell whether the step has succeeded."""
+        now = self._now()
+        for each in (*self.failure, *self.success):
+            if changed or now >= each.due:
+                each.look(self.live, now)
+        self._end_if_failed(now)
+        left = [self._said(each) for each in self.success if each.judged.verdict is not Verdict.PASSED]
+        left += [self._said(each) for each in self.failure if not each.judged.known]
+        held = max(self.watched.since + self.watched.hold - now, 0.0)
+        self._tell(left, held)
+        return not left and not held
+
+    def _end_if_failed(self, now: float) -> None:
+        """Raise RolloutFailed for what has failed: a condition that holds, a check that can't pass any more, one out of time."""
+        held = [each for each in self.failure if each.judged.verdict is Verdict.PASSED]
+        if held:
+            raise self._failed([(each, "") for each in held], "failure check ")
+        failed = [(each, "") for each in self.success if each.judged.verdict is Verdict.FAILED]
+        if not failed and not self.questions.open:
+            failed = [(each, why) for each in self._waited_for() if (why := each.overdue(self.watched.since, now))]
+        if failed:
+            raise self._failed(failed, "")
+
+    def _waited_for(self) -> list[_Under]:
+        """Return whose time counts: checks of success, and those of failure that nobody could answer."""
+        return [*self.success, *(each for each in self.failure if not each.judged.known)]
+
+    # --- telling
+    def _failed(self, found: list[tuple[_Under, str]], kind: str) -> RolloutFailed:
+        """Return the error, with what explains the object's state where its pods do."""
+        watched, subject = self.watched, str(self.watched.identity)
+        texts = [f"{kind}{self._said(each)}" + (f"; {why}" if why else "") for each, why in found]
+        explained = self._explained()
+        texts[-1] += f"; {explained}" if explained else ""
+        return RolloutFailed(*(Problem(subject, text, watched.place) for text in texts))
+
+    def _explained(self) -> str:
+        resource, identity, run = self.watched.resource, self.watched.identity, self.waits.run
+        if resource is None or self.live is None or identity.kind not in HAVE_PODS:
+            return ""
+        api = run.rooms.planner.api
+        return printable(explain(Evidence(api), resource, identity, api.server_time(), run.mask), LONGEST)
+
+    def _said(self, each: _Under) -> str:
+        """Say what a check has seen: masked, one line, not long."""
+        text = printable(self.waits.run.mask(each.judged.message or str(each.judged.verdict)), _MESSAGE)
+        return f"{each.check.name}: {text}"
+
+    def _tell(self, left: list[str], held: float) -> None:
+        message = "; ".join(left) if left else f"holds for {duration(self.watched.hold)}" if held else ""
+        if message and message != self.told and time.monotonic() - self.told_at >= _TELL_EVERY:
+            self.told, self.told_at = message, time.monotonic()
+            self.tell(printable(message, _MESSAGE))
+
+    # --- what the checks may know
+    def _now(self) -> float:
+        return self.waits.run.rooms.clock()
+
+    def _pods(self) -> list[Object]:
+        """Return the pods that the object's selector selects. Raises AccessDenied, ClusterUnavailable."""
+        labels = at(self.live, "spec", "selector", "matchLabels")
+        if not isinstance(labels, dict) or not labels:
+            return []
+        api, subject = self.waits.run.rooms.planner.api, "list pods"
+        selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+        answer = api.get(_POD.path(self.watched.identity.namespace), {"labelSelector": selector}, subject=subject)
+        return [] if answer is None else items_of(answer, _POD, subject, partial=False)

@@ -16,12 +16,12 @@ from handler.cluster.wait import until_gone
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
 from handler.model.errors import Moved, StillDeleting, TransientError
-from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.model.resource import Resource
-from handler.model.rollout import Step
+from handler.model.rollout import Check, Step
 from handler.plan.admit import Desired
+from handler.rollout.checks.healthy import Healthy
 from handler.rollout.tables import ActionReader
 from handler.run.applying import Applier
 from handler.run.checking import Watched
@@ -30,6 +30,7 @@ from handler.run.journal import Journal
 from handler.run.waiting import Judge, Waits
 
 Object = dict[str, Any]
+HEALTHY = (Check("healthy", "healthy", Healthy().read({}, "")),)
 
 
 class Elsewhere(TransientError):
@@ -104,18 +105,18 @@ class StepStage:
 
     @property
     def watched(self) -> Watched:
-        """The step's object and its checks."""
+        """The step's object and its checks; what only says how it fails succeeds by becoming healthy."""
         step, item = self.step, self.desired
         return Watched(
             self.title,
             self.resource,
             step.identity,
-            step.success,
+            step.success or (HEALTHY if item else ()),
             step.failure,
             self.since,
             generation=self.applier.generations.get(step.identity, 0),
             place=item.manifest.place if item else "",
-            expires=item is not None and at(item.manifest.body(), "spec", "ttlSecondsAfterFinished") is not None,
+            declared=item.manifest.body() if item else None,
         )
 
     # --- what is remembered
@@ -181,6 +182,21 @@ class StepStage:
         with self._fenced_again():
             self.writer.delete(resource, identity, uid, version, propagation)
         self.gone(resource, identity, uid)
+
+    def remove(self, resource: Resource, identity: Identity, uid: str) -> None:
+        """Delete the object that was remembered by its uid, unless an earlier run did or asked for it; wait until it is gone.
+
+        Raises:
+            Moved, StillDeleting: see `delete`.
+
+        """
+        live = self.live(resource, identity)
+        if live is None or live["metadata"]["uid"] != uid:
+            return
+        if live["metadata"].get("deletionTimestamp"):
+            self.gone(resource, identity, uid)
+        else:
+            self.delete(resource, identity, uid)
 
     def gone(self, resource: Resource, identity: Identity, uid: str) -> None:
         """Wait until this object, of this uid, is gone. Raises StillDeleting."""
