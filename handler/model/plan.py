@@ -91,12 +91,16 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A step of a rollout, or a hook, that a run would carry out. `group`: the Rollout's, or the phase of hooks."""
+    """A step of a rollout, or a hook, that a run would carry out. `group`: the Rollout's, or the phase of hooks.
+
+    `mark`: what the action of one under way has remembered.
+    """
 
     group: str
     step: str
     identity: Identity
     action: str
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

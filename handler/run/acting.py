@@ -60,6 +60,8 @@ class Acting:
             item, change = self.comparison.desired.get(identity), changes.get(identity)
             if item is None or change is None or item.mode is not Mode.RECREATE or change.action not in _LIVE:
                 continue
+            if step.mark and step.mark != change.uid:
+                continue  # it was made anew already, before the run was killed
             fix = self.judge.recreating_loses(identity.group_kind)
             if fix:
                 problems.append(Problem(str(identity), f"{_named(step)} would delete it and all it holds", item.manifest.place, fix))

@@ -6,6 +6,8 @@ set's (this one is a way back) or hasn't ended well. What the record calls done 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handler.model.plan import Due
 from handler.model.rollout import Phase
 from handler.run.hooked import Hooked
@@ -30,7 +32,15 @@ def all_due(hooked: Hooked, rolled: Rolled, state: State, digest: str, *, force:
     known = done(state, digest, force=force)
     hooks = hooked.due(known)
     late = tuple(due for due in hooks if due.group in (Phase.POST_SYNC, Phase.SYNC_FAIL))
-    return (*(due for due in hooks if due not in late), *rolled.due(known), *late)
+    return (*(due for due in hooks if due not in late), *_steps_due(rolled, state, digest, force=force), *late)
+
+
+def _steps_due(rolled: Rolled, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
+    """Return the steps that are due: not what has ended, be it badly; with its mark what is under way."""
+    known = () if force or state.rollout is None or state.rollout.digest != digest or state.rollout.outcome else state.rollout.steps
+    marks = {(step.group, step.step): step.mark for step in known}
+    ended = {(step.group, step.step) for step in known if step.outcome}
+    return tuple(replace(due, mark=marks.get((due.group, due.step), "")) for due in rolled.due(ended))
 
 
 def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]]:

@@ -61,7 +61,7 @@ def everything(shop: Shop, version: str) -> tuple[list[Document], list[Document]
             step("CreateOrUpdate", settings),
             step("CreateIfNotExist", seed),
             step("CreateIfNotExist", fresh),
-            step("CreateOrUpdate", web),
+            step("CreateOrUpdate", web, success=[{"healthy": {}}]),
             parallel=True,
         ),
         group("finish", step("CreateOrUpdate", last)),

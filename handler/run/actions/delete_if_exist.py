@@ -33,10 +33,4 @@ class DeleteIfExist:
         if not uid or resource is None:
             return
         stage.remember(uid)
-        live = stage.live(resource, step.identity)
-        if live is None or live["metadata"]["uid"] != uid:
-            return
-        if live["metadata"].get("deletionTimestamp"):
-            stage.gone(resource, step.identity, uid)
-        else:
-            stage.delete(resource, step.identity, uid)
+        stage.remove(resource, step.identity, uid)

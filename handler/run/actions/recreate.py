@@ -19,7 +19,7 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
-from handler.run.actions.stage import Object, StepStage
+from handler.run.actions.stage import StepStage
 
 ABSENT = "absent"
 """The mark of a step that found nothing to delete."""
@@ -43,16 +43,15 @@ class Recreate:
         """Make it anew, unless that is done."""
         item = stage.desired
         assert item is not None  # noqa: S101 - the mode makes it desired
-        live = stage.live(item.resource, step.identity)
         if not stage.mark:
-            self._begin(stage, item, live)
-        if live is not None and live["metadata"]["uid"] == stage.mark:
-            stage.delete(item.resource, step.identity, stage.mark)
+            self._begin(stage, item)
+        if stage.mark != ABSENT:
+            stage.remove(item.resource, step.identity, stage.mark)
         self._create(stage, item)
 
-    def _begin(self, stage: StepStage, item: Desired, live: Object | None) -> None:
+    def _begin(self, stage: StepStage, item: Desired) -> None:
         """Remember what goes, if the plan showed just that one and its successor would be taken."""
-        change = stage.change
+        live, change = stage.live(item.resource, item.identity), stage.change
         if live is None or change is None or change.action is not Action.RECREATE or change.uid != live["metadata"]["uid"]:
             stage.remember(ABSENT)
             return
