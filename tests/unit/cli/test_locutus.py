@@ -1,0 +1,119 @@
+"""Flags as Go writes them, what of Locutus' this version refuses by name, and what its front is without a configuration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from handler.cli.goflags import go_duration, spelled
+from handler.cli.group import USAGE, anneal
+from handler.cli.locutus import locutus
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n"
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {password: canary-77}\n"
+
+
+def ran(*arguments: str, code: int = 0) -> Result:
+    found = CliRunner(env={"KUBECONFIG": "/nonexistent", "HOME": "/nonexistent"}).invoke(anneal, ["locutus", *arguments])
+    assert found.exit_code == code, found.output
+    return found
+
+
+def printed(directory: Path, *more: str) -> Any:
+    return json.loads(ran("--renderer.file.dir", str(directory), "--render-only", *more).stdout)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("--renderer=file", "--renderer file"),
+        ("-renderer=file", "--renderer file"),
+        ("-renderer file", "--renderer file"),
+        ("--master --renderer", "--master --renderer"),
+        ("-render-only", "--render-only"),
+        ("--render-only=T", "--render-only"),
+        ("--render-only=FALSE --trigger interval", "--trigger interval"),
+        ("-config-file=a=b", "--config-file a=b"),
+        ("-output=json -o text -vv", "--output json -o text -vv"),
+        ("-kubeconfig", "--kubeconfig"),
+        ("--unknown=1 -unknown=2 odd", "--unknown=1 --unknown=2 odd"),
+        ("-- -renderer=x", "-- -renderer=x"),
+    ],
+)
+def test_a_go_command_line_is_read(given: str, read: str) -> None:
+    assert list(spelled(locutus.params, given.split())) == read.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1m0s", 60.0),
+        ("1h2m3.5s", 3723.5),
+        ("1500ms", 1.5),
+        (".5m", 30.0),
+        ("2us", 2e-6),
+        ("1m 0s", None),
+        ("60", None),
+        ("", None),
+        ("-1s", None),
+    ],
+)
+def test_a_go_duration_is_read(text: str, found: float | None) -> None:
+    assert go_duration(text) == pytest.approx(found) if found else go_duration(text) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--renderer=jsonnet",), "--renderer=jsonnet comes with a later version; this one has file"),
+        (("--trigger=resource",), "--trigger=resource comes with a later version; this one has oneoff, interval"),
+        (("--renderer=helm",), "--renderer=helm isn't known"),
+        (("--renderer=resource",), "--renderer=resource isn't known"),
+        (("-renderer.jsonnet.entrypoint=main.jsonnet",), "No such option '--renderer.jsonnet.entrypoint'"),
+        (("--render-only=yes",), "expected true or false"),
+        (("--trigger.interval.duration=500ms",), "expected a duration"),
+        ((), "--renderer.file.dir is missing"),
+        (("--log-level=loud",), "--log-level"),
+    ],
+)
+def test_what_it_cant_do_is_named(arguments: tuple[str, ...], told: str) -> None:
+    assert told in ran(*arguments, code=USAGE).stderr
+
+
+def test_a_rollout_may_lie_in_the_directory_beside_it_or_anywhere(tmp_path: Path) -> None:
+    rollout = "apiVersion: workflow.kubernetes.io/v1alpha1\nkind: Rollout\nmetadata: {name: one}\nspec: {groups: []}\n"
+    manifests = tmp_path / "manifests"
+    (manifests / "below").mkdir(parents=True)
+    (manifests / "below" / "one.yaml").write_text(CONFIG_MAP)
+    places = [manifests / "rollout.yaml", tmp_path / "rollout.yaml", tmp_path / "far" / "off" / "manifests"]
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(rollout)
+        found = printed(manifests, "--renderer.file.rollout", str(place))
+        assert (list(found["objects"]), found["rollout"]["metadata"]["name"]) == (["below/one.yaml"], "one"), place
+        place.unlink()
+    assert printed(manifests)["rollout"] is None
+
+
+def test_secrets_are_hidden(tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text(SECRET)
+    assert "canary-77" not in json.dumps(printed(tmp_path))
+
+
+def test_a_configuration_brings_its_target(tmp_path: Path) -> None:
+    manifests, config = tmp_path / "manifests", tmp_path / "anneal.yaml"
+    manifests.mkdir()
+    for name in ("one.yaml", "two.yml"):
+        (manifests / name).write_text(CONFIG_MAP.replace("one", name.replace(".", "-")))
+    target = "- {name: shop, repository: {url: https://git.example.com/a/b}, namespaces: [shop], renderer: {include: ['*.yml']}}\n"
+    header = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n"
+    config.write_text(header + target)
+    assert list(printed(manifests, f"--config-file={config}")["objects"]) == ["two.yml"]
+    config.write_text(header + target + target.replace("shop,", "other,", 1))
+    assert "expected one target, found 2" in ran(f"--renderer.file.dir={manifests}", f"--config-file={config}", code=USAGE).stderr
+    config.write_text('{"replicas": 3}')
+    assert "is no configuration of Anneal" in ran(f"--renderer.file.dir={manifests}", f"--config-file={config}", code=USAGE).stderr
