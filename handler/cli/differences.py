@@ -6,7 +6,7 @@ from collections import Counter
 
 from handler.cli.printing import Output
 from handler.cli.reports import counted, hold
-from handler.model.plan import Action, Change, FieldChange, Plan
+from handler.model.plan import Action, Change, Due, FieldChange, Plan
 
 _SIGNS = {
     Action.CREATE: ("+", "good"),
@@ -27,10 +27,12 @@ _WORDS = {
 
 
 def show(output: Output, plan: Plan, way_out: str = "") -> None:
-    """Print a plan. What it leaves alone is shown on -v, what it would delete always."""
+    """Print a plan: objects, then hooks and steps. What it leaves alone is shown on -v, what it would delete always."""
     for change in plan.changes:
         if change.writes or output.verbose:
             _change(output, change)
+    for due in plan.due:
+        _due(output, due)
     words = Counter(f"to {_WORDS[change.action]}" if change.writes else _WORDS[change.action] for change in plan.changes)
     output.line(f"{plan.target} at {plan.commit[:12]}: {counted(words)}", "head")
     for note in plan.notes:
@@ -47,6 +49,12 @@ def _change(output: Output, change: Change) -> None:
     output.line(f"{sign} {_WORDS[change.action]} {change.identity}{tail}{place}", style)
     for field in change.fields if change.action is not Action.CREATE else ():
         output.line(f"    {_field(field)}")
+
+
+def _due(output: Output, due: Due) -> None:
+    """A step that has a name of its own is told by it, too."""
+    step = f" {due.step}:" if due.step != str(due.identity) else ""
+    output.line(f"> {due.group}:{step} {due.action} {due.identity}", "warn")
 
 
 def _field(field: FieldChange) -> str:

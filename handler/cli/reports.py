@@ -9,7 +9,7 @@ from typing import Any
 
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
-from handler.model.plan import DONE, Action, Change, Hold, Plan
+from handler.model.plan import DONE, Action, Change, Due, Hold, Plan
 from handler.model.result import Outcome, Result
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
@@ -160,6 +160,11 @@ def change_facts(change: Change) -> dict[str, Any]:
     }
 
 
+def due_facts(due: Due) -> dict[str, str]:
+    """Return a hook or a step that a run would carry out as JSON."""
+    return {"group": due.group, "step": due.step, "object": str(due.identity), "action": due.action}
+
+
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """Return a whole plan as JSON."""
     return {
@@ -169,6 +174,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "counts": plan.counts(done=False),
         "stages": [[change_facts(change) for change in stage] for stage in plan.stages],
         "prunes": [change_facts(change) for change in plan.prunes],
+        "due": [due_facts(due) for due in plan.due],
         "notes": plan.notes,
         "hold": plan.hold,
         "liveMembers": plan.live_members,

@@ -3,19 +3,22 @@
 Law: pure. Every mistake of every document is reported, each with its file:line; the order of what comes in is the order of what goes out.
 
 Dropped in silence, because `kubectl get -o yaml` writes it and no author means it: `status` and the metadata that only the server sets.
-Refused, because it would mislead us or the cluster: everything below that makes a `Problem`.
+Refused, because it would mislead us or the cluster: everything below that makes a `Problem`. A hook may have `generateName`, as Argo CD
+allows it: its name is made of that and of what it declares, so that it stays the same until git changes it, and then is another.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from handler.model.errors import Problem
-from handler.model.manifest import Manifest
+from handler.model.manifest import Manifest, canonical
 from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
 from handler.render.document import Document
 
@@ -37,6 +40,8 @@ _SERVER_SET = frozenset(
         "uid",
     }
 )
+_SUFFIX, _LONGEST_PREFIX = 7, 56
+"""Characters of a made name: a Job's may have 63, for its pods carry it as a label."""
 _NO_OBJECT = "add the file to .annealignore if it isn't for the cluster"
 
 
@@ -100,12 +105,28 @@ def _problems(body: Body, place: str) -> Iterator[Problem]:
 
 
 def _naming(subject: str, metadata: Body, place: str, hint: str) -> Iterator[Problem]:
-    if metadata.get("generateName"):
-        yield Problem(subject, "generateName makes another object each time; git declares objects by name", place, "write metadata.name")
+    if metadata.get("generateName") and (metadata.get("name") or not _is_hook(metadata)):
+        fix = "write metadata.name alone; only a hook (argocd.argoproj.io/hook, helm.sh/hook) may have generateName instead"
+        yield Problem(subject, "generateName makes another object each time; git declares objects by name", place, fix)
+    elif metadata.get("generateName"):
+        yield from _text(subject, "metadata.generateName", metadata["generateName"], _SEGMENT, place, hint)
     else:
         yield from _text(subject, "metadata.name", metadata.get("name"), _SEGMENT, place, hint)
     if metadata.get("namespace") not in (None, ""):
         yield from _text(subject, "metadata.namespace", metadata["namespace"], _SEGMENT, place)
+
+
+def _is_hook(metadata: Body) -> bool:
+    annotations = metadata.get("annotations")
+    return isinstance(annotations, dict) and bool(annotations.get(ARGO_HOOK) or annotations.get(HELM_HOOK))
+
+
+def _named(body: Body) -> Body:
+    """Give a hook that leaves its name to the server the one that we give it: what it declares tells it from others."""
+    metadata = dict(body["metadata"])
+    prefix = metadata.pop("generateName")[:_LONGEST_PREFIX]
+    named = {**body, "metadata": metadata}
+    return {**named, "metadata": {**metadata, "name": prefix + hashlib.sha256(canonical(named)).hexdigest()[:_SUFFIX]}}
 
 
 def _text(subject: str, field: str, value: Any, rule: re.Pattern[str], place: str, fix: str = "") -> Iterator[Problem]:
@@ -160,7 +181,7 @@ def _clean(body: Body) -> Body:
             **(clean.get("data") or {}),
             **{name: base64.b64encode((text or "").encode()).decode() for name, text in plain.items()},
         }
-    return clean
+    return _named(clean) if clean["metadata"].get("generateName") else clean
 
 
 def _without_null_times(spec: Body) -> Body:

@@ -85,8 +85,8 @@ class _Words:
 
 def read(body: Mapping[str, Any], identity: Identity, place: str) -> Read:
     """Read what an object's annotations make of it; `place`: its file:line."""
-    annotations = at(body, "metadata", "annotations") or {}
-    if not is_marked(annotations):
+    annotations = at(body, "metadata", "annotations")
+    if not isinstance(annotations, dict) or not (annotations.get(ARGO_HOOK) or annotations.get(HELM_HOOK)):
         return Read()
     words = _Words(identity, place, annotations)
     found, phases = _phases(words)
@@ -100,11 +100,6 @@ def read(body: Mapping[str, Any], identity: Identity, place: str) -> Read:
         return Read(note=f"{identity}: is applied like any other object, not as a {', '.join(found)} hook")
     runs = phases - {_NEVER} or frozenset({_NEVER})
     return Read(Hook(identity, runs, wave, policies), _note(identity, found, runs))
-
-
-def is_marked(annotations: Mapping[str, Any]) -> bool:
-    """Whether annotations speak of a hook at all."""
-    return bool(annotations.get(ARGO_HOOK) or annotations.get(HELM_HOOK))
 
 
 def _phases(words: _Words) -> tuple[list[str], frozenset[Phase]]:
@@ -151,9 +146,12 @@ def has_ttl(body: Mapping[str, Any]) -> bool:
 def is_over(live: Mapping[str, Any], identity: Identity) -> bool:
     """Whether what runs to its own end has ended well."""
     if identity.group_kind == _JOB:
-        conditions = items_at(live, "status", "conditions")
-        return any(at(each, "type") == "Complete" and at(each, "status") == "True" for each in conditions)
+        return _is(live, "Complete")
     return identity.group_kind in (_POD, _WORKFLOW) and at(live, "status", "phase") == "Succeeded"
+
+
+def _is(live: Mapping[str, Any], condition: str) -> bool:
+    return any(at(each, "type") == condition and at(each, "status") == "True" for each in items_at(live, "status", "conditions"))
 
 
 def ended(live: Mapping[str, Any], identity: Identity) -> Health | None:
@@ -170,8 +168,7 @@ def ended(live: Mapping[str, Any], identity: Identity) -> Health | None:
         text = str(at(live, "status", "message") or f"is {phase or 'not started'}")
         return Health(Status.FAILED if failed else Status.IN_PROGRESS, text)
     if identity.group_kind == _POD and phase == "Running" and (at(live, "spec", "restartPolicy") or "Always") != "Always":
-        ready = any(at(each, "type") == "Ready" and at(each, "status") == "True" for each in items_at(live, "status", "conditions"))
-        return Health(Status.IN_PROGRESS, "still runs") if ready else None
-    if identity.group_kind == _JOB and at(live, "spec", "suspend") is True and not items_at(live, "status", "conditions"):
+        return Health(Status.IN_PROGRESS, "still runs") if _is(live, "Ready") else None
+    if identity.group_kind == _JOB and at(live, "spec", "suspend") is True and not _is(live, "Failed"):
         return Health(Status.IN_PROGRESS, "is suspended: it runs when somebody resumes it")
     return None

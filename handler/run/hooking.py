@@ -195,7 +195,7 @@ class Hooking:
             outcome = FAILED if one in mine or not mine else SKIPPED
             text = seen.get(str(one)) or (str(error) if outcome == FAILED else "isn't waited for: another hook failed")
             self.journal.started(phase, str(one), str(one), ACTION)
-            self.journal.finished(phase, str(one), outcome, text)
+            self.journal.finished(phase, str(one), outcome, self.run.mask(text))
         places = {str(one): self._item(one).manifest.place for one in todo}
         named = (replace(p, message=f"{phase} hook: {p.message}", place=p.place or places.get(p.subject, "")) for p in error.problems)
         raise RolloutFailed(*named) from error

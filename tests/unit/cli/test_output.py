@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from handler.model.manifest import Manifest
 from handler.model.masking import masked
 from handler.model.names import GroupKind, Identity
 from handler.model.plain import plain
-from handler.model.plan import Action, Change, FieldChange, Hold, Plan
+from handler.model.plan import Action, Change, Due, FieldChange, Hold, Plan
 from handler.model.result import Outcome, Result
 
 SECRET = "canary-0123456789"
@@ -91,6 +92,18 @@ def test_a_plan_shows_live_then_declared(capsys: pytest.CaptureFixture[str]) -> 
         "- prune Service/shop/old  (no longer declared)",
         "shop at cccccccccccc: 1 to update, 1 to prune",
     ]
+
+
+def test_a_plan_tells_which_hooks_and_steps_it_carries_out(capsys: pytest.CaptureFixture[str]) -> None:
+    hook, step = Due("PreSync", str(TWO), TWO, "run"), Due("web", "roll", ONE, "CreateOrUpdate")
+    plan = replace(PLAN, stages=(), prunes=(), notes=(), hold=None, due=(hook, step))
+    differences.show(Output(), plan)
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "> PreSync: run Service/shop/old",
+        "> web: roll: CreateOrUpdate Deployment/shop/api",
+    ]
+    told = [(due["group"], due["step"], due["object"], due["action"]) for due in reports.plan_facts(plan)["due"]]
+    assert told == [("PreSync", "Service/shop/old", "Service/shop/old", "run"), ("web", "roll", "Deployment/shop/api", "CreateOrUpdate")]
 
 
 def test_the_json_of_a_run_has_everything_but_the_objects(capsys: pytest.CaptureFixture[str]) -> None:

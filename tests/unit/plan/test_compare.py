@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from handler.config.settings import IgnoreRule
 from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.rollout import Mode
 from handler.plan.compare import Comparison, fingerprint
 from handler.plan.ignore import Ignoring
 from tests.unit.plan.samples import SET, desired, document, live, member
@@ -50,6 +52,17 @@ def test_what_the_server_called_the_same_is_the_same_until_either_side_changes()
     moved.see([live(changed(item.manifest.body(), a="one"), resourceVersion="8")])
     edited.see([changed(applied(edited), a="one")])
     assert [list(each.same) for each in (known, moved, edited)] == [[WEB], [], []]
+
+
+def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared() -> None:
+    (item,) = desired(document(data={"a": "1"}))
+    found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.HOOK)}, Ignoring())
+    assert found.absent() == ()
+    found.see([changed(member(document()), a="2")])
+    assert (found.same, found.undecided, found.unowned, found.candidates, found.members) == ({}, {}, {}, {}, 0)
+    assert found.hooks.keys() == {WEB}
+    assert found.hooks[WEB].keys() == {"apiVersion", "kind", "metadata"}
+    assert found.absent() == ()
 
 
 def test_what_is_ours_and_not_declared_is_a_candidate_without_its_content() -> None:

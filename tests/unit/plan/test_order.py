@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.model.errors import PlanRefused
-from handler.plan.order import DEPENDS_ON, SYNC_WAVE, stages
+from handler.model.names import Identity
+from handler.model.rollout import Mode
+from handler.plan.admit import Desired
+from handler.plan.order import DEPENDS_ON, SYNC_WAVE, Order, stages
+from handler.plan.order import order as put_in_order
 from tests.unit.plan.samples import desired, document
 from tests.unit.plan.test_admit import CRD
 
@@ -141,6 +146,67 @@ def test_all_that_cant_be_read_is_told_at_once() -> None:
 def test_a_long_chain_is_ordered_without_recursion() -> None:
     chain = [after(f"/namespaces/shop/ConfigMap/{number + 1}", str(number)) for number in range(1100)]
     assert [stage[0] for stage in order(*chain)][:2] == ["ConfigMap/1099", "ConfigMap/1098"]
+
+
+def hook(name: str, **annotations: str) -> Desired:
+    """A hook that stands among the stages."""
+    (item,) = desired(document("Job", name, "batch/v1", metadata={"annotations": annotations}))
+    return replace(item, mode=Mode.HOOK)
+
+
+def named(stages_of: Order) -> list[list[str]]:
+    return [[item.identity.name for item in stage] for stage in stages_of.stages]
+
+
+def awaited(found: Order) -> dict[str, list[str]]:
+    return {one.name: sorted(need.name for need in needs) for one, needs in found.awaits.items()}
+
+
+def test_only_an_edge_that_an_author_drew_asks_for_health() -> None:
+    bodies = [CRD, document("Namespace", "shop"), document("Widget", "w", "acme.io/v1"), document("Role", "r", RBAC)]
+    binding = document("RoleBinding", "r", RBAC, roleRef={"kind": "Role", "name": "r"})
+    assert awaited(put_in_order(desired(*bodies, binding, cluster_scoped=SCOPED))) == {}
+    chain = [after("/namespaces/shop/ConfigMap/b", "a"), after("/namespaces/shop/ConfigMap/c", "b"), document(name="c")]
+    assert awaited(put_in_order(desired(*chain))) == {"a": ["b"], "b": ["c"]}
+
+
+def test_a_wave_awaits_every_lower_one() -> None:
+    bodies = [wave("2", "c"), wave("-1", "a"), document(name="m"), wave("3", "shop", "Namespace")]
+    assert awaited(put_in_order(desired(*bodies, cluster_scoped=SCOPED))) == {"m": ["a", "shop"], "c": ["a", "m", "shop"]}
+
+
+def test_a_hook_stands_in_the_last_stage_of_its_wave_and_nothing_awaits_it() -> None:
+    bodies = desired(document(name="c"), after("/namespaces/shop/ConfigMap/c", "a"), wave("1", "b"))
+    found = put_in_order([hook("h"), *bodies, hook("weighed", **{"helm.sh/hook-weight": "1"})])
+    assert named(found) == [["c"], ["a", "h"], ["b", "weighed"]]
+    assert awaited(found) == {"a": ["c"], "b": ["a", "c"], "weighed": ["a", "c"]}
+
+
+def test_a_hook_that_an_object_depends_on_stands_before_it() -> None:
+    found = put_in_order([hook("h"), *desired(after("batch/namespaces/shop/Job/h", "a"), document(name="c"))])
+    assert named(found) == [["c", "h"], ["a"]]
+    assert awaited(found) == {}
+
+
+def test_a_cycle_through_a_hook_is_refused_naming_the_path() -> None:
+    early = document(name="a", metadata={"annotations": {DEPENDS_ON: "batch/namespaces/shop/Job/h", SYNC_WAVE: "-1"}})
+    with pytest.raises(PlanRefused, match="ConfigMap/shop/a: waits for itself: ConfigMap/shop/a -> Job/shop/h -> ConfigMap/shop/a"):
+        put_in_order([hook("h", **{SYNC_WAVE: "1"}), *desired(early)])
+
+
+def test_what_something_else_needs_makes_a_stage_of_its_own_before_everything() -> None:
+    items = desired(document("Namespace", "shop"), wave("-5", "a"), document(), cluster_scoped=SCOPED)
+    found = put_in_order(items, first=[items[0].identity])
+    assert named(found) == [["shop"], ["a"], ["web"]]
+    assert awaited(found) == {"web": ["a"]}
+
+
+def test_what_isnt_declared_is_told_and_not_waited_for() -> None:
+    found = put_in_order(desired(after("/namespaces/shop/ConfigMap/else")))
+    told = f"ConfigMap/shop/web: {DEPENDS_ON} names ConfigMap/shop/else, which isn't declared here; it isn't waited for"
+    assert (found.notes, found.awaits) == ((told,), {})
+    elsewhere = Identity("", "ConfigMap", "shop", "else")
+    assert put_in_order(desired(after("/namespaces/shop/ConfigMap/else")), others=[elsewhere]).notes == ()
 
 
 names = st.sampled_from("abcdef")

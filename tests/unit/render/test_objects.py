@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -28,6 +29,41 @@ def _body(text: str) -> dict[str, Any]:
     (row,) = _rows(text)
     assert isinstance(row, Manifest), row
     return row.body()
+
+
+HOOKED = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  {name}\n  annotations: {{{mark}: {phase}}}\nspec: {{completions: {count}}}\n"
+
+
+def hooked(name: str = "generateName: migrate-", mark: str = "argocd.argoproj.io/hook", phase: str = "PreSync", count: int = 1) -> str:
+    return HOOKED.format(name=name, mark=mark, phase=phase, count=count)
+
+
+def test_a_hook_that_leaves_its_name_to_the_server_has_one_that_lasts_until_git_changes_it() -> None:
+    metadata = _body(hooked())["metadata"]
+    assert metadata.keys() == {"name", "annotations"}
+    assert re.fullmatch("migrate-[0-9a-f]{7}", metadata["name"])
+    assert _body(hooked() + "status: {succeeded: 1}\n")["metadata"] == metadata
+    assert _body(hooked(count=2))["metadata"]["name"] != metadata["name"]
+    assert _body(hooked(mark="helm.sh/hook", phase="pre-install"))["metadata"]["name"].startswith("migrate-")
+    assert len(_body(hooked("generateName: " + "m" * 80))["metadata"]["name"]) == 63
+
+
+def test_two_hooks_that_only_their_place_tells_apart_are_declared_twice() -> None:
+    (told,) = _mistakes(hooked() + "---\n" + hooked())
+    assert "declared twice, first at a.yaml:1" in told
+    assert not _mistakes(hooked() + "---\n" + hooked(count=2))
+
+
+@pytest.mark.parametrize("text", [hooked("generateName: a-\n  name: a"), hooked(mark="argocd.argoproj.io/sync-wave", phase='"1"')])
+def test_only_a_hook_may_leave_its_name_to_the_server(text: str) -> None:
+    (told,) = _mistakes(text)
+    assert "generateName makes another object each time" in told
+    assert "only a hook (argocd.argoproj.io/hook, helm.sh/hook) may have generateName instead" in told
+
+
+def test_a_made_name_begins_with_text() -> None:
+    (told,) = _mistakes(hooked("generateName: [a]"))
+    assert "metadata.generateName is a list, not text" in told
 
 
 def test_an_object_is_its_identity_its_canonical_form_and_its_place() -> None:

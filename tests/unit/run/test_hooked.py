@@ -1,0 +1,123 @@
+"""Hooks are taken out of what is declared, put in order by phase and wave, and refused where they can't be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.errors import PlanRefused
+from handler.model.rollout import Mode, Phase
+from handler.plan.admit import Desired
+from handler.plan.order import DEPENDS_ON, SYNC_WAVE, order
+from handler.run.hooked import Hooked, separate
+from handler.run.trying import replaces
+from tests.unit.plan.samples import desired, document
+
+HOOK, POLICY = "argocd.argoproj.io/hook", "argocd.argoproj.io/hook-delete-policy"
+SCOPED = ("Namespace", "CustomResourceDefinition")
+
+
+def job(name: str, phases: str, wave: str = "0", **annotations: str) -> dict[str, Any]:
+    return document("Job", name, "batch/v1", metadata={"annotations": {HOOK: phases, SYNC_WAVE: wave, **annotations}})
+
+
+def separated(*bodies: dict[str, Any]) -> tuple[tuple[Desired, ...], Hooked]:
+    return separate(desired(*bodies, cluster_scoped=SCOPED))
+
+
+def waves(hooked: Hooked, phase: Phase) -> list[list[str]]:
+    return [[one.name for one in wave] for wave in hooked.waves.get(phase, ())]
+
+
+def test_hooks_of_sync_stay_among_the_stages_and_the_others_leave() -> None:
+    rest, hooked = separated(document(), job("pre", "PreSync"), job("both", "Sync,PostSync"), job("skip", "Skip"), job("fail", "SyncFail"))
+    assert {item.identity.name: item.mode for item in rest} == {"web": Mode.APPLY, "both": Mode.HOOK}
+    assert {item.identity.name for item in hooked.items.values()} == {"pre", "both", "skip", "fail"}
+    assert all(item.mode is Mode.HOOK for item in hooked.items.values())
+    assert waves(hooked, Phase.PRE_SYNC) == [["pre"]]
+    assert waves(hooked, Phase.POST_SYNC) == [["both"]]
+    assert waves(hooked, Phase.SYNC_FAIL) == [["fail"]]
+
+
+def test_hooks_of_a_phase_go_in_waves_and_by_what_they_depend_on() -> None:
+    needing = job("last", "PreSync", **{DEPENDS_ON: "batch/namespaces/shop/Job/m"})
+    _, hooked = separated(job("b", "PreSync", "2"), needing, job("m", "PreSync"), job("a", "PreSync", "-3"))
+    assert waves(hooked, Phase.PRE_SYNC) == [["a"], ["m"], ["last"], ["b"]]
+
+
+def test_what_is_due_is_told_in_the_order_it_runs_but_for_what_is_done() -> None:
+    _, hooked = separated(job("fail", "SyncFail"), job("all", "PreSync,Sync,PostSync", "1"), job("pre", "PreSync"), job("never", "Skip"))
+    told = [(due.group, due.identity.name, due.action) for due in hooked.due()]
+    assert told == [
+        ("PreSync", "pre", "run"),
+        ("PreSync", "all", "run"),
+        ("Sync", "all", "run"),
+        ("PostSync", "all", "run"),
+        ("SyncFail", "fail", "run"),
+    ]
+    left = hooked.due({("PreSync", "Job/shop/pre"), ("Sync", "Job/shop/all")})
+    assert [(due.group, due.identity.name) for due in left] == [("PreSync", "all"), ("PostSync", "all"), ("SyncFail", "fail")]
+
+
+def test_only_hooks_that_run_make_a_rollout() -> None:
+    assert separated(job("pre", "PreSync"))[1].runs
+    assert not separated(document(), job("skip", "Skip"), job("gone", "PostDelete"))[1].runs
+    assert separated(job("gone", "PostDelete"))[1].notes == ("Job/shop/gone: hook PostDelete is never run by a rollout",)
+
+
+def test_the_namespace_of_an_early_hook_comes_before_everything() -> None:
+    rest, hooked = separated(document("Namespace", "shop"), document(), job("pre", "PreSync"))
+    assert [one.name for one in hooked.first] == ["shop"]
+    staged = order(rest, "", hooked.first, hooked.items).stages
+    assert [[item.identity.name for item in stage] for stage in staged] == [["shop"], ["web"]]
+    assert not separated(document("Namespace", "shop"), job("post", "PostSync"))[1].first
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "path"),
+    [
+        (
+            job("pre", "PreSync", **{DEPENDS_ON: "/namespaces/shop/ConfigMap/web"}),
+            document(),
+            "Job/shop/pre (PreSync) -> ConfigMap/shop/web (Sync)",
+        ),
+        (
+            document(metadata={"annotations": {DEPENDS_ON: "batch/namespaces/shop/Job/post"}}),
+            job("post", "PostSync"),
+            "ConfigMap/shop/web (Sync) -> Job/shop/post (PostSync)",
+        ),
+    ],
+)
+def test_what_depends_on_a_later_phase_is_refused_naming_the_path(one: dict[str, Any], other: dict[str, Any], path: str) -> None:
+    with pytest.raises(PlanRefused) as caught:
+        separated(one, other)
+    assert f"waits for itself: {path}, which comes later" in str(caught.value)
+    separated(job("post", "PostSync", **{DEPENDS_ON: "/namespaces/shop/ConfigMap/web"}), document())
+
+
+def test_a_cycle_among_hooks_is_refused_naming_the_path() -> None:
+    first = job("a", "PreSync", **{DEPENDS_ON: "batch/namespaces/shop/Job/b"})
+    with pytest.raises(PlanRefused, match="waits for itself: Job/shop/a -> Job/shop/b -> Job/shop/a"):
+        separated(first, job("b", "PreSync", "1"))
+
+
+def test_every_mistake_of_every_hook_is_told_at_once() -> None:
+    with pytest.raises(PlanRefused) as caught:
+        separated(job("a", "PreSnyc"), job("b", "PreSync", "first"), document())
+    assert len(caught.value.problems) == 2
+    assert str(caught.value).startswith("0.yaml:1: Job/shop/a: ")
+
+
+def test_a_finished_job_is_in_the_way_whatever_its_policy_and_data_never_is() -> None:
+    claim = document("PersistentVolumeClaim", "data", metadata={"annotations": {HOOK: "PreSync"}})
+    account = document("ServiceAccount", "runner", metadata={"annotations": {HOOK: "PreSync", POLICY: "HookSucceeded"}})
+    _, hooked = separated(
+        job("migrate", "PreSync", **{POLICY: "HookSucceeded"}), claim, account, document("Secret", metadata=account["metadata"])
+    )
+    assert {one.kind: replaces(hook) for one, hook in hooked.hooks.items()} == {
+        "Job": True,
+        "PersistentVolumeClaim": False,
+        "ServiceAccount": False,
+        "Secret": False,
+    }
