@@ -9,6 +9,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.controlplane import fates
+
 LOOPBACK = "127.0.0.1"
 CONTEXT = "anneal"
 PORTS = ("etcd", "peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
@@ -182,5 +184,10 @@ def kwok(layout: Layout, ports: dict[str, int], stages: Path) -> list[str]:
         f"--kubeconfig={layout.kubeconfig}",
         "--manage-all-nodes=true",
         f"--config={stages}",
+        f"--config={fates.write(layout.data)}",
         f"--server-address={LOOPBACK}:{ports['kwok']}",
+        f"--tls-cert-file={layout.certificate}",
+        f"--tls-private-key-file={layout.certificate.with_suffix('.key')}",
+        f"--node-ip={LOOPBACK}",
+        f"--node-port={ports['kwok']}",  # where the API server asks for the logs of containers
     ]
