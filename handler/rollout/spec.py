@@ -13,14 +13,15 @@ Law: whatever the document holds, the result is a Rollout or ManifestInvalid wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import Identity
-from handler.model.rollout import API_VERSION, KIND, Group, Mode, Rollout, Step
+from handler.model.rollout import API_VERSION, KIND, Check, Group, Mode, Rollout, Step
 from handler.model.tree import MAX_PATH, printable
 from handler.rollout.conditions import Conditions
 from handler.rollout.fields import Fields, unknown
@@ -142,11 +143,21 @@ class _Reading:
         go_on = step.flag("continueOnError", default=False)
         self.conditions.refuse_reports(step)
         success, failure = self.conditions.read(step)
+        if action is not None and action.mode is Mode.DELETE:
+            self._without_object(step, kind, (*success, *failure))
         options = self._options(action, step)
         if identity is not None and action is not None:
             self._repeated(step, identity, kind, action)
             yield Step(name, key, identity, kind, options, success, failure, go_on)
         self._take(step)
+
+    def _without_object(self, step: Fields, kind: str, checks: Iterable[Check]) -> None:
+        """Refuse checks that look at an object where none is left to look at."""
+        types = self.conditions.types
+        for name in dict.fromkeys(each.type for each in checks if not getattr(types[each.type], "without_object", False)):
+            usable = [other for other, row in types.items() if getattr(row, "without_object", False)]
+            fix = f"there {', '.join(usable)} can be checked; the step itself waits until the object is gone" if usable else "remove it"
+            step.note("action", f"{kind} leaves no object that {name} could look at", fix)
 
     def _options(self, action: ActionReader | None, step: Fields) -> Mapping[str, Any]:
         """Have the action read the keys that are its own."""
@@ -168,11 +179,11 @@ class _Reading:
         return message, fix + (f", and {len(self.keys) - _MAX_KNOWN:,} more" if len(self.keys) > _MAX_KNOWN else "")
 
     def _unknown_action(self, action: str) -> tuple[str, str]:
-        """Say it in upstream's words."""
+        """Say it in upstream's words. Only what is surely a slip is corrected: one that wrote Create doesn't want Recreate."""
         known = list(self.actions)
-        near = unknown("action", action, known)[1]
-        fix = f"{near.partition('?')[0]}?" if near.startswith("did") else ""
-        return f"unknown action {printable(action, 120)!r}: available actions are {', '.join(known)}", fix
+        near = difflib.get_close_matches(action, known, n=1, cutoff=0.9)
+        seen = f"unknown action {printable(action, 120)!r}: available actions are {', '.join(known)}"
+        return seen, f"did you mean {near[0]}?" if near else ""
 
     def _repeated(self, step: Fields, identity: Identity, kind: str, action: ActionReader) -> None:
         """Refuse a step that does another thing to an object than one before it, or once more what is done once."""

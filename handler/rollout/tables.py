@@ -127,7 +127,10 @@ class Probe(Protocol):
 
 
 class CheckType(Protocol):
-    """A row of the table of checks: the key of an entry of `success` or `failure` -> how it is read and judged."""
+    """A row of the table of checks: the key of an entry of `success` or `failure` -> how it is read and judged.
+
+    A row may say `without_object = True`: it may be used where an object was deleted, for it doesn't look at it.
+    """
 
     def read(self, raw: Any, field: str) -> Options:
         """Return the options of a check, defaults filled in.

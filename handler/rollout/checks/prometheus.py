@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from handler.config.forms import duration
 from handler.model.errors import AnnealError, AuthorError, Problem
@@ -58,6 +58,7 @@ class Prometheus:
     """The row. `problem`: see `bound`; who only renders doesn't know."""
 
     problem: Callable[[str], Problem | None] = _unknown
+    without_object: ClassVar[bool] = True
 
     def read(self, raw: Any, field: str) -> Options:
         """Read what is asked, and what the answer must be."""
