@@ -1,16 +1,22 @@
-"""The composition root: settings become what runs jobs. Nothing is built at import time, everything at first use.
+"""The composition root: settings and tables become what runs jobs. Nothing is built at import time, everything at first use.
 
-What leads to clusters and git hosts is shared by targets (`reaching`). A target whose cluster or credentials are broken fails alone.
+`build` is the front for programs: Anneal is a library, and `anneal` itself is one program made of it. What leads to clusters and git
+hosts is shared by targets (`reaching`). A target whose cluster or credentials are broken fails alone.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from handler.config.digest import settings_digest
+from handler.config.rotation import Rotation
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
@@ -24,8 +30,12 @@ from handler.model.tree import Tree
 from handler.queues.lanes import git_host
 from handler.reaching import Options, Reaching
 from handler.reconcile import reconcile
+from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
+from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
+from handler.rollout.tables import CheckType
+from handler.run.actions import ACTIONS, ActionType
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
 from handler.run.remembering import Remembering
@@ -33,8 +43,14 @@ from handler.run.rooms import Rooms
 from handler.state.configmap import state_name
 from handler.stores import Services
 from handler.tables import Tables
+from handler.triggers import TRIGGERS, Trigger
 
-__all__ = ["Handler", "Options"]
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from handler.queues import Queue
+
+__all__ = ["ACTIONS", "CHECKS", "RENDERERS", "TRIGGERS", "Anneal", "Handler", "Options", "Tables", "build"]
 WORKLOAD = "ANNEAL_WORKLOAD"
 """The environment variable that says, as namespace/name, which Deployment the handler itself runs in."""
 LOOK_SLACK = 10.0
@@ -156,3 +172,67 @@ class Handler(Reaching):
             mask=self.secrets.mask,
             metrics=self.metrics().query,
         )
+
+
+class Anneal(Handler):
+    """Runs jobs of one configuration (`run`), and makes the door of whoever serves it. As a context it ends what it started."""
+
+    def __init__(self, settings: Settings, tables: Tables, environ: Mapping[str, str], options: Options, sandbox: Sandbox) -> None:
+        services = Services(environ)
+        self._accepting = Rotation(settings, environ, fetch=services.fetch)
+        super().__init__(settings, self._accepting, sandbox, environ, options, tables=tables, services=services)
+        self._started = sandbox
+
+    def door(self, queue: Queue, ready: Callable[[], bool] = lambda: True) -> Flask:
+        """Return the WSGI application that takes deliveries and requests of named tokens, and puts what they ask for into a queue.
+
+        Args:
+            queue: takes jobs and runs them with `run`, e.g. `handler.queues.inline.Inline`.
+            ready: says whether they are run now.
+
+        """
+        from handler.web.app import Routes, create_app  # noqa: PLC0415 - who only runs targets serves nobody
+
+        routes = Routes(frozenset({"webhooks", "replay", "ready"}), self.tables.triggers)
+        return create_app(self.settings, self._accepting, queue, ready, max_body=self.settings.webhooks.max_body, routes=routes)
+
+    def __enter__(self) -> Self:
+        """Start what renders, before the program has threads."""
+        self._started.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """End it."""
+        self._started.close()
+
+
+def build(
+    settings: Settings | Path,
+    *,
+    renderers: Mapping[str, Renderer] = RENDERERS,
+    actions: Mapping[str, ActionType] = ACTIONS,
+    triggers: Mapping[str, Trigger] = TRIGGERS,
+    checks: Mapping[str, CheckType] = CHECKS,
+    environ: Mapping[str, str] = os.environ,
+    options: Options = Options(),  # noqa: B008 - frozen
+    sandbox: Sandbox | None = None,
+) -> Anneal:
+    """Build Anneal.
+
+    Args:
+        settings: a configuration's file, or settings that the program has made. What it names must be in the tables.
+        renderers: what turns a commit into objects, by the name that `renderer.type` says.
+        actions: what a step of a Rollout does, by the name that its `action` says.
+        triggers: whose webhooks are understood, by the last part of their path.
+        checks: what is judged of a step's object, by the key of its entry in `success` or `failure`.
+        environ: where secrets and KUBECONFIG are looked up.
+        options: what a command line may override.
+        sandbox: where renders run; one's own offers the functions of one's own renderers.
+
+    Raises:
+        ConfigInvalid, SecretUnavailable: with every mistake of a kind.
+
+    """
+    tables = Tables(renderers, triggers, actions, checks)
+    known = tables.read(settings) if isinstance(settings, Path) else tables.admitted(settings)
+    return Anneal(known, tables, environ, options, sandbox or Sandbox())

@@ -8,9 +8,14 @@ actions     what a step does with its object             `action` of a Rollout's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from handler.config.load import load
+from handler.config.providers import webhooks_of
+from handler.config.settings import Settings
+from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS, Renderer
 from handler.rollout.checks import CHECKS
 from handler.rollout.tables import CheckType
@@ -35,3 +40,28 @@ class Tables:
     triggers: Mapping[str, Trigger] = field(default_factory=lambda: TRIGGERS)
     actions: Mapping[str, ActionType] = field(default_factory=_actions)
     checks: Mapping[str, CheckType] = field(default_factory=lambda: CHECKS)
+
+    def read(self, path: Path) -> Settings:
+        """Read a configuration that may name what these tables have. Raises ConfigInvalid with every mistake."""
+        return load(path, renderers=self.renderers, providers=self.triggers)
+
+    def admitted(self, settings: Settings) -> Settings:
+        """Return settings that a program has made itself, fit for these tables.
+
+        Raises:
+            ConfigInvalid: they name a renderer that isn't in its table.
+
+        """
+        known = ", ".join(self.renderers)
+        wrong = [
+            Problem(f"target {target.name}", f"renderer {target.renderer.type!r} isn't known here", fix=f"known are: {known}")
+            for target in settings.targets
+            if target.renderer.type not in self.renderers
+        ]
+        if wrong:
+            raise ConfigInvalid(*wrong)
+        wanted = webhooks_of(self.triggers)
+        if isinstance(settings.webhooks, wanted):
+            return settings
+        given = {each.name: getattr(settings.webhooks, each.name) for each in fields(settings.webhooks)}
+        return replace(settings, webhooks=wanted(**given))

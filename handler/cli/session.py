@@ -79,7 +79,7 @@ class Session:
 
     def read(self, path: Path) -> Settings:
         """Read a configuration that may name what this program's tables have. Raises ConfigInvalid with every mistake."""
-        return load(path, renderers=self.added.renderers, providers=self.added.triggers) if self.added else load(path)
+        return self.added.read(path) if self.added else load(path)
 
     @property
     def triggers(self) -> Mapping[str, Trigger]:
