@@ -56,7 +56,7 @@ def test_what_the_server_called_the_same_is_the_same_until_either_side_changes()
 
 def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared() -> None:
     (item,) = desired(document(data={"a": "1"}))
-    found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.HOOK)}, Ignoring())
+    found = Comparison("shop", SET, {WEB: replace(item, mode=Mode.HOOK)}, Ignoring(()))
     assert found.absent() == ()
     found.see([changed(member(document()), a="2")])
     assert (found.same, found.undecided, found.unowned, found.candidates, found.members) == ({}, {}, {}, {}, 0)
