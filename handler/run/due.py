@@ -12,7 +12,7 @@ from handler.model.plan import Due
 from handler.model.rollout import Phase
 from handler.run.hooked import Hooked
 from handler.run.rolled import Rolled
-from handler.state.record import State
+from handler.state.record import Progress, State
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 """How a step, a hook or a whole rollout ends."""
@@ -37,7 +37,8 @@ def all_due(hooked: Hooked, rolled: Rolled, state: State, digest: str, *, force:
 
 def _steps_due(rolled: Rolled, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:
     """Return the steps that are due: not what has ended, be it badly; with its mark what is under way."""
-    known = () if force or state.rollout is None or state.rollout.digest != digest or state.rollout.outcome else state.rollout.steps
+    begun = under_way(state, digest, force=force)
+    known = begun.steps if begun else ()
     marks = {(step.group, step.step): step.mark for step in known}
     ended = {(step.group, step.step) for step in known if step.outcome}
     return tuple(replace(due, mark=marks.get((due.group, due.step), "")) for due in rolled.due(ended))
@@ -45,7 +46,16 @@ def _steps_due(rolled: Rolled, state: State, digest: str, *, force: bool) -> tup
 
 def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]]:
     """Return (group, step) of what an earlier run of this very rollout has done; a rollout begun anew has done nothing."""
+    known = under_way(state, digest, force=force)
+    return frozenset((step.group, step.step) for step in known.steps if step.outcome in (DONE, SKIPPED)) if known else frozenset()
+
+
+def under_way(state: State, digest: str, *, force: bool) -> Progress | None:
+    """Return the rollout that a run goes on with; None: it begins anew.
+
+    Who asks for it again after a worker died goes on, too: what ran then may run still, and mustn't run twice. What failed begins anew.
+    """
     known = state.rollout
-    if force or known is None or known.digest != digest or known.outcome:
-        return frozenset()
-    return frozenset((step.group, step.step) for step in known.steps if step.outcome in (DONE, SKIPPED))
+    if known is None or known.digest != digest or known.outcome:
+        return None
+    return None if force and any(step.outcome == FAILED for step in known.steps) else known

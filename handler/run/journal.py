@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from handler.model.errors import RolloutFailed
 from handler.run.context import Context
-from handler.run.due import DONE, FAILED, SKIPPED
+from handler.run.due import DONE, FAILED, SKIPPED, under_way
 from handler.run.recording import Inputs
 from handler.state.record import Progress, State, StepRecord
 from handler.state.rules import stamp
@@ -37,15 +37,14 @@ class Journal:
 
         """
         digest, known = self.inputs.prepared.digest, self.run.state.rollout
-        if known is not None and known.digest == digest and not self.run.job.force:
-            if known.outcome == FAILED:
-                raise RolloutFailed.of(
-                    f"target {self.run.job.target}",
-                    f"the rollout of {known.commit[:12]} failed; {self._first_failure(known)}",
-                    fix=f"push what mends it, or try it once more: anneal apply {self.run.job.target}",
-                )
-            if not known.outcome:
-                return
+        if under_way(self.run.state, digest, force=self.run.job.force):
+            return
+        if known is not None and (known.digest, known.outcome) == (digest, FAILED) and not self.run.job.force:
+            raise RolloutFailed.of(
+                f"target {self.run.job.target}",
+                f"the rollout of {known.commit[:12]} failed; {self._first_failure(known)}",
+                fix=f"push what mends it, or try it once more: anneal apply {self.run.job.target}",
+            )
         now = stamp(self.run.rooms.clock())
         self.run.record(lambda state: replace(state, rollout=Progress(self.inputs.commit.sha, digest, now)))
 

@@ -10,7 +10,8 @@ import pytest
 from handler.cluster.connect import Connection
 from handler.config.settings import Wait
 from handler.model.result import Outcome
-from handler.rollout.hooks import ARGO_HOOK, ARGO_POLICY, ARGO_WAVE, HELM_HOOK
+from handler.model.rollout import ARGO_HOOK, HELM_HOOK
+from handler.rollout.hooks import ARGO_POLICY, ARGO_WAVE
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, job, namespace
 from tests.e2e.killing import Wire, kill_after

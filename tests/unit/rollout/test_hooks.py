@@ -10,7 +10,7 @@ import pytest
 from handler.model.health import Status
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity
-from handler.model.rollout import Hook, Phase, Policy
+from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
 from handler.render.documents import documents
 from handler.render.objects import objects
 from handler.rollout import hooks
@@ -37,10 +37,10 @@ def readings(name: str) -> dict[str, Read]:
 def annotated(identity: Identity = JOB, **annotations: str) -> Read:
     """Read an object with these annotations: `argo`, `wave`, `argo_policy`, `helm`, `weight`, `helm_policy`."""
     names = {
-        "argo": hooks.ARGO_HOOK,
+        "argo": ARGO_HOOK,
         "wave": hooks.ARGO_WAVE,
         "argo_policy": hooks.ARGO_POLICY,
-        "helm": hooks.HELM_HOOK,
+        "helm": HELM_HOOK,
         "weight": hooks.HELM_WEIGHT,
         "helm_policy": hooks.HELM_POLICY,
     }
@@ -91,12 +91,12 @@ def test_an_object_without_such_annotations_is_no_hook() -> None:
 @pytest.mark.parametrize(
     ("annotations", "told"),
     [
-        ({"argo": "PreSnyc"}, f"{hooks.ARGO_HOOK}: 'PreSnyc' is unknown; did you mean PreSync? Known are PreSync, Sync, "),
-        ({"argo": "presync"}, f"{hooks.ARGO_HOOK}: 'presync' is unknown; did you mean PreSync?"),
-        ({"argo": "pre-install"}, f"{hooks.ARGO_HOOK}: 'pre-install' is unknown; "),
+        ({"argo": "PreSnyc"}, f"{ARGO_HOOK}: 'PreSnyc' is unknown; did you mean PreSync? Known are PreSync, Sync, "),
+        ({"argo": "presync"}, f"{ARGO_HOOK}: 'presync' is unknown; did you mean PreSync?"),
+        ({"argo": "pre-install"}, f"{ARGO_HOOK}: 'pre-install' is unknown; "),
         ({"argo": "PreSync", "argo_policy": "Never"}, f"{hooks.ARGO_POLICY}: 'Never' is unknown; known are BeforeHookCreation, HookSucc"),
         ({"argo": "PreSync", "wave": "first"}, f"{hooks.ARGO_WAVE}: 'first' is not a whole number"),
-        ({"helm": "pre-instal"}, f"{hooks.HELM_HOOK}: 'pre-instal' is unknown; did you mean pre-install?"),
+        ({"helm": "pre-instal"}, f"{HELM_HOOK}: 'pre-instal' is unknown; did you mean pre-install?"),
         (
             {"helm": "pre-install", "helm_policy": "hook-succeded"},
             f"{hooks.HELM_POLICY}: 'hook-succeded' is unknown; did you mean hook-succe",
