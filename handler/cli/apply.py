@@ -99,13 +99,13 @@ def _run(session: Session, job: Job, yes: bool, way_out: str) -> int:
     """Ask before a deletion where a person sits; then run."""
     if job.prune and not yes and session.output.interactive:
         planned = run(session, replace(job, dry_run=True, approve=""), f"planning {job.target}")
-        if planned.plan and not planned.plan.hold and not _agreed(session, planned.plan):
+        if planned.plan and not planned.plan.hold and not agreed(session, planned.plan):
             session.output.line("nothing was changed; --no-prune applies without deleting", "warn")
             return reports.FAILED
-    return _finish(session, run(session, job, f"applying {job.target}"), way_out)
+    return finish(session, run(session, job, f"applying {job.target}"), way_out)
 
 
-def _agreed(session: Session, plan: Plan) -> bool:
+def agreed(session: Session, plan: Plan) -> bool:
     """Show what would be deleted and ask; yes when nothing would."""
     going = [change for change in plan.changes if change.removes]
     for change in going:
@@ -114,7 +114,8 @@ def _agreed(session: Session, plan: Plan) -> bool:
     return not going or session.output.confirm(f"{len(going)} objects of {plan.target} would be deleted. Go on?")
 
 
-def _finish(session: Session, ended: Result, way_out: str = "") -> int:
+def finish(session: Session, ended: Result, way_out: str = "") -> int:
+    """Print how a run ended; return the exit code. `way_out`: what approves, with `{id}` for what is held."""
     held = ended.plan.hold if ended.plan and ended.outcome is Outcome.HELD else None
     return reports.result(session.output, ended, way_out.format(id=held.id) if held else "")
 
@@ -134,14 +135,14 @@ def prune(session: Session, target: str | None, yes: bool, dry_run: bool) -> int
     if dry_run or (not yes and session.output.interactive):
         planned = run_as(session, pruning, replace(job, dry_run=True), f"planning {chosen.name}")
         if dry_run or planned.plan is None:
-            return _show(session, planned)
-        if not planned.plan.hold and not _agreed(session, planned.plan):
+            return show(session, planned)
+        if not planned.plan.hold and not agreed(session, planned.plan):
             session.output.line("nothing was changed", "warn")
             return reports.FAILED
-    return _finish(session, run_as(session, pruning, job, f"pruning {chosen.name}"))
+    return finish(session, run_as(session, pruning, job, f"pruning {chosen.name}"))
 
 
-def _show(session: Session, planned: Result) -> int:
+def show(session: Session, planned: Result) -> int:
     """Print the plan of a dry run, or why there is none."""
     if planned.plan is None:
         return reports.result(session.output, planned)

@@ -92,7 +92,7 @@ def _redrive(session: Session, letters: DeadLetters, wanted: Callable[[Work], bo
 
 def _decides(work: Work) -> bool:
     """Whether a request decides what a target is on, so that it depends on when it is asked."""
-    return not {"commit", "force", "approve", "unpin"}.isdisjoint(work.job.acts)
+    return not {"commit", "force", "approve", "unpin", "rollback"}.isdisjoint(work.job.acts)
 
 
 def _way_out(letter: Letter, run: str | None) -> str:

@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "suspend": ("pause", "Pause a target, or all of them."),
     "resume": ("pause", "End a pause."),
     "unpin": ("approve", "Follow the branch again, and run the target."),
+    "rollback": ("rollback", "Go back to what was deployed before, and pin it."),
     "replay": ("replay", "Ask a running server for a run."),
     "retarget": ("retarget", "Accept another repository, installation or cluster."),
     "unlock": ("unlock", "Free the Lease of a worker that died."),

@@ -39,6 +39,7 @@ def _duration(_ctx: click.Context, _parameter: click.Parameter, text: str) -> fl
 @click.option("--force", is_flag=True, help="Run although nothing changed; no guard is passed.")
 @click.option("--approve", metavar="ID", default="", help="Allow what is held under this id.")
 @click.option("--unpin", is_flag=True, help="Follow the branch again.")
+@click.option("--rollback", is_flag=True, help="Go back to what was deployed before, and pin it.")
 @click.option("--server", metavar="URL", envvar="ANNEAL_SERVER", help="The server [ANNEAL_SERVER]; the token is in ANNEAL_TOKEN.")
 @click.option("--ca-file", metavar="FILE", default="", help="PEM file of the authorities to trust instead of the system's.")
 @click.option("--insecure-http", is_flag=True, help="Send the token over plain http:// to another machine.")
@@ -82,9 +83,9 @@ def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http
     return Remote(server, token, ca_file, insecure_http=insecure_http)
 
 
-def _body(*, commit: str, dry_run: bool, force: bool, approve: str, unpin: bool) -> dict[str, Any]:
+def _body(*, commit: str, dry_run: bool, force: bool, approve: str, unpin: bool, rollback: bool) -> dict[str, Any]:
     """Return what is asked, and nothing that isn't."""
-    wanted = {"commit": commit, "dryRun": dry_run, "force": force, "approve": approve, "unpin": unpin}
+    wanted = {"commit": commit, "dryRun": dry_run, "force": force, "approve": approve, "unpin": unpin, "rollback": rollback}
     return {key: value for key, value in wanted.items() if value}
 
 

@@ -7,12 +7,14 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 
 from handler.cli.session import Session
 from handler.config.settings import Target
+from handler.model.errors import Stopping
 from handler.model.event import Job
-from handler.model.result import Result
+from handler.model.result import Outcome, Result
 from handler.reconcile import reconcile
 
 
@@ -21,7 +23,7 @@ def run(session: Session, job: Job, doing: str) -> Result:
     handler = session.handler
     session.sandbox.start()
     with stoppable(session.output.note) as stop, session.output.working(doing):
-        return handler.run(job, stop)
+        return _told(session, _to_the_newest(session, handler.run, job, stop))
 
 
 def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
@@ -29,7 +31,25 @@ def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
     session.sandbox.start()
     rooms = replace(session.handler.rooms(target.name), target=target)
     with stoppable(session.output.note) as stop, session.output.working(doing):
-        return reconcile(rooms, job, stop)
+        return _told(session, _to_the_newest(session, partial(reconcile, rooms), job, stop))
+
+
+def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:
+    """Run a job, and go on with the newer head where one came while its commit was waited for."""
+    result = start(job, stop)
+    while result.outcome is Outcome.SUPERSEDED and result.again and not stop.is_set():
+        session.output.note(f"{result.message}; going on with that")
+        result = start(replace(job, commit="", approve="", unpin=False, rollback=False), stop)
+    return result
+
+
+def _told(session: Session, result: Result) -> Result:
+    """Say of a run that was told to stop, or that something else took over from, what goes on with it."""
+    if result.code == Stopping.code:
+        session.output.note(f"what it began stays as it is; anneal apply {result.target} goes on with it, and so does the next tick")
+    elif result.outcome is Outcome.SUPERSEDED:
+        session.output.note(f"what was asked for goes on by the next tick, or now: anneal apply {result.target}")
+    return result
 
 
 @contextlib.contextmanager

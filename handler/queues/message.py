@@ -21,7 +21,7 @@ MOST = 2047
 """Bytes of a message."""
 _READ = 8 * MOST
 _TRIGGERS = ("push", "replay", "tick", "drift", "oneoff")
-_FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin"}
+_FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin", "rollback": "rollback"}
 _LONGEST = {"id": 128, "provider": 32, "ref": 200, "actor": 100, "received": 32}
 """Bytes of what tells of a delivery."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -136,6 +136,7 @@ def _work(told: dict[str, Any]) -> Work:
         prune=not _flag(told, "noPrune"),
         approve=_text(told, "approve", _APPROVE, ""),
         unpin=_flag(told, "unpin"),
+        rollback=_flag(told, "rollback"),
         actor=_text(told, "actor", None, ""),
         deliveries=_deliveries(told.get("deliveries", [])),
         looks=_number(told.get("looks", 0)),

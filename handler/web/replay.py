@@ -18,7 +18,7 @@ from handler.web import answers
 from handler.web.tokens import Tokens, configured
 
 _LOG = logging.getLogger("anneal.replay")
-_KEYS = ("commit", "dryRun", "force", "approve", "unpin")
+_KEYS = ("commit", "dryRun", "force", "approve", "unpin", "rollback")
 _HELD = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -48,7 +48,7 @@ class Replay:
             _LOG.warning("replay refused", extra={"fields": {"target": target, "actor": actor, "code": refusal.code, "seen": str(refusal)}})
             raise
         asked = {"commit": job.commit, "dryRun": job.dry_run, "force": job.force, "approve": job.approve, "unpin": job.unpin}
-        _LOG.info("replay", extra={"fields": {"target": target, "actor": actor, "run": run, **asked}})
+        _LOG.info("replay", extra={"fields": {"target": target, "actor": actor, "run": run, **asked, "rollback": job.rollback}})
         return answers.accepted([Decision(target, matched=True, reason=f"asked for by {actor}")], {target: run})
 
 
@@ -68,8 +68,11 @@ def read(target: str, actor: str, body: bytes) -> Job:
     if commit and force:  # a host serves the commits of forks under the parent's address, too
         fix = "run `anneal apply --commit … --force` where you can read the repository"
         raise BadPayload.of("payload", "a commit that this target never ran can't be forced over HTTP", fix=fix)
-    if commit and unpin:
-        raise BadPayload.of("payload", "commit pins and unpin ends the pin: ask for one of them")
+    rollback = payload.flag(asked, "rollback")
+    if rollback and force:
+        raise BadPayload.of("payload", "a rollback runs in any case: ask for it without force")
+    if bool(commit) + unpin + rollback > 1:
+        raise BadPayload.of("payload", "commit and rollback pin, unpin ends the pin: ask for one of them")
     return Job(
         target=target,
         trigger="replay",
@@ -78,14 +81,15 @@ def read(target: str, actor: str, body: bytes) -> Job:
         dry_run=payload.flag(asked, "dryRun"),
         approve=approve,
         unpin=unpin,
+        rollback=rollback,
         actor=actor,
     )
 
 
 def acts(job: Job) -> set[str]:
-    """Return the acts a token needs for this: an explicit commit and the end of a pin change what is deployed, hence `rollback`."""
+    """Return the acts a token needs for this: what pins, or ends a pin, changes what is deployed, hence `rollback`."""
     found: set[Any] = set()
-    if job.commit or job.unpin:
+    if job.commit or job.unpin or job.rollback:
         found.add("rollback")
     if job.approve:
         found.add("approve")

@@ -103,9 +103,7 @@ def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, m
     assert f"left: gone, replay as {gone}" in rest.output
 
 
-@pytest.mark.parametrize(
-    "act", [{"commit": "a" * 40}, {"unpin": True}, {"approve": "h1"}, {"force": True}], ids=["commit", "unpin", "approve", "force"]
-)
+@pytest.mark.parametrize("act", [{"commit": "a" * 40}, {"unpin": True}, {"rollback": True}, {"approve": "h1"}, {"force": True}], ids=str)
 def test_what_decides_is_asked_for_again_by_name_alone(
     config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, act: dict[str, Any]
 ) -> None:

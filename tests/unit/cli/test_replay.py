@@ -34,6 +34,7 @@ def test_a_run_is_asked_for_and_followed_to_its_end(server: Server) -> None:
         (("--dry-run", "--force"), {"dryRun": True, "force": True}),
         (("--approve", "h1"), {"approve": "h1"}),
         (("--unpin",), {"unpin": True}),
+        (("--rollback",), {"rollback": True}),
     ],
 )
 def test_what_is_typed_is_what_is_asked(server: Server, arguments: tuple[str, ...], asked: dict[str, Any]) -> None:

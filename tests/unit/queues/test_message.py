@@ -36,6 +36,7 @@ def jobs(draw: st.DrawFn) -> Job:
         prune=draw(st.booleans()),
         approve=draw(st.from_regex(r"[A-Za-z0-9._-]{0,128}", fullmatch=True)),
         unpin=draw(st.booleans()),
+        rollback=draw(st.booleans()),
         actor=draw(anything),
         deliveries=tuple(draw(st.lists(deliveries, max_size=20))),
         looks=draw(st.integers(0, 4)),

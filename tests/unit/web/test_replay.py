@@ -50,6 +50,7 @@ def test_an_empty_body_asks_for_a_plain_run(client: FlaskClient, queue: Kept) ->
         ({"commit": None, "force": True, "dryRun": True}, Job("infra", "replay", force=True, dry_run=True, actor="ops")),
         ({"approve": "h-1a2b"}, Job("infra", "replay", approve="h-1a2b", actor="ops")),
         ({"unpin": True}, Job("infra", "replay", unpin=True, actor="ops")),
+        ({"rollback": True}, Job("infra", "replay", rollback=True, actor="ops")),
     ],
 )
 def test_what_is_asked_becomes_the_job(client: FlaskClient, queue: Kept, asked: dict[str, object], job: Job) -> None:
@@ -114,7 +115,7 @@ def test_an_unknown_target_within_the_tokens_bounds_is_not_found(client: FlaskCl
     assert replay(client, "shop-nowhere", token="CI").status_code == 404
 
 
-@pytest.mark.parametrize("asked", [{"commit": SHA}, {"unpin": True}, {"approve": "h1"}])
+@pytest.mark.parametrize("asked", [{"commit": SHA}, {"unpin": True}, {"rollback": True}, {"approve": "h1"}])
 def test_a_token_does_only_what_it_may(client: FlaskClient, queue: Kept, asked: dict[str, object]) -> None:
     assert replay(client, "shop-prod", asked, "CI").status_code == 403
     assert queue.jobs == []
@@ -140,6 +141,10 @@ def test_a_token_does_only_what_it_may(client: FlaskClient, queue: Kept, asked: 
         {"approve": True},
         {"unpin": {}},
         {"commit": SHA, "unpin": True},
+        {"commit": SHA, "rollback": True},
+        {"unpin": True, "rollback": True},
+        {"force": True, "rollback": True},
+        {"rollback": "yes"},
         {"commit": SHA, "force": True},
         {"prune": False},
         {"\n" * 500: 1},

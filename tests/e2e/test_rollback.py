@@ -1,0 +1,180 @@
+"""A rollout that fails goes back by itself, a person's rollback by hand; and neither is tried again by anything but what mends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from handler.config.settings import Rollback, Wait
+from handler.model.result import Outcome
+from tests.e2e.conftest import Open
+from tests.e2e.documents import Document, config_map, deployment, pods
+from tests.e2e.killing import Wire, kill_after
+from tests.e2e.shop import DONE, MORTAL, Shop, told
+from tests.e2e.test_crash import is_step
+
+QUICK = Wait(timeout=2.0)
+BACK = {"wait": QUICK, "rollback": Rollback(on_failure=True)}
+NOWHERE = {"nodeSelector": {"anneal.dev/nowhere": "true"}}
+"""What no node has: its pods are never scheduled."""
+
+
+def good(shop: Shop) -> list[Document]:
+    return [deployment(shop.name, "web", "shop:1", 1), config_map(shop.name, "one")]
+
+
+def bad(shop: Shop) -> list[Document]:
+    """A release whose pods never run; it changes, adds and drops something besides."""
+    stuck = deployment(shop.name, "web", "shop:2", 1)
+    stuck["spec"]["template"] = pods({"app": "web"}, "shop:2")
+    stuck["spec"]["template"]["spec"] |= NOWHERE
+    return [stuck, config_map(shop.name, "two")]
+
+
+def deployed(shop: Shop) -> str:
+    """Deploy what works; return its commit."""
+    shop.create_namespace()
+    sha = shop.push(*good(shop))
+    shop.applied()
+    return sha
+
+
+def assert_is_back(shop: Shop, old: str, new: str) -> None:
+    """Live is what the old commit declares, and the record says why."""
+    shop.documents = tuple(good(shop))
+    shop.assert_converged(old)
+    state = shop.state()
+    assert state.pin
+    assert (state.pin.commit, state.pin.automatic) == (old, True)
+    assert new[:12] in state.pin.reason
+    entries = [(run.outcome, run.commit) for run in state.history]
+    assert entries[:2] == [("rolled-back", old), ("failed", new)]
+    assert state.history[0].trigger == "rollback"
+
+
+def test_a_release_that_never_becomes_ready_is_rolled_back_and_not_tried_again(open_shop: Open) -> None:
+    shop = open_shop(**BACK)
+    old = deployed(shop)
+    new = shop.push(*bad(shop))
+    result = shop.run()
+    assert (result.outcome, result.commit, result.who) == (Outcome.ROLLED_BACK, old, "author"), told(result)
+    assert "web" in str(result.problems[0])
+    assert_is_back(shop, old, new)
+    before = shop.versions()
+    for trigger in ("tick", "push", "drift"):
+        again = shop.run(trigger, hint=new if trigger == "push" else "")
+        assert (again.outcome, again.commit) == (Outcome.UNCHANGED, old), told(again)
+    shop.work.write("elsewhere.txt", "of no concern")
+    shop.work.commit("unrelated")
+    shop.work.push()
+    assert shop.run().commit == old
+    assert shop.versions() == before
+    mended = shop.push(*good(shop), config_map(shop.name, "three"))
+    shop.applied()
+    shop.assert_converged(mended)
+    assert shop.state().pin is None
+
+
+def test_a_first_deployment_has_nothing_to_go_back_to(open_shop: Open) -> None:
+    shop = open_shop(**BACK)
+    shop.create_namespace()
+    shop.push(*bad(shop))
+    result = shop.run()
+    assert result.outcome is Outcome.FAILED, told(result)
+    assert "nothing to roll back to" in "\n".join(map(str, result.problems))
+    state = shop.state()
+    assert state.attempt
+    assert state.pin is None
+
+
+def test_a_rollback_whose_commit_is_gone_fails_and_says_so_once(open_shop: Open) -> None:
+    shop = open_shop(**BACK)
+    deployed(shop)
+    gone = "0123456789" * 4
+    shop.handler.store(shop.target).update(lambda state: replace(state, commit=gone))
+    new = shop.push(*bad(shop))
+    for _ in range(2):
+        result = shop.run("tick")
+        assert result.outcome is Outcome.FAILED, told(result)
+        assert "rollback" in str(result.problems[0])
+    state = shop.state()
+    assert state.attempt
+    assert state.pin
+    assert [(run.commit, run.times) for run in state.history[:2]] == [(gone, 2), (new, 1)]
+
+
+@pytest.mark.slow
+def test_killed_anywhere_between_the_failure_and_its_end_the_next_run_comes_to_the_same(open_shop: Open, wired: Wire) -> None:
+    shop = open_shop(lease=MORTAL, **BACK)
+    old = deployed(shop)
+    new = shop.push(*bad(shop))
+    step, killed = 0, True
+    while killed:
+        step += 1
+        killed = kill_after(shop, wired, step, is_step)
+        result = shop.run("tick")
+        for _ in range(3):
+            if shop.state().attempt is None:
+                break
+            result = shop.run("tick")
+        if shop.state().pin:
+            assert_is_back(shop, old, new)
+        shop.configure()
+        result = shop.run("replay", unpin=True) if killed else result
+    assert step > 8
+
+
+def test_by_hand_the_newest_other_deployment_comes_back_and_unpin_goes_on(open_shop: Open) -> None:
+    shop = open_shop()
+    old = deployed(shop)
+    first = shop.documents
+    new = shop.push(*good(shop), config_map(shop.name, "two"))
+    shop.applied()
+    planned = shop.run("oneoff", rollback=True, dry_run=True)
+    assert planned.plan
+    assert (planned.commit, len(planned.plan.prunes)) == (old, 1)
+    result = shop.run("oneoff", rollback=True, actor="ann")
+    assert (result.outcome, result.commit) == (Outcome.APPLIED, old), told(result)
+    newer, shop.documents = shop.documents, first
+    shop.assert_converged(old)
+    pin = shop.state().pin
+    assert pin
+    assert (pin.by, pin.automatic) == ("ann", False)
+    assert shop.run("tick").commit == old
+    shop.documents = newer
+    shop.applied("oneoff", unpin=True)
+    shop.assert_converged(new)
+
+
+def test_by_hand_an_open_attempt_is_left_for_the_recorded_commit(open_shop: Open) -> None:
+    shop = open_shop(wait=QUICK)
+    old = deployed(shop)
+    first = shop.documents
+    shop.push(*bad(shop))
+    assert shop.run().outcome is Outcome.FAILED
+    result = shop.run("replay", rollback=True, actor="ann")
+    assert result.outcome in DONE, told(result)
+    shop.documents = first
+    shop.assert_converged(old)
+
+
+def test_with_nothing_before_it_a_rollback_by_hand_is_refused(shop: Shop) -> None:
+    shop.push(config_map(shop.name, "one"))
+    shop.applied()
+    result = shop.run("oneoff", rollback=True)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused")
+    assert "--to SHA" in result.problems[0].fix
+
+
+def test_a_rollout_file_outside_the_path_ends_a_pin(open_shop: Open) -> None:
+    shop = open_shop()
+    old = deployed(shop)
+    shop.push(*good(shop), config_map(shop.name, "two"))
+    shop.applied()
+    assert shop.run("oneoff", rollback=True).commit == old
+    shop.work.write("other.txt", "of no concern")
+    shop.work.commit("unrelated")
+    shop.work.push()
+    assert shop.run().commit == old
+    assert shop.state().pin is not None
