@@ -15,6 +15,8 @@ from handler.model.tree import printable
 from handler.rollout.tables import Mistake, SpecError
 
 YEAR = 31_536_000.0
+_MAX_STRANGE = 5
+"""Unknown keys of one mapping that are named: to look for what each may have meant takes time."""
 _TYPES = {dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number", str: "text", type(None): "null"}
 
 
@@ -45,9 +47,11 @@ class Fields:
         self.raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
         if not isinstance(raw, dict):
             self.mistakes.append(Mistake(field, f"is {type_of(raw)}, not a mapping"))
-        for name in self.raw:
-            if name not in known:
-                self.note(name, *unknown(kind, str(name), known))
+        strange = [name for name in self.raw if name not in known]
+        for name in strange[:_MAX_STRANGE]:
+            self.note(name, *unknown(kind, str(name), known))
+        if len(strange) > _MAX_STRANGE:
+            self.mistakes.append(Mistake(field, f"has {len(strange) - _MAX_STRANGE:,} more keys that are not known"))
 
     def note(self, name: str, message: str, fix: str = "") -> None:
         """Note a mistake of one key."""

@@ -24,14 +24,15 @@ from handler.model.names import Identity
 from handler.model.rollout import API_VERSION, KIND, Check, Group, Mode, Rollout, Step
 from handler.model.tree import MAX_PATH, printable
 from handler.rollout.conditions import Conditions
-from handler.rollout.fields import Fields, unknown
+from handler.rollout.fields import Fields
 from handler.rollout.tables import ActionReader, CheckType, Mistake, SpecError
 
 MAX_STEPS = 1_000
 """Steps of one Rollout: each has a line in the record."""
 MAX_NAME = 100
 _MAX_MISTAKES = 100
-_MAX_KNOWN = 20
+_MAX_KNOWN, _MAX_SEARCHED = 20, 2_000
+"""Objects that are named where one isn't known, and among how many the nearest is looked for."""
 _STEP_KEYS = ("name", "object", "action", "success", "failure", "continueOnError")
 _OLD_GROUP, _OLD_STEP = frozenset({"name", "steps"}), frozenset({"object", "action", "success"})
 _REPEATABLE = frozenset({Mode.APPLY, Mode.KEEP})
@@ -123,8 +124,12 @@ class _Reading:
         if not items and not group.mistakes:
             group.note("steps", "names no step", "write its steps, or remove the group")
         self._take(group)
-        steps = [step for each, at_step in items for step in self._step(each, at_step)]
+        steps = [step for each, at_step in items if not self._enough() for step in self._step(each, at_step)]
         return Group(name, _steps_apart(steps), together)
+
+    def _enough(self) -> bool:
+        """Whether so much is wrong already that the rest needn't be read."""
+        return len(self.mistakes) + len(self.conditions.mistakes) > 2 * _MAX_MISTAKES
 
     def _step(self, raw: Any, where: str) -> Iterator[Step]:
         """Read one step; one that names nothing usable is only its mistakes."""
@@ -175,8 +180,11 @@ class _Reading:
         return self.keys.get(key) or self.keys.get(plain)
 
     def _unknown_object(self, key: str) -> tuple[str, str]:
-        message, fix = unknown("object", key, sorted(self.keys)[:_MAX_KNOWN])
-        return message, fix + (f", and {len(self.keys) - _MAX_KNOWN:,} more" if len(self.keys) > _MAX_KNOWN else "")
+        known = sorted(self.keys)
+        near = difflib.get_close_matches(key, known, n=1) if len(known) <= _MAX_SEARCHED and len(key) <= MAX_NAME else []
+        more = f", and {len(known) - _MAX_KNOWN:,} more" if len(known) > _MAX_KNOWN else ""
+        fix = f"known are: {', '.join(printable(each, 200) for each in known[:_MAX_KNOWN])}{more}"
+        return f"unknown object {printable(key, 200)!r}", f"did you mean {near[0]}? {fix}" if near else fix
 
     def _unknown_action(self, action: str) -> tuple[str, str]:
         """Say it in upstream's words. Only what is surely a slip is corrected: one that wrote Create doesn't want Recreate."""

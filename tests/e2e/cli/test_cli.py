@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
@@ -196,6 +197,15 @@ def test_render_masks_secrets_unless_told(shop: Shop) -> None:
     items = shop.cli.json("render")["items"]
     assert [item["object"]["metadata"]["name"] for item in items] == ["one", "login", "three", "two"]
     assert b64encode(SECRET.encode()).decode() in shop.cli("render", "--show-secrets").stdout
+
+
+def test_render_calls_each_object_as_a_rollout_may(shop: Shop) -> None:
+    text = shop.cli("render", "--rollout").stdout
+    assert text.count("\n") == 1
+    found = json.loads(text)
+    names = {key: body["metadata"]["name"] for key, body in found["objects"].items()}
+    assert names == {"one.yaml": "one", "secret.yaml": "login", "three.yaml": "three", "two.yaml": "two"}
+    assert (found["rollout"], found["objects"]["secret.yaml"]["data"]) == (None, {"password": "***"})
 
 
 def test_doctor_finds_this_machine_well(shop: Shop) -> None:

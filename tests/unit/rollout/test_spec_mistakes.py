@@ -120,10 +120,28 @@ def test_there_is_an_end_to_steps() -> None:
     assert "groups: has 1,001 items; at most 1,000 are read" in mistakes(spec={"groups": [{}] * 1001})[0]
 
 
-def test_so_many_mistakes_are_counted() -> None:
-    found = mistakes(spec=groups(*[{"object": "nowhere", "action": "Nothing"}] * 100))
+def test_so_many_mistakes_are_not_all_shown() -> None:
+    found = mistakes(spec=groups(*[{"object": "nowhere", "action": "Nothing"}] * 80))
     assert len(found) == 101
-    assert found[-1] == f"{PLACE}: Rollout: 100 more mistakes are not shown"
+    assert found[-1] == f"{PLACE}: Rollout: 60 more mistakes are not shown"
+    endless = mistakes(spec=groups(*[{"object": "nowhere", "action": "Nothing"}] * 1000))
+    assert len(endless) == 101
+
+
+def test_unknown_keys_of_one_mapping_are_not_all_named() -> None:
+    found = mistakes(spec=groups({"object": "deployment", "action": "CreateOrUpdate", **{f"x{number}": 1 for number in range(50)}}))
+    assert len(found) == 6
+    assert found[-1] == f"{PLACE}: spec.groups[0].steps[0]: has 45 more keys that are not known"
+
+
+def test_of_many_objects_some_are_named() -> None:
+    keys = {f"web-{number:04}.yaml": KEYS["deployment"] for number in range(3000)}
+    step = {"object": "web-0003.yml", "action": "CreateOrUpdate"}
+    for count, said in ((30, "did you mean web-0003.yaml? known are: web-0000.yaml"), (3000, "known are: web-0000.yaml")):
+        with pytest.raises(ManifestInvalid) as refused:
+            read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(step)}, PLACE), dict(list(keys.items())[:count]), ACTIONS, CHECKS)
+        assert f"steps[0].object: unknown object 'web-0003.yml'; {said}" in str(refused.value)
+        assert str(refused.value).endswith(f"web-0019.yaml, and {count - 20:,} more")
 
 
 def test_text_that_a_terminal_would_obey_is_refused_and_not_shown() -> None:
