@@ -1,0 +1,56 @@
+"""Every row of the table of checks: its sample is read, its options are what JSON can say, its object passes and another doesn't."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.model.errors import RolloutFailed
+from handler.rollout.checks import CHECKS
+from handler.rollout.tables import Verdict
+from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mistakes, moment
+
+SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "samples.yaml").read_text())
+
+
+def test_each_row_has_a_sample() -> None:
+    assert set(SAMPLES) == set(CHECKS)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_sample_is_read_into_what_json_can_say(name: str) -> None:
+    options = CHECKS[name].read(SAMPLES[name]["written"], "check")
+    assert json.loads(json.dumps(options)) == options
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_sample_passes_and_another_object_waits(name: str) -> None:
+    sample = SAMPLES[name]
+    values = sample.get("samples", {"passes": 0.0, "waits": 0.0})
+    found = {}
+    for case in ("passes", "waits"):
+        metrics = Metrics([moment(values[case])])
+        pods = lambda case=case: sample.get("pods", []) if case == "passes" else []  # noqa: E731 - a closure of one case
+        probe = begun(name, sample["written"], identity(**sample["kind"]), query=metrics, pods=pods)
+        found[case] = probe.look(sample[case], SINCE)
+    assert found["passes"].verdict is Verdict.PASSED, found["passes"].message
+    assert found["waits"].verdict is Verdict.PENDING
+    assert sample["says"] in found["waits"].message
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("raw", [7, "text", True, [7], ["x"], {"nonsense": 1}, {"timeout": "never"}, {"timeout": 1e99}, {"timeout": -1}])
+def test_another_shape_is_refused_with_its_place(name: str, raw: Any) -> None:
+    found = mistakes(name, raw)
+    assert found
+    assert all(place.startswith("check") for place in found)
+
+
+@pytest.mark.parametrize("name", ["jobComplete", "JobOOMKilled"])
+def test_a_check_about_jobs_refuses_another_object(name: str) -> None:
+    with pytest.raises(RolloutFailed, match=f"Deployment/shop/web: is no Job, and {name} is about Jobs"):
+        begun(name, {})
