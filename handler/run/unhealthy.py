@@ -28,6 +28,8 @@ RECORDED = 200
 """Objects that the record names."""
 _MESSAGE = 300
 _FAILED = "failed"
+UNHEALTHY = "isn't healthy"
+"""How what a wait says of what hasn't failed begins."""
 
 
 @dataclass(slots=True)
@@ -54,17 +56,18 @@ class Telling:
 
         Args:
             left: what isn't healthy, the worst first.
-            why: what the wait says of what hasn't failed: `isn't healthy after 5m`.
+            why: what the wait says of what hasn't failed: `isn't healthy after 5m`; empty: what has failed ended it, and is told alone.
 
         """
         evidence = Evidence(self.run.rooms.planner.api)
         texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}
-        news = [item for item, _ in left[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))]
+        blamed = [(item, health) for item, health in left if why or health.status is Status.FAILED]
+        news = [item for item, _ in blamed[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))]
         for item in sorted(news, key=lambda item: item.identity.kind not in HAVE_PODS)[:EXPLAINED]:
             found = self._explained(evidence, item)
             texts[item.identity] += f"; {found}" if found else ""
         self.run.unhealthy = tuple(f"{identity}: {text}" for identity, text in texts.items())
-        return RolloutFailed(*self._problems(left, texts))
+        return RolloutFailed(*self._problems(blamed, texts))
 
     def _problems(self, left: Left, texts: Mapping[Identity, str]) -> list[Problem]:
         shown = [Problem(str(item.identity), texts[item.identity], item.manifest.place) for item, _ in left[:SHOWN]]
@@ -76,11 +79,10 @@ class Telling:
 
     def _text(self, item: Desired, health: Health, why: str) -> str:
         """Return what is said of one object: the words of an earlier run, if what happened is the same."""
-        failed = health.status is Status.FAILED
-        known = self.known.get(str(item.identity), "")
-        if known and known.startswith(_FAILED) == failed:
+        failed, known = health.status is Status.FAILED, self.known.get(str(item.identity), "")
+        if (failed or why) and known.startswith(_FAILED if failed else UNHEALTHY):
             return known
-        return f"{_FAILED if failed else why}: {self._missing(health)}"
+        return ": ".join(filter(None, (_FAILED if failed else why, self._missing(health))))
 
     def _missing(self, health: Health) -> str:
         return printable(self.run.mask(health.message or str(health.status)), _MESSAGE)

@@ -23,7 +23,7 @@ from handler.plan.admit import Desired
 from handler.rollout.health import ALWAYS_HEALTHY
 from handler.run.context import Context
 from handler.run.looking import Lookout
-from handler.run.unhealthy import Telling
+from handler.run.unhealthy import UNHEALTHY, Telling
 from handler.run.vigil import Ended, Verdict, Vigil, as_usual
 from handler.state.record import Waiting
 from handler.state.rules import seconds_of, stamp
@@ -97,20 +97,21 @@ class Waits:
                 self._tell(telling, vigil)
             return vigil.beat()
 
-        why = f"isn't healthy after {duration(limits.timeout)}"
+        why = f"{UNHEALTHY} after {duration(limits.timeout)}"
+        still = f"{UNHEALTHY}, and nothing has changed for {duration(limits.progress_timeout)}"
         try:
             if self.follow(what, wanted, vigil.judge, limits.timeout, tick, since):
                 self.run.unhealthy = ()
                 return
         except Ended as ended:
-            if ended.stuck:
-                why = f"isn't healthy, and nothing has changed for {duration(limits.progress_timeout)}"
+            why = still if ended.stuck else ""
+            if ended.stuck and not since:
                 self._note(what, self._since(what), over=True)
         except StillWaiting:
             if not self._stands_still(what, vigil.digest(), limits.progress_timeout):
                 self.run.unhealthy = telling.lines(vigil.unhealthy())
                 raise
-            why = f"isn't healthy, and nothing has changed for {duration(limits.progress_timeout)}"
+            why = still
         raise telling.failure(vigil.unhealthy(), why)
 
     def _tell(self, telling: Telling, vigil: Vigil) -> None:

@@ -1,0 +1,212 @@
+"""Waiting until what was applied is healthy: who is waited for, when that ends early, and what is said then."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+
+from handler.build import Handler, Options
+from handler.config.secrets import resolve_all
+from handler.config.settings import Wait
+from handler.model.result import Outcome, Result
+from infra.controlplane.fates import FATE, LOG
+from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret
+from tests.e2e.serving import until
+from tests.e2e.shop import DONE, Shop, told
+from tests.e2e.wire import Wired
+
+PATIENT = Wait(120.0, 120.0)
+
+
+def fated(document: Document, fate: str, **spec: int) -> Document:
+    """Let the pods of a workload fare so."""
+    document["spec"] |= spec
+    document["spec"]["template"]["metadata"]["annotations"] = {FATE: fate}
+    return document
+
+
+def failed(shop: Shop, **fields: str) -> str:
+    """Run the target; it must fail as a rollout. Return what is said."""
+    result = shop.run(**fields)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
+    return result.message
+
+
+def recorded(shop: Shop) -> None:
+    """Run the target by a tick; its commit must be recorded. After a first run that never was, one more run follows under the same Lease."""
+    result = shop.run("tick")
+    assert result.outcome in DONE, told(result)
+    assert (shop.state().commit, shop.state().attempt) == (shop.head, None)
+
+
+def made_ready(shop: Shop, app: str) -> None:
+    """Make the pods of a Deployment ready by hand."""
+    pods = shop.kubectl("get", "pods", "-n", shop.name, "-l", f"app={app}")["items"]
+    patch = {"status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]}}
+    for pod in pods:
+        shop.kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", shop.name, "--subresource=status", "-p", json.dumps(patch))
+
+
+def _status(shop: Shop, document: Document) -> str:
+    return json.dumps((shop.live(document) or {}).get("status"))
+
+
+def is_available(shop: Shop, document: Document) -> bool:
+    live = shop.live(document)
+    return bool(live and (live["status"].get("availableReplicas") or 0) >= 1)
+
+
+def test_a_commit_is_recorded_when_all_of_it_is_healthy(shop: Shop) -> None:
+    shop.configure(wait=PATIENT)
+    web, work = deployment(shop.name, "web", replicas=2), job(shop.name, "work")
+    offers = definition(shop.group), offer(shop.group, shop.name, "tea")
+    shop.push(web, work, config_map(shop.name, "a"), *offers)
+    shop.applied()
+    assert is_available(shop, web)
+    done = shop.live(work)
+    assert done
+    assert done["status"]["succeeded"] == 1
+    state = shop.state()
+    assert (state.commit, state.attempt, state.waiting, state.status.unhealthy) == (shop.head, None, None, ())
+
+
+def test_a_job_that_its_time_to_live_removes_is_done(shop: Shop) -> None:
+    shop.configure(wait=PATIENT)
+    brief = job(shop.name, "brief")
+    brief["spec"]["ttlSecondsAfterFinished"] = 0
+    shop.push(brief)
+    shop.applied()
+    until(lambda: shop.live(brief) is None)
+
+
+def test_what_fails_ends_the_wait_at_once_and_says_why_as_a_person_would_want_it(shop: Shop) -> None:
+    shop.configure(wait=PATIENT)
+    broken = fated(deployment(shop.name, "api", replicas=1), "crash-loop", progressDeadlineSeconds=1)
+    shop.push(broken, secret(shop.name, "db", "swordfish-4711"), fated(job(shop.name, "migrate"), "failed", backoffLimit=0))
+    assert failed(shop).count(": failed: ") >= 1
+    until(lambda: "BackoffLimitExceeded" in _status(shop, job(shop.name, "migrate")))
+    until(lambda: "ProgressDeadlineExceeded" in _status(shop, broken))
+    said = failed(shop, trigger="tick")
+    api, migrate = sorted(said.splitlines())
+    assert "failed: 0 of 1 replica available; ProgressDeadlineExceeded" in api
+    assert "Deployment/" in api
+    assert "container main waits: CrashLoopBackOff: back-off 5m0s restarting failed container" in api
+    assert "container main ended with exit code 1" in api
+    assert "restarted 5 times" in api
+    assert "Warning BackOff: Back-off restarting failed container main" in api
+    assert "its log ends: starting | GET /ready 503 | no table `orders`; password was ***" in api
+    assert "failed: BackoffLimitExceeded" in migrate
+    assert "container main ended with exit code 3" in migrate
+    assert LOG[-1].rpartition(" ")[2] not in said + str(shop.state())
+    assert len(shop.state().status.unhealthy) == 2
+    assert shop.state().attempt is not None, "the commit isn't recorded"
+    shop.push(deployment(shop.name, "api", replicas=1), config_map(shop.name, "a"))
+    shop.applied()
+    assert shop.state().status.unhealthy == ()
+
+
+def test_a_standstill_ends_the_wait_and_is_told_once(shop: Shop) -> None:
+    shop.configure(wait=Wait(120.0, 2.0))
+    slow = fated(deployment(shop.name, "slow", replicas=1), "never-ready")
+    shop.push(slow)
+    said = failed(shop)
+    assert "isn't healthy, and nothing has changed for 2s: 0 of 1 replica available; pod slow-" in said
+    assert "Warning Unhealthy: Readiness probe failed" in said
+    assert shop.state().waiting is not None
+    assert [failed(shop, trigger="tick") for _ in range(2)] == [said, said]
+    history = shop.state().history
+    assert [(run.outcome, run.times) for run in history] == [("failed", 3)]
+    made_ready(shop, "slow")
+    until(lambda: is_available(shop, slow))
+    recorded(shop)
+    assert (shop.state().waiting, shop.state().status.unhealthy) == (None, ())
+
+
+def test_a_time_out_names_all_that_is_missing_and_ten_of_it_in_the_error(shop: Shop) -> None:
+    shop.configure(wait=Wait(1.0, 120.0))
+    shop.push(*(fated(deployment(shop.name, f"w{number:02}", replicas=1), "never-ready") for number in range(12)))
+    lines = failed(shop).splitlines()
+    assert sum("isn't healthy after 1s: 0 of 1 replica" in line for line in lines) == 10
+    assert lines[-1].startswith(f"target {shop.name}: 2 more objects are not healthy; see them all: anneal status")
+    assert sum("; pod w" in line for line in lines) == 3
+    assert len(shop.state().status.unhealthy) == 12
+
+
+def test_a_custom_resource_is_waited_for_by_what_its_controller_says(shop: Shop) -> None:
+    crd = definition(shop.group)
+    version = crd["spec"]["versions"][0]
+    version["subresources"] = {"status": {}}
+    version["schema"]["openAPIV3Schema"]["properties"]["status"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    tea = offer(shop.group, shop.name, "tea")
+    shop.configure(wait=Wait(20.0, 20.0))
+    shop.push(crd, tea)
+    shop.applied()
+
+    def report(ready: str) -> None:
+        conditions = [{"type": "Ready", "status": ready, "reason": "Vendor", "message": "waits for the vendor"}]
+        patch = json.dumps({"status": {"observedGeneration": 2, "conditions": conditions}})
+        place = [f"offers.{shop.group}", "tea", "-n", shop.name, "--subresource=status", "--type=merge"]
+        shop.kubectl.run("patch", *place, "-p", patch)
+
+    report("False")
+    shop.configure(wait=Wait(1.0, 20.0))
+    shop.push(crd, offer(shop.group, shop.name, "tea", 2))
+    assert "Offer/" in (said := failed(shop))
+    assert "isn't healthy after 1s: Vendor: waits for the vendor" in said
+    report("True")
+    recorded(shop)
+
+
+def test_three_hundred_deployments_cost_a_list_and_a_watch(shop: Shop, wired: Callable[[], Wired]) -> None:
+    wire = wired()
+    shop.configure(wait=PATIENT)
+    spaces = [shop.name, f"{shop.name}-jobs"]
+    apps = [deployment(spaces[number % 2], f"w{number:03}", replicas=int(number % 3 == 0)) for number in range(300)]
+    shop.push(namespace(spaces[1]), *apps, config_map(shop.name, "a"))
+    result = shop.handler_at(wire.kubeconfig).run(shop.job())
+    assert result.outcome is Outcome.APPLIED, told(result)
+    seen = [(method, path) for method, path in wire.seen]
+    last = max(number for number, (method, path) in enumerate(seen) if method == "PATCH" and "/deployments/" in path)
+    waited = [path for method, path in seen[last + 1 :] if method == "GET"]
+    assert len([path for path in waited if "/deployments" in path and "watch=true" not in path]) == 1
+    assert len([path for path in waited if "/deployments" in path and "watch=true" in path]) <= 2
+    assert not any(f"/namespaces/{shop.name}" in path for path in waited if "/deployments" in path), "one for all namespaces"
+    assert not any("/configmaps?" in path or "/secrets" in path for path in waited if shop.name in path), "nothing is waited for there"
+
+
+def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> None:
+    shop.configure(wait=Wait(120.0, 120.0))
+    options = Options(kubeconfig=str(shop.kubectl.kubeconfig), patience=0.0)
+    secrets = resolve_all(shop.settings, os.environ, needs={"git"})
+    shop.handler = Handler(shop.settings, secrets, shop.sandbox, os.environ, options)
+    slow = fated(deployment(shop.name, "slow", replicas=1), "never-ready")
+    shop.push(slow)
+    first, began = shop.run(), shop.state()
+    assert first.outcome is Outcome.WAITING, told(first)
+    assert began.waiting
+    assert [line.partition(": ")[0] for line in began.status.unhealthy] == [f"Deployment/{shop.name}/slow"]
+    until(lambda: "Unhealthy" in shop.kubectl.run("get", "events", "-n", shop.name))
+    shop.run("tick")
+    stood = shop.state()
+    assert shop.run("tick").outcome is Outcome.WAITING
+    again = shop.state()
+    assert stood.waiting
+    assert again.waiting
+    assert began.waiting.since == stood.waiting.since == again.waiting.since
+    assert (again.waiting.seen, again.waiting.moved) == (stood.waiting.seen, stood.waiting.moved), "nothing has changed"
+    made_ready(shop, "slow")
+    until(lambda: is_available(shop, slow))
+    recorded(shop)
+
+
+def test_a_standstill_over_several_runs_ends_the_wait_as_well(shop: Shop) -> None:
+    shop.configure(wait=Wait(120.0, 1.0))
+    options = Options(kubeconfig=str(shop.kubectl.kubeconfig), patience=0.0)
+    secrets = resolve_all(shop.settings, os.environ, needs={"git"})
+    shop.handler = Handler(shop.settings, secrets, shop.sandbox, os.environ, options)
+    shop.push(fated(deployment(shop.name, "slow", replicas=1), "never-ready"))
+    results: list[Result] = []
+    until(lambda: results.append(shop.run("tick")) or results[-1].outcome is not Outcome.WAITING)
+    assert results[0].outcome is Outcome.WAITING, told(results[0])
+    assert "nothing has changed for 1s" in results[-1].message
