@@ -11,6 +11,7 @@ import yaml
 
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
+from handler.rollout.checks import CHECKS as LITERAL
 from handler.rollout.spec import MAX_STEPS, read
 from handler.run.actions import ACTIONS
 from tests.unit.rollout.documents import CHECKS, KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
@@ -154,6 +155,7 @@ HOSTILE: list[Any] = [None, True, 0, -1, 1.5, "", "x", "job.json", "CreateOrUpda
 WORDS = [
     *("apiVersion", "kind", "metadata", "spec", "groups", "steps", "name", "parallel", "object", "action", "success", "failure"),
     *("continueOnError", "fieldComparisons", "prometheus", "JobOOMKilled", "checkName", "report", "reportTimeout", "url", "x"),
+    *("healthy", "jobComplete", "expectedValues", "path", "value", "static", "staticInt64", "default", "timeout", "query", "weight", "for"),
 ]
 
 
@@ -179,12 +181,12 @@ def broken(rng: random.Random, value: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_document_breaks_the_reading(seed: int) -> None:
-    rng = random.Random(seed)
+    rng, checks = random.Random(seed), (CHECKS, LITERAL)[seed % 2]
     good = [yaml.safe_load(text) for text in (SEED, OLD, NEW)]
     read_well = 0
     for _ in range(150):
         body = rng.choice(good) | {"spec": broken(rng, rng.choice(good)["spec"]) if rng.random() < 0.7 else anything(rng, 6)}
         with contextlib.suppress(ManifestInvalid):
-            read(Manifest.of(body, PLACE), KEYS, ACTIONS, CHECKS)
+            read(Manifest.of(body, PLACE), KEYS, ACTIONS, checks)
             read_well += 1
     assert read_well < 100
