@@ -65,6 +65,7 @@ def locutus(session: Session, *, directory: Path | None, rollout: Path | None, t
     if directory is None:
         raise click.UsageError("--renderer.file.dir is missing")
     session.master, session.log_level = str(flags["master"]), _LEVELS[str(flags["log_level"])]
+    session.any_metrics = True  # who names a Prometheus in these files is who runs this
     config = flags["config_file"]
     target = _use(session, _Files(directory, rollout), config if isinstance(config, Path) else None, renderer)
     if flags["render_only"]:

@@ -52,6 +52,7 @@ class Session:
         self.kubeconfig = kubeconfig
         self.context = context
         self.master = ""
+        self.any_metrics = False
         self.log_level = logging.INFO
         self.sources: dict[str, Source] = {}
         self.named = config
@@ -151,7 +152,7 @@ class Session:
         """What the command line says of clusters and of where commits come from."""
         from handler.build import Options  # noqa: PLC0415 - the same
 
-        return Options(self.kubeconfig, self.context, self.master, self.sources)
+        return Options(self.kubeconfig, self.context, self.master, self.sources, any_metrics=self.any_metrics)
 
 
 def _which(name: str | None, names: list[str]) -> str:
