@@ -183,20 +183,14 @@ class _Trial:
     # --- away
     def _remove(self, *, waits: bool = True) -> None:
         """Delete the canary, if it is there and ours, and wait until it is gone. Raises StillDeleting: the next run goes on with that."""
-        for tries in range(_TRIES, 0, -1):
-            live = self._live()
-            if live is None or not self._is_ours(live):
-                return
-            uid = str(live["metadata"]["uid"])
-            try:
-                self.stage.writer.delete(self.item.resource, self._identity, uid, propagation="Foreground")
-            except Moved:
-                if tries == 1:
-                    raise
-                continue
-            if waits:
-                self.stage.gone(self.item.resource, self._identity, uid)
+        live = self._live()
+        if live is None or not self._is_ours(live):
             return
+        uid = str(live["metadata"]["uid"])
+        if waits:
+            self.stage.remove(self.item.resource, self._identity, uid)
+        else:
+            self.stage.writer.delete(self.item.resource, self._identity, uid, propagation="Foreground")
 
     def _reason(self, error: AuthorError) -> str:
         """Say in one line why it goes: the record's line of a step is short."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from handler.model.errors import AccessDenied, ApiRefused, PlanRefused, Problem, RolloutFailed
+from handler.model.errors import AccessDenied, ApiRefused, Moved, PlanRefused, Problem, RolloutFailed
 from handler.model.names import GroupKind
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
@@ -26,7 +26,7 @@ ABSENT = "absent"
 _SERVICE = GroupKind("", "Service")
 _LONGEST = 52
 """Letters of a name that leave room for what marks the scratch one: pods and Jobs may have 63."""
-_NO_DRY_RUN = "does not support dry run"
+_SAYS_NOTHING = ("does not support dry run", "exceeded quota")
 
 
 class Recreate:
@@ -72,15 +72,15 @@ class Recreate:
 def _raise_if_refused(stage: StepStage, item: Desired) -> None:
     """Dry-run the create under a scratch name: while the old one lives, its own name says nothing of what a create would meet.
 
-    Raises ApiRefused. What only a scratch copy meets (a right or a quota for one more, a webhook without dry runs) refuses nothing.
+    Raises RolloutFailed. What only a scratch copy meets (a right or a quota for one more, a webhook without dry runs) refuses nothing.
     """
     body = _scratch(item)
     try:
         stage.dry_runner.check(item.resource, body)
-    except AccessDenied:
+    except (AccessDenied, Moved):
         return
     except ApiRefused as error:
-        if error.status == 409 or _NO_DRY_RUN in str(error):
+        if any(word in str(error) for word in _SAYS_NOTHING):
             return
         place = item.manifest.place
         refusals = [Problem(str(item.identity), f"would be refused once it is deleted: {p.message}", place, p.fix) for p in error.problems]
