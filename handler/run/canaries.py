@@ -78,11 +78,17 @@ def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired]) -> Non
 
     """
     problems = []
+    seen_before: set[Identity] = set()
     for step in steps_of(rollout):
         place = rollout.place if rollout else ""
         if step.identity.group_kind != canary.DEPLOYMENT:
             seen = f"can't go by canary (step {step.name}); only a Deployment of apps can"
             problems.append(Problem(str(step.identity), seen, place, "write action: CreateOrUpdate"))
+        if step.identity in seen_before:
+            problems.append(
+                Problem(str(step.identity), f"goes by canary twice (again in step {step.name})", place, "keep one of the steps")
+            )
+        seen_before.add(step.identity)
         if step.continue_on_error:
             seen = f"goes by canary and on error on (step {step.name}): what was recorded then wouldn't be what a refused canary left"
             problems.append(Problem(str(step.identity), seen, place, "remove continueOnError from that step"))

@@ -12,7 +12,8 @@ import pytest
 
 from handler.build import Handler, Options
 from handler.config.secrets import resolve_all
-from handler.config.settings import Prometheus
+from handler.config.settings import Prometheus, Rollback
+from handler.model.names import GroupKind
 from handler.model.result import Outcome
 from handler.run import looking
 from handler.run.actions import stage
@@ -57,7 +58,12 @@ def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_trial: Opened) -
     trial.holds("hold 0")
     until(lambda: trial.behind_the_service() == {OLD: 4, NEW: 1}, told=lambda: str(trial.behind_the_service()))
     assert owners("replicasets", shop) == {OLD: "Deployment/api", NEW: "Deployment/api-canary"}
-    assert trial.stable["metadata"]["generation"] == before["metadata"]["generation"]
+    held = trial.stable
+    assert (held["metadata"]["generation"], held["status"]["replicas"]) == (before["metadata"]["generation"], 4)
+
+    state = shop.state()
+    assert GroupKind("apps", "Deployment") in state.kinds
+    assert shop.name in state.namespaces
 
     # Another worker, while it is held: neither prunes it nor calls it an orphan.
     other = shop.handler_at(shop.kubectl.kubeconfig).run(shop.job("drift"))
@@ -133,14 +139,13 @@ def test_a_run_killed_in_any_phase_is_gone_on_with(open_trial: Opened, wired: Wi
     child.signal(signal.SIGKILL)
     assert child.result() is None
     trial.let_go()
-    for number, name, method, mark in (
-        (2, "api-canary", "PATCH", "scale 1"),
-        (1, "api", "PATCH", "promote 1"),
-        (1, "api-canary", "DELETE", "remove 1"),
+    for name, method, mark in (
+        ("api", "PATCH", "promote 1"),
+        ("api-canary", "DELETE", "remove 1"),
     ):
         assert trial.canary
         assert trial.canary["metadata"]["uid"] == uid, "one canary is gone on with"
-        assert kill_after(shop, wired, number, writes_to(name, method)), f"{mark}: the run had ended"
+        assert kill_after(shop, wired, 1, writes_to(name, method)), f"{mark}: the run had ended"
         assert trial.mark().startswith(mark)
     result = shop.run()
     assert result.outcome is Outcome.APPLIED, told(result)
@@ -153,7 +158,7 @@ def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_trial: Opened) 
     shop = trial.shop
     options = Options(kubeconfig=str(shop.kubectl.kubeconfig), patience=0.0)
     shop.handler = Handler(shop.settings, resolve_all(shop.settings, os.environ, needs={"git"}), shop.sandbox, os.environ, options)
-    trial.push(NEW, [{"weight": 50, "for": "2s"}])
+    trial.push(NEW, [{"weight": 50, "for": "1s"}])
     ends: list[tuple[Outcome, str]] = []
 
     def is_applied() -> bool:
@@ -251,6 +256,21 @@ def test_a_canary_beside_a_step_that_fails_goes_with_the_rollout(open_trial: Ope
     assert {step.step: step.outcome for step in trial.steps()} == {"api": "skipped", "bad": "failed"}
     until(lambda: trial.canary is None)
     assert trial.stable == before
+
+
+def test_a_rollout_back_tries_nothing(open_trial: Opened) -> None:
+    """What fails as it is promoted is gone back from at once: what was recorded has been trusted, what it replaces isn't."""
+    trial = open_trial(rollback=Rollback(on_failure=True))
+    shop, old = trial.shop, trial.pushed
+    is_stable = {"expectedValues": [{"path": "{.metadata.name}", "value": {"static": "api"}}]}
+    trial.push(NEW, failure=[{"name": "stable", "fieldComparisons": is_stable}])
+    result = shop.run()
+    assert result.outcome is Outcome.ROLLED_BACK, told(result)
+    assert (trial.canary, trial.image(trial.stable)) == (None, OLD)
+    assert trial.stable["metadata"]["generation"] > 2, "it had been promoted"
+    rollout = shop.state().rollout
+    assert rollout
+    assert (rollout.commit, [(step.mark, step.outcome) for step in rollout.steps]) == (old, [("", "done")])
 
 
 def test_what_has_a_canarys_name_is_refused_before_anything_is_written(open_trial: Opened) -> None:

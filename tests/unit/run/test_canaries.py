@@ -89,6 +89,13 @@ def test_a_refused_canary_ends_its_rollout() -> None:
     ]
 
 
+def test_one_deployment_has_one_canary() -> None:
+    found = rollout()
+    with pytest.raises(PlanRefused) as caught:
+        canaries.refuse(replace(found, groups=(*found.groups, *found.groups)), declared("api"))
+    assert str(caught.value) == "rollout.yaml:1: Deployment/shop/api: goes by canary twice (again in step api); keep one of the steps"
+
+
 def test_what_is_in_order_is_not_refused() -> None:
     canaries.refuse(rollout(), declared("api", "other"))
     canaries.refuse(rollout(action="CreateOrUpdate"), declared("api", "api-canary"))
