@@ -71,10 +71,10 @@ class Shop:
         self.settings = Settings(targets=(self.target,), state_namespace=STATES, lease_duration=self.lease)
         self.handler = self.handler_at(self.kubectl.kubeconfig)
 
-    def handler_at(self, kubeconfig: Path) -> Handler:
+    def handler_at(self, kubeconfig: Path, **options: Any) -> Handler:
         """Return a handler that reaches the cluster in its own way."""
         secrets = resolve_all(self.settings, os.environ, needs={"git"})
-        return Handler(self.settings, secrets, self.sandbox, os.environ, Options(kubeconfig=str(kubeconfig)))
+        return Handler(self.settings, secrets, self.sandbox, os.environ, Options(kubeconfig=str(kubeconfig), **options))
 
     def job(self, trigger: str = "push", **fields: Any) -> Job:
         return Job(self.name, trigger, **fields)

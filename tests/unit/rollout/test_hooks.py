@@ -105,7 +105,7 @@ def test_an_object_without_such_annotations_is_no_hook() -> None:
     ],
 )
 def test_a_word_that_means_nothing_is_refused_with_the_known_ones(annotations: dict[str, str], told: str) -> None:
-    (problem,) = annotated(**annotations).problems
+    (problem,) = annotated(JOB, **annotations).problems
     assert str(problem).startswith(f"job.yaml:3: Job/shop/migrate: {told}")
 
 
