@@ -84,10 +84,11 @@ class _Target:
         return f"{len(self._rendered.manifests)} objects in {self._target.path or 'the whole repository'}"
 
     def _rights(self) -> str:
-        """Ask for exactly what `anneal rbac` prints. Raises AccessDenied with every right that is missing."""
+        """Ask for what `anneal rbac` prints. Raises AccessDenied with every right that is missing and that a run can't do without."""
         session, target = self._session, self._target
         own = rights.own_grants(session.settings, target)
-        theirs = rights.target_grants(target, needed(session, target, self._rendered)) if self._rendered else ()
+        found = needed(session, target, self._rendered) if self._rendered else None
+        theirs = rights.target_grants(target, found) if found else ()
         missing: list[Rule] = []
         for grants, impersonated in ((own, False), (theirs, True)):
             rules = [rule for grant in grants for rule in _rules(grant)]
@@ -99,7 +100,11 @@ class _Target:
             raise AccessDenied(
                 *(Problem(f"target {target.name}", f"may not {rule}", fix=fix if i == last else "") for i, rule in enumerate(missing))
             )
-        return f"all {sum(len(grant.verbs) for grant in (*own, *theirs))} that it needs"
+        wanted = [rule for grant in (rights.wanted_grants(target, found) if found else ()) for rule in _rules(grant)]
+        answers = allowed(session.handler.api(target), wanted)
+        lacks = [str(rule) for rule, has in zip(wanted, answers, strict=True) if not has]
+        shorter = f"; a rollout that fails says less of why without {', '.join(lacks)}" if lacks else ""
+        return f"all {sum(len(grant.verbs) for grant in (*own, *theirs))} that it needs{shorter}"
 
     def _plan(self) -> str:
         """Plan with a dry run of every change. Raises what the run was refused for."""

@@ -12,13 +12,27 @@ from typing import Any
 
 from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
+from handler.model.names import GroupKind
 from handler.model.resource import Resource
+from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.plan.admit import CRD, NAMESPACE
+from handler.plan.order import DEPENDS_ON, SYNC_WAVE
 from handler.state.configmap import state_name
 
 RBAC = "rbac.authorization.k8s.io"
 WRITES = ("create", "delete", "get", "list", "patch", "watch")
 """patch and create: server-side apply; delete: prune; list and watch: the plan and the wait; get: adoption and second looks."""
+
+_ORDERING = frozenset({DEPENDS_ON, SYNC_WAVE, ARGO_HOOK, HELM_HOOK})
+"""Annotations by which git has a later object wait for an earlier one's health."""
+_WITH_PODS = frozenset(
+    {
+        *(GroupKind("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
+        GroupKind("batch", "Job"),
+        GroupKind("", "Pod"),
+        GroupKind("", "ReplicationController"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,6 +96,27 @@ def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
     found |= set(_looks_before_pruning(target, needed, scopes))
     found |= set(_escalations(needed.bodies))
     return tuple(sorted(found))
+
+
+def wanted_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
+    """Return what the target's identity should be able to read so that a rollout that fails says why; without it that is told shorter.
+
+    `pods/log` shows what containers print. A target that never waits needs none of it.
+    """
+    kinds = {kind.group_kind for kind in needed.kinds}
+    if not _waits(target, needed.bodies):
+        return ()
+    reads: list[tuple[str, str, tuple[str, ...]]] = [("", "events", ("list",))]
+    if kinds & _WITH_PODS:
+        reads += [("", "pods", ("get", "list")), ("", "pods/log", ("get",)), ("apps", "replicasets", ("list",))]
+    scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
+    return tuple(sorted(Grant(scope, group, resource, verbs) for scope in scopes for group, resource, verbs in reads))
+
+
+def _waits(target: Target, bodies: Iterable[dict[str, Any]]) -> bool:
+    """Whether runs of a target wait for health: always, for a Rollout, or where git orders its objects."""
+    marks = {mark for body in bodies for mark in body["metadata"].get("annotations") or {}}
+    return target.wait is not None or bool(target.rollout) or bool(marks & _ORDERING)
 
 
 def _looks_before_pruning(target: Target, needed: Needed, scopes: Sequence[str]) -> Iterator[Grant]:

@@ -15,7 +15,7 @@ _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One right. `resource` is the plural (`*` for all); an empty namespace means all of them, or cluster scope."""
+    """One right. `resource` is the plural (`*` for all, `pods/log` for a part); an empty namespace means all of them, or cluster scope."""
 
     verb: str
     group: str
@@ -38,7 +38,15 @@ def allowed(api: Api, rules: Sequence[Rule]) -> list[bool]:
 
 
 def _allowed(api: Api, rule: Rule) -> bool:
-    wanted = {"verb": rule.verb, "group": rule.group, "resource": rule.resource, "namespace": rule.namespace, "name": rule.name}
+    resource, _, part = rule.resource.partition("/")
+    wanted = {
+        "verb": rule.verb,
+        "group": rule.group,
+        "resource": resource,
+        "subresource": part,
+        "namespace": rule.namespace,
+        "name": rule.name,
+    }
     review: dict[str, Any] = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

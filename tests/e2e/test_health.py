@@ -34,7 +34,7 @@ def failed(shop: Shop, **fields: str) -> str:
 
 
 def recorded(shop: Shop) -> None:
-    """Run the target by a tick; its commit must be recorded. After a first run that never was, one more run follows under the same Lease."""
+    """Run the target by a tick; its commit must be recorded. After a first one that never was, another follows under the same Lease."""
     result = shop.run("tick")
     assert result.outcome in DONE, told(result)
     assert (shop.state().commit, shop.state().attempt) == (shop.head, None)
@@ -207,6 +207,11 @@ def test_a_standstill_over_several_runs_ends_the_wait_as_well(shop: Shop) -> Non
     shop.handler = Handler(shop.settings, secrets, shop.sandbox, os.environ, options)
     shop.push(fated(deployment(shop.name, "slow", replicas=1), "never-ready"))
     results: list[Result] = []
-    until(lambda: results.append(shop.run("tick")) or results[-1].outcome is not Outcome.WAITING)
+
+    def is_over() -> bool:
+        results.append(shop.run("tick"))
+        return results[-1].outcome is not Outcome.WAITING
+
+    until(is_over)
     assert results[0].outcome is Outcome.WAITING, told(results[0])
     assert "nothing has changed for 1s" in results[-1].message

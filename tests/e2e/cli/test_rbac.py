@@ -15,6 +15,7 @@ from handler.cluster.connect import connect
 from handler.cluster.store import Objects
 from handler.config.settings import Cluster
 from handler.state.configmap import INSTALLATION
+from infra.controlplane.fates import FATE
 from tests.e2e.cli.conftest import Shop, document
 from tests.kubectl import Kubectl
 
@@ -177,3 +178,29 @@ def test_a_group_is_bound_where_the_handler_is_no_service_account(shop: Shop, ku
     assert all(each["subjects"] == [group] for each in bindings)
     for each in bindings:
         kubectl.run("apply", "--dry-run=server", "-f", "-", given=json.dumps(each))
+
+
+def test_with_the_printed_rights_a_failed_rollout_says_why_and_with_less_it_still_fails(
+    shop: Shop, kubectl: Kubectl, account: Path
+) -> None:
+    metadata = {"labels": {"app": "api"}, "annotations": {FATE: "crash-loop"}}
+    template = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "api:1"}]}}
+    spec = {"replicas": 1, "progressDeadlineSeconds": 1, "selector": {"matchLabels": {"app": "api"}}, "template": template}
+    shop.work.write("deploy/api.yaml", document("Deployment", "api", "apps/v1", spec=spec))
+    shop.push("A workload that fails")
+    shop.configure("wait: {timeout: 2m}")
+    printed = list(filter(None, yaml.safe_load_all(shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout)))
+    kubectl.run("apply", "-f", "-", given=_renamed(yaml.safe_dump_all(printed), shop.namespace))
+    assert "says less" not in shop.cli("check", kubeconfig=account).stdout
+    assert all(
+        said in shop.cli("apply", code=1, kubeconfig=account).output for said in ("CrashLoopBackOff", "Warning BackOff", "its log ends")
+    )
+    reads = {"pods", "pods/log", "events", "replicasets"}
+    for each in [one for one in printed if "rules" in one]:
+        each["rules"] = [rule for rule in each["rules"] if not reads & set(rule["resources"])]
+    kubectl.run("apply", "-f", "-", given=_renamed(yaml.safe_dump_all(printed), shop.namespace))
+    assert "says less of why without" in shop.cli("check", kubeconfig=account).stdout
+    said = shop.cli("apply", code=1, kubeconfig=account).output
+    assert "ProgressDeadlineExceeded" in said
+    assert "CrashLoopBackOff" not in said
+    kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{shop.namespace}")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from handler.cli.rbac import HOME, _at_home
-from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants
+from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants, wanted_grants
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.settings import Cluster, Eks, Impersonate, Prune, Settings, Target, Webhooks
+from handler.config.settings import Cluster, Eks, Impersonate, Prune, Settings, Target, Wait, Webhooks
 from handler.model.resource import Resource
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
@@ -35,6 +35,24 @@ def test_namespaced_kinds_are_granted_in_each_allowed_namespace_and_others_clust
 
 def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:
     assert target_grants(TARGET, Needed((CONFIGMAPS,), ("*",))) == (Grant("", "", "configmaps", WRITES),)
+
+
+def test_who_waits_should_see_why_a_rollout_fails() -> None:
+    deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+    waiting, needed = replace(TARGET, wait=Wait()), Needed((deployments, CONFIGMAPS), ("shop",))
+    reads = (
+        Grant("shop", "", "events", ("list",)),
+        Grant("shop", "", "pods", ("get", "list")),
+        Grant("shop", "", "pods/log", ("get",)),
+        Grant("shop", "apps", "replicasets", ("list",)),
+    )
+    assert wanted_grants(waiting, needed) == reads
+    assert wanted_grants(waiting, Needed((CONFIGMAPS,), ("*",))) == (Grant("", "", "events", ("list",)),)
+    assert wanted_grants(TARGET, needed) == ()
+    ordered = body("Deployment", "web", "shop")
+    ordered["metadata"]["annotations"] = {"argocd.argoproj.io/sync-wave": "1"}
+    assert wanted_grants(TARGET, replace(needed, bodies=(ordered,))) == reads
+    assert wanted_grants(replace(TARGET, rollout="rollout.yaml"), needed) == reads
 
 
 def test_what_may_prune_namespaces_and_crds_must_see_what_is_in_them() -> None:
