@@ -94,7 +94,7 @@ class PrometheusHost:
         """Start it, and wait until it is ready. Its life is bound to the thread that calls. Raises RuntimeError, with its last words."""
         program = unpacked("prometheus", ("prometheus",)) / "usr/bin/prometheus"
         options = [f"--config.file={self._configuration()}", f"--storage.tsdb.path={self.root / 'data'}"]
-        options += [f"--web.listen-address={self._listen}", "--query.lookback-delta=10s"]
+        options += [f"--web.listen-address={self._listen}", "--query.lookback-delta=10s", "--scrape.discovery-reload-interval=1s"]
         options += [f"--web.config.file={self._web}"] if self._web else []
         bound = ["setpriv", "--pdeathsig", "KILL"]  # a killed test leaves none behind
         self._process = subprocess.Popen([*bound, str(program), *options], cwd=self.root, stderr=subprocess.PIPE, text=True)

@@ -19,6 +19,7 @@ from handler.config import masking
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
 from infra.moto import Moto
+from infra.prometheushost import Exporter, PrometheusHost
 from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,6 +109,21 @@ def aws(moto: Moto, monkeypatch: pytest.MonkeyPatch) -> Moto:
     for name, value in moto.environment.items():
         monkeypatch.setenv(name, value)
     return moto
+
+
+@pytest.fixture(scope="session")
+def exporter() -> Iterator[Exporter]:
+    """What the session's Prometheus scrapes; each test has its own names."""
+    with Exporter() as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def prometheus(exporter: Exporter) -> Iterator[PrometheusHost]:
+    """The session's Prometheus, which has scraped once."""
+    with PrometheusHost(exporter.address) as host:
+        host.wait("up", 1.0)
+        yield host
 
 
 @pytest.fixture(scope="session")

@@ -72,14 +72,23 @@ class Metrics:
         if status == 401 and asked.by.token:
             status, text = self._send(asked, kind, body, self._token(asked.by.token, again=True))
         subject = f"prometheus {asked.url}"
-        if status in EXPECTED:
-            try:
-                return moments(status, text, times)
-            except Refused as error:
-                raise RolloutFailed.of(subject, self._secrets.mask(f"can't evaluate the query: {error}")) from None
-            except Nonsense as error:
-                raise MetricsUnavailable.of(subject, f"{status}: {self._secrets.mask(str(error))}") from None
-        raise _refusal(subject, status)
+        if status not in EXPECTED:
+            raise _refusal(subject, status)
+        found = self._read(status, text, times)
+        if isinstance(found, str):
+            raise MetricsUnavailable.of(subject, f"{status}: {found}")
+        if isinstance(found, Refused):
+            raise RolloutFailed.of(subject, f"can't evaluate the query: {self._secrets.mask(str(found))}")
+        return found
+
+    def _read(self, status: int, text: bytes, times: list[float]) -> Moments | Refused | str:
+        """Return what an answer holds, or what is wrong: with the query, or with the answer. What it says becomes nobody's __context__."""
+        try:
+            return moments(status, text, times)
+        except Refused as error:
+            return error
+        except Nonsense as error:
+            return self._secrets.mask(str(error))
 
     def _token(self, ref: SecretRef | None, *, again: bool) -> dict[str, str]:
         """Return the header that signs in."""

@@ -1,0 +1,91 @@
+"""The way to Prometheus against a real one."""
+
+from __future__ import annotations
+
+import math
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from handler.config.secrets import Secrets
+from handler.config.settings import Prometheus
+from handler.model.errors import MetricsUnavailable, PlanRefused, RolloutFailed
+from handler.prometheus.client import Metrics
+from infra.prometheushost import Exporter, PrometheusHost
+from tests.rooms.source.certificates import Authority
+
+
+@pytest.fixture
+def metrics(prometheus: PrometheusHost) -> Metrics:
+    return Metrics([Prometheus(prometheus.url)], Secrets())
+
+
+def test_a_vector_is_found_with_its_labels(metrics: Metrics, exporter: Exporter, prometheus: PrometheusHost) -> None:
+    exporter.set("client_vector", 0.002, track="canary")
+    exporter.set("client_vector", math.inf, track="stable")
+    prometheus.wait('client_vector{track="canary"}', 0.002)
+    (found,) = metrics.query(prometheus.url, "client_vector")
+    assert {sample.labels["track"]: sample.value for sample in found} == {"canary": 0.002, "stable": math.inf}
+
+
+def test_nothing_a_scalar_and_nan_are_told_apart(metrics: Metrics) -> None:
+    assert metrics.query("", "nothing_of_that_name") == [[]]
+    assert [[sample.value for sample in moment] for moment in metrics.query("", "1 + 1")] == [[2.0]]
+    ((nan,),) = metrics.query("", "vector(0) / vector(0)")
+    assert math.isnan(nan.value)
+
+
+def test_a_time_has_a_moment_for_each_step_the_newest_last(metrics: Metrics) -> None:
+    before = time.time()
+    found = metrics.query("", "time()", 10, 2.5)
+    times = [moment[0].value for moment in found]
+    assert [round(after - first, 1) for first, after in pairwise(times)] == [2.5] * 4
+    assert times[-1] == pytest.approx(before, abs=30)
+    assert metrics.query("", "nothing_of_that_name", 10, 2.5) == [[]] * 5
+    assert len(metrics.query("", "time()", 10, 4)) == 4, "steps divide the time; none is longer than asked"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 4.0])
+@pytest.mark.parametrize(
+    ("query", "said"), [("errors{", "parse error"), ("up[5m]", "range vector"), ('"text"', "string|text"), ("sum(", "parse error")]
+)
+def test_a_query_that_can_never_be_compared_is_the_authors(metrics: Metrics, query: str, said: str, seconds: float) -> None:
+    with pytest.raises(RolloutFailed, match=f"can't evaluate the query: .*({said})"):
+        metrics.query("", query, seconds, 1.0)
+
+
+def test_what_the_data_make_impossible_may_be_possible_next_time(metrics: Metrics, exporter: Exporter, prometheus: PrometheusHost) -> None:
+    exporter.set("client_many", 1, track="a")
+    exporter.set("client_many", 1, track="b")
+    prometheus.wait('client_many{track="b"}', 1.0)
+    with pytest.raises(MetricsUnavailable, match=r"422: .*duplicate series"):
+        metrics.query("", "client_many * on(job) client_many")
+
+
+def test_one_that_ends_is_unreachable_until_it_is_back(exporter: Exporter) -> None:
+    with PrometheusHost(exporter.address) as host:
+        asked = Metrics([Prometheus(host.url)], Secrets())
+        assert asked.query("", "1")
+        host.stop()
+        with pytest.raises(MetricsUnavailable, match=f"prometheus {host.url}: can't be reached: .*refused"):
+            asked.query("", "1")
+        host.start()
+        assert asked.query("", "1")
+
+
+def test_its_certificate_is_verified_by_the_named_authority(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+    both = authority.certificate("prometheus")
+    web = tmp_path / "web.yml"
+    web.write_text(f"tls_server_config: {{cert_file: {both}, key_file: {both}}}\n")
+    with PrometheusHost(web=web, authority=authority.file) as host:
+        assert Metrics([Prometheus(host.url, ca_file=str(authority.file))], Secrets()).query("", "1")
+        for file in ("", str(Authority(tmp_path, "others").file)):
+            with pytest.raises(MetricsUnavailable, match=r"CERTIFICATE_VERIFY_FAILED.*name the authority that signed it: `caFile`"):
+                Metrics([Prometheus(host.url, ca_file=file)], Secrets()).query("", "1")
+        with pytest.raises(MetricsUnavailable, match="can't be reached"):
+            Metrics([Prometheus(host.url, ca_file=str(tmp_path / "missing.pem"))], Secrets()).query("", "1")
+        with pytest.raises(PlanRefused, match="isn't listed"):
+            Metrics([Prometheus(host.url)], Secrets()).query(host.url.replace("https", "http"), "1")
