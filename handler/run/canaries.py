@@ -77,27 +77,31 @@ def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired]) -> Non
         PlanRefused: each of them, with its place.
 
     """
-    problems = []
-    seen_before: set[Identity] = set()
+    problems: list[Problem] = []
+    place, known = rollout.place if rollout else "", set[Identity]()
     for step in steps_of(rollout):
-        place = rollout.place if rollout else ""
-        if step.identity.group_kind != canary.DEPLOYMENT:
-            seen = f"can't go by canary (step {step.name}); only a Deployment of apps can"
-            problems.append(Problem(str(step.identity), seen, place, "write action: CreateOrUpdate"))
-        if step.identity in seen_before:
-            problems.append(
-                Problem(str(step.identity), f"goes by canary twice (again in step {step.name})", place, "keep one of the steps")
-            )
-        seen_before.add(step.identity)
-        if step.continue_on_error:
-            seen = f"goes by canary and on error on (step {step.name}): what was recorded then wouldn't be what a refused canary left"
-            problems.append(Problem(str(step.identity), seen, place, "remove continueOnError from that step"))
+        mistakes = _mistakes(step, again=step.identity in known)
+        problems += [Problem(str(step.identity), seen, place, fix) for seen, fix in mistakes]
+        known.add(step.identity)
         taken = declared.get(canary.identity_of_canary(step.identity))
         if taken is not None:
             seen = f"has the name that the canary of {step.identity} gets (step {step.name} of the Rollout at {place})"
             problems.append(Problem(str(taken.identity), seen, taken.manifest.place, "give it another name"))
     if problems:
         raise PlanRefused(*problems)
+
+
+def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str]]:
+    """Return what is wrong with a step that goes by canary, and the ways out. `again`: one before it has the same object."""
+    found = []
+    if step.identity.group_kind != canary.DEPLOYMENT:
+        found.append((f"can't go by canary (step {step.name}); only a Deployment of apps can", "write action: CreateOrUpdate"))
+    if again:
+        found.append((f"goes by canary twice (again in step {step.name})", "keep one of the steps"))
+    if step.continue_on_error:
+        seen = f"goes by canary and on after an error (step {step.name}): a drift run would then write what the canary has refused"
+        found.append((seen, "remove continueOnError from that step"))
+    return found
 
 
 def foresee(canaries: Canaries, changes: Mapping[Identity, Change], comparison: Comparison, api: Api, target: Target) -> list[str]:
