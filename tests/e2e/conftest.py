@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,12 @@ def mortal(open_shop: Open) -> Shop:
 def wired(connection: Connection, tmp_path: Path) -> Iterator[Callable[[], Wired]]:
     """Make proxies in front of the API server, each with a kubeconfig that leads to it."""
     made: list[Wired] = []
+    lock = threading.Lock()
 
     def make() -> Wired:
-        made.append(Wired.over(connection, tmp_path / f"wire-{len(made)}"))
-        return made[-1]
+        with lock:  # several threads of a test may ask at once, each for one of its own
+            made.append(Wired.over(connection, tmp_path / f"wire-{len(made)}"))
+            return made[-1]
 
     yield make
     for wire in made:
