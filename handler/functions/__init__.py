@@ -17,11 +17,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handler import log
 from handler.functions.once import Once
 from handler.model.errors import AnnealError
+
+if TYPE_CHECKING:
+    from handler.tables import Tables
 
 _LOG = logging.getLogger("anneal.function")
 Function = Callable[[Any, Any], Any]
@@ -51,100 +54,100 @@ def _place(error: BaseException) -> str:
     return f"{last.filename.rpartition('/')[2]}:{last.lineno}"
 
 
-def _door(name: str) -> Function:
-    from handler.functions import doors, gateway  # noqa: PLC0415 - at the first event
+class Functions:
+    """The entry points of one program. `added`: makes its tables, at the first event; None: ours."""
 
-    return gateway.served({"webhook": doors.webhooks, "api": doors.api}[name](os.environ))
+    def __init__(self, added: Callable[[], Tables] | None = None) -> None:
+        self._added = added
+        makers = {
+            "webhook": lambda: self._door("webhook"),
+            "api": lambda: self._door("api"),
+            "worker": self._worker,
+            "tick": self._minutes,
+            "codecommit": self._codecommit,
+            "wsgi": self._wsgi,
+        }
+        self.made = {name: _made(name, make) for name, make in makers.items()}
 
+    # --- what a cloud calls
+    def webhook(self, event: Any, context: Any) -> Any:
+        """Answer a delivery of a git host: function URL, HTTP API, REST API or load balancer."""
+        return self._answered("webhook", event, context)
 
-def _wsgi() -> Function:
-    from handler.functions import doors  # noqa: PLC0415 - at the first request
+    def api(self, event: Any, context: Any) -> Any:
+        """Answer a named token's request."""
+        return self._answered("api", event, context)
 
-    return doors.webhooks(os.environ)
+    def worker(self, event: Any, context: Any) -> Any:
+        """Run what messages of the queue ask for; return those that must come again. Raises Unstarted: all of them must."""
+        try:
+            function = self.made["worker"].get()
+        except Unstarted:
+            from handler.functions.late import put_off  # noqa: PLC0415 - only now
 
+            put_off(event, os.environ)
+            raise
+        return function(event, context)
 
-def _worker() -> Function:
-    from handler.functions.batch import batch  # noqa: PLC0415 - at the first event
+    def tick(self, event: Any, context: Any) -> Any:
+        """Enqueue what is due in the minute before the event. Raises Unstarted, QueueUnavailable: the event comes again."""
+        return self.made["tick"].get()(event, context)
 
-    return batch(os.environ)
+    def codecommit(self, event: Any, context: Any) -> Any:
+        """Enqueue what a push of CodeCommit asks for. Raises Unstarted, QueueUnavailable: the event comes again."""
+        return self.made["codecommit"].get()(event, context)
 
+    def wsgi(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        """Be the door of git hosts as WSGI, for other clouds' adapters; put together at the first request, as the others are."""
+        try:
+            app = self.made["wsgi"].get()
+        except Unstarted:
+            answer = _unstarted()
+            start(f"{answer['statusCode']} Service Unavailable", list(answer["headers"].items()))
+            return [answer["body"].encode()]
+        found: Iterable[bytes] = app(environ, start)
+        return found
 
-def _minutes() -> Function:
-    from handler.functions.scheduled import minutes  # noqa: PLC0415 - at the first event
+    def _answered(self, name: str, event: Any, context: Any) -> Any:
+        """Answer an HTTP event; 503 where the function can't start: a git host shows the delivery as failed and can send it again."""
+        try:
+            function = self.made[name].get()
+        except Unstarted:
+            return _unstarted()
+        return function(event, context)
 
-    return minutes(os.environ)
+    # --- put together at the first event
+    def _door(self, name: str) -> Function:
+        from handler.functions import doors, gateway  # noqa: PLC0415 - at the first event
 
+        return gateway.served({"webhook": doors.webhooks, "api": doors.api}[name](os.environ, self._added))
 
-def _codecommit() -> Function:
-    from handler.functions.pushes import of_codecommit  # noqa: PLC0415 - at the first event
+    def _wsgi(self) -> Function:
+        from handler.functions import doors  # noqa: PLC0415 - at the first request
 
-    return of_codecommit(os.environ)
+        return doors.webhooks(os.environ, self._added)
 
+    def _worker(self) -> Function:
+        from handler.functions.batch import batch  # noqa: PLC0415 - at the first event
 
-_FUNCTIONS = {
-    "webhook": _made("webhook", lambda: _door("webhook")),
-    "api": _made("api", lambda: _door("api")),
-    "worker": _made("worker", _worker),
-    "tick": _made("tick", _minutes),
-    "codecommit": _made("codecommit", _codecommit),
-    "wsgi": _made("wsgi", _wsgi),
-}
+        return batch(os.environ, self._added)
 
+    def _minutes(self) -> Function:
+        from handler.functions.scheduled import minutes  # noqa: PLC0415 - at the first event
 
-def webhook(event: Any, context: Any) -> Any:
-    """Answer a delivery of a git host: function URL, HTTP API, REST API or load balancer."""
-    return _answered("webhook", event, context)
+        return minutes(os.environ, self._added)
 
+    def _codecommit(self) -> Function:
+        from handler.functions.pushes import of_codecommit  # noqa: PLC0415 - at the first event
 
-def api(event: Any, context: Any) -> Any:
-    """Answer a named token's request."""
-    return _answered("api", event, context)
-
-
-def worker(event: Any, context: Any) -> Any:
-    """Run what messages of the queue ask for; return those that must come again. Raises Unstarted: all of them must."""
-    try:
-        function = _FUNCTIONS["worker"].get()
-    except Unstarted:
-        from handler.functions.late import put_off  # noqa: PLC0415 - only now
-
-        put_off(event, os.environ)
-        raise
-    return function(event, context)
-
-
-def tick(event: Any, context: Any) -> Any:
-    """Enqueue what is due in the minute before the event. Raises Unstarted, QueueUnavailable: the event comes again."""
-    return _FUNCTIONS["tick"].get()(event, context)
-
-
-def codecommit(event: Any, context: Any) -> Any:
-    """Enqueue what a push of CodeCommit asks for. Raises Unstarted, QueueUnavailable: the event comes again."""
-    return _FUNCTIONS["codecommit"].get()(event, context)
-
-
-def wsgi(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-    """Be the door of git hosts as WSGI, for other clouds' adapters; put together at the first request, as the others are."""
-    try:
-        app = _FUNCTIONS["wsgi"].get()
-    except Unstarted:
-        answer = _unstarted()
-        start(f"{answer['statusCode']} Service Unavailable", list(answer["headers"].items()))
-        return [answer["body"].encode()]
-    found: Iterable[bytes] = app(environ, start)
-    return found
-
-
-def _answered(name: str, event: Any, context: Any) -> Any:
-    """Answer an HTTP event; 503 where the function can't start, so that a git host shows the delivery as failed and can send it again."""
-    try:
-        function = _FUNCTIONS[name].get()
-    except Unstarted:
-        return _unstarted()
-    return function(event, context)
+        return of_codecommit(os.environ, self._added)
 
 
 def _unstarted() -> Any:
     from handler.functions import gateway  # noqa: PLC0415 - at the first event
 
     return gateway.plain(503, "not-started", "not started; the function's log says why")
+
+
+OURS = Functions()
+webhook, api, worker, tick, codecommit, wsgi = OURS.webhook, OURS.api, OURS.worker, OURS.tick, OURS.codecommit, OURS.wsgi

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from handler.config.secrets import RUNS
 from handler.feedback.emf import Lines
-from handler.functions.ground import clusters, ground
+from handler.functions.ground import Added, clusters, ground
 from handler.model import hurry
 from handler.model.errors import AnnealError
 from handler.model.event import Job
@@ -119,10 +119,10 @@ class Batch:
             _LOG.warning("messages aren't postponed", extra={"fields": {"messages": [each.id for each in received], "seen": str(error)}})
 
 
-def batch(environ: Mapping[str, str]) -> Batch:
+def batch(environ: Mapping[str, str], added: Added = None) -> Batch:
     """Make the worker of functions; it knows what signs in to git hosts and Prometheus, no more.
 
     Raises ConfigInvalid, SecretUnavailable, QueueInvalid.
     """
-    base = ground(environ, RUNS)
+    base = ground(environ, RUNS, added)
     return Batch(base.queue, clusters(base, environ, notes=True).run, Lines())

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import Lines
-from handler.functions.ground import clusters, ground
+from handler.functions.ground import Added, clusters, ground
 from handler.functions.once import Once
 from handler.model.errors import WorkerUnavailable
 from handler.web.app import Routes, create_app
@@ -28,16 +29,17 @@ WEBHOOKS = Routes(frozenset({"webhooks"}))
 TOKENS = Routes(frozenset({"replay", "reads"}))
 
 
-def webhooks(environ: Mapping[str, str] = os.environ) -> Flask:
+def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of git hosts; it knows webhook secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = ground(environ, {"webhooks"})
+    base = ground(environ, {"webhooks"}, added)
     settings, most = base.settings, base.settings.webhooks.max_body
-    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=Lines(), max_body=most, routes=WEBHOOKS)
+    routes = replace(WEBHOOKS, triggers=base.tables.triggers) if base.tables else WEBHOOKS
+    return create_app(settings, base.secrets, base.queue, lambda: True, metrics=Lines(), max_body=most, routes=routes)
 
 
-def api(environ: Mapping[str, str] = os.environ) -> Flask:
+def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of named tokens; it knows their secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = ground(environ, {"tokens"})
+    base = ground(environ, {"tokens"}, added)
     settings, secrets, most = base.settings, base.secrets, base.settings.webhooks.max_body
     handler = Once(lambda: clusters(base, environ))
     worker = behind(settings, lambda target: handler.get().records(target), secrets.mask)

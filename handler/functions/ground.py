@@ -6,7 +6,7 @@ Law: a function resolves no secret that another one needs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,10 @@ from handler.stores import Services
 
 if TYPE_CHECKING:
     from handler.build import Handler
+    from handler.tables import Tables
 
+Added = Callable[[], "Tables"] | None
+"""Makes the tables of a program of its own, at its first event; None: ours."""
 CONFIG = "ANNEAL_CONFIG"
 DEFAULT = "anneal.yaml"
 """Where a function finds its configuration: beside its code."""
@@ -30,33 +33,36 @@ DEFAULT = "anneal.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The parts. `services`: the way to secret stores and a cloud's clusters, one for all that is asked of them."""
+    """The parts. `services`: the way to secret stores and a cloud's clusters, one for all that is asked of them; `tables`: None: ours."""
 
     settings: Settings
     secrets: Rotation
     queue: Sqs
     services: Services
+    tables: Tables | None = None
 
 
-def ground(environ: Mapping[str, str], needs: Collection[Need]) -> Ground:
+def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = None) -> Ground:
     """Make them; the log is configured then.
 
     Args:
         environ: ANNEAL_CONFIG names the configuration, ANNEAL_QUEUE_URL the queue; secrets are found there, too.
         needs: which secrets are resolved.
+        added: makes the tables of a program of its own.
 
     Raises:
         ConfigInvalid, SecretUnavailable, QueueInvalid: with every mistake of a kind.
 
     """
-    settings = load(Path(environ.get(CONFIG) or DEFAULT))
+    path, tables = Path(environ.get(CONFIG) or DEFAULT), added() if added else None
+    settings = tables.read(path) if tables else load(path)
     url = queue_url(settings, environ)
     if not url:
         raise QueueInvalid.of("queue", "none is configured, and a function has no other memory", fix=f"set {URL} or `queue.sqs.url`")
     services = Services(environ)
     secrets = Rotation(settings, environ, needs=needs, fetch=services.fetch)
     log.configure(secrets.mask, sys.stdout)
-    return Ground(settings, secrets, Sqs(url), services)
+    return Ground(settings, secrets, Sqs(url), services, tables)
 
 
 def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
@@ -64,4 +70,5 @@ def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -
     from handler.build import Handler, Options  # noqa: PLC0415 - who only enqueues loads no cluster's client
     from handler.render import Sandbox  # noqa: PLC0415 - the same
 
-    return Handler(base.settings, base.secrets, Sandbox(), environ, Options(notes=notes, patience=0.0), services=base.services)
+    options = Options(notes=notes, patience=0.0)
+    return Handler(base.settings, base.secrets, Sandbox(), environ, options, tables=base.tables, services=base.services)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.feedback.emf import Lines
-from handler.functions.ground import ground
+from handler.functions.ground import Added, ground
 from handler.model.errors import BadPayload
 from handler.model.event import Event
 from handler.model.match import Index, decide
@@ -51,7 +51,7 @@ class Pushes:
         return {"matched": [{"target": target, "run": run} for target, run in runs.items()], "ignored": ignored}
 
 
-def of_codecommit(environ: Mapping[str, str]) -> Pushes:
+def of_codecommit(environ: Mapping[str, str], added: Added = None) -> Pushes:
     """Make the door of CodeCommit; it resolves no secret. Raises ConfigInvalid, QueueInvalid."""
-    base = ground(environ, ())
+    base = ground(environ, (), added)
     return Pushes("codecommit", codecommit.read, watch(base.settings.targets), base.queue, Lines())

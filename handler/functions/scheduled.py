@@ -22,7 +22,7 @@ from typing import Any
 
 from handler import summaries
 from handler.config.settings import Settings, Target
-from handler.functions.ground import clusters, ground
+from handler.functions.ground import Added, clusters, ground
 from handler.functions.once import Once
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
@@ -139,8 +139,8 @@ class Minutes:
         return summaries.listed(self.records(target), self.settings)
 
 
-def minutes(environ: Mapping[str, str]) -> Minutes:
+def minutes(environ: Mapping[str, str], added: Added = None) -> Minutes:
     """Make the schedule; it resolves no secret of a host or a sender. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
-    base = ground(environ, ())
+    base = ground(environ, (), added)
     handler = Once(lambda: clusters(base, environ))
     return Minutes(base.settings, base.queue, lambda target: handler.get().records(target), Looks(PATIENCE))

@@ -23,7 +23,7 @@ HEAVY = CLUSTER | AMAZON | NEVER | WEB | {"yaml"}
 PUSH = github_push()
 DELIVERY = function_url("POST", "/webhooks/github", github_headers(PUSH, "another-secret-0123456"), PUSH)
 HEALTH = function_url("GET", "/healthz", {})
-MADE = "handler.functions._FUNCTIONS[{!r}].get()"
+MADE = "handler.functions.OURS.made[{!r}].get()"
 
 
 def loaded(code: str, tmp_path: Path) -> set[str]:

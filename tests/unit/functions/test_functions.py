@@ -17,10 +17,12 @@ from handler.config.settings import Settings
 from handler.functions import ground
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Received, Sqs
+from handler.tables import Tables
+from handler.triggers import TRIGGERS
 from tests.fakes import events
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.fakes.events import Context
-from tests.unit.functions.conftest import QUEUE
+from tests.unit.functions.conftest import CONFIG, QUEUE
 
 HEALTH = events.function_url("GET", "/healthz", {})
 PING = github_push()
@@ -135,3 +137,17 @@ def test_the_log_is_lines_of_json_on_standard_output_whatever_the_runtime_had_se
     assert metric["anneal_deliveries"] == 1
     logging.getLogger("anneal.delivery").info("the secret is %s", SECRETS["GITHUB"])
     assert printed()[0]["message"] == "the secret is ***"
+
+
+def test_functions_of_a_program_of_its_own_know_its_tables(
+    functions: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    place = tmp_path / "added.yaml"
+    place.write_text(json.dumps({**CONFIG, "webhooks": {"acme": {"secrets": [{"env": "GITHUB"}]}}}))
+    monkeypatch.setenv("ANNEAL_CONFIG", str(place))
+    monkeypatch.setenv("GITHUB", SECRETS["GITHUB"])
+    unsigned = events.function_url("POST", "/webhooks/acme", github_headers(PING, "another-secret-0123456"), PING)
+    acme = functions.Functions(lambda: Tables(triggers={**TRIGGERS, "acme": TRIGGERS["github"]}))
+    assert acme.webhook(unsigned, Context())["statusCode"] == 401
+    assert functions.Functions().webhook(unsigned, Context())["statusCode"] == 503
+    assert "webhooks.acme: unknown key" in printed()[-1]["seen"]
