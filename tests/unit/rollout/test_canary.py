@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
-from handler.rollout import canary
+from handler.model.rollout import API_VERSION, Rollout
+from handler.rollout import canary, spec
 from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
+from handler.rollout.checks import CHECKS
 from handler.rollout.tables import SpecError
+from handler.run.actions import ACTIONS
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -179,3 +183,38 @@ def test_a_mark_says_where_a_canary_stands() -> None:
         "removes the canary",
     ]
     assert Mark(Phase.HOLD, 999).told(canary.DEFAULT)
+
+
+# --- in a Rollout
+SAMPLE = {
+    "name": "api",
+    "object": "deployment",
+    "action": "Canary",
+    "steps": [{"weight": 10, "for": "2m"}, {"weight": 50, "for": "10m"}],
+    "success": [{"prometheus": {"query": 'error_rate{track="canary"}', "is": "< 0.01", "for": "2m"}}],
+    "failure": [{"prometheus": {"query": 'error_rate{track="canary"}', "is": "> 0.05"}}],
+}
+
+
+def rollout(step: dict[str, Any]) -> Rollout:
+    body = {"apiVersion": API_VERSION, "kind": "Rollout", "metadata": {"name": "api"}, "spec": {"groups": [{"steps": [step]}]}}
+    return spec.read(Manifest.of(body, "rollout.yaml:1"), {"deployment": API}, ACTIONS, CHECKS)
+
+
+def test_a_step_of_a_rollout() -> None:
+    [step] = rollout(SAMPLE).steps
+    assert (step.action, step.identity, canary.told(step.options)) == ("Canary", API, "10 % for 2m, 50 % for 10m")
+    assert [check.type for check in (*step.success, *step.failure)] == ["prometheus", "prometheus"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"steps": [{"weight": 500, "for": "1m"}]}, "spec.groups[0].steps[0].steps[0].weight: is 500; expected 1 to 100"),
+        ({"action": "CreateOrUpdate"}, "spec.groups[0].steps[0].steps: unknown key 'steps'"),
+    ],
+)
+def test_mistakes_of_its_steps_have_their_path_in_the_rollout(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(ManifestInvalid) as refused:
+        rollout(SAMPLE | change)
+    assert told in str(refused.value)
