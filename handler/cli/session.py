@@ -23,13 +23,13 @@ from handler.config.load import find, load
 from handler.config.secrets import RUNS, Secrets, resolve_all
 from handler.config.settings import Settings, Target
 from handler.stores import fetcher
-from handler.triggers import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
     from handler.build import Handler, Options
     from handler.render import Sandbox
     from handler.run.preparing import Source
     from handler.tables import Tables
+    from handler.triggers import Trigger
 
 
 class Session:
@@ -85,6 +85,8 @@ class Session:
     @property
     def triggers(self) -> Mapping[str, Trigger]:
         """Whose deliveries are understood."""
+        from handler.triggers import TRIGGERS  # noqa: PLC0415 - few commands ask for them
+
         return self.added.triggers if self.added else TRIGGERS
 
     def use(self, settings: Settings, source: Source) -> Target:
