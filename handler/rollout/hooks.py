@@ -121,6 +121,8 @@ def _policies(words: _Words) -> frozenset[Policy]:
 
 def _note(identity: Identity, found: list[str], runs: frozenset[Phase]) -> str:
     """Say of what git asks for that no rollout does."""
+    if lasts(identity.group_kind) and runs != {_NEVER}:
+        return f"{identity}: is created as a {', '.join(found)} hook, and no policy ever deletes it: data would go with it"
     never = [word for word in found if word != str(_NEVER) and {**_HELM_PHASES, **_ARGO_PHASES}.get(word, _NEVER) is _NEVER]
     if not never:
         return ""

@@ -56,8 +56,12 @@ class Hooked:
         return tuple(due for due in found if (due.group, due.step) not in done)
 
 
-def separate(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], Hooked]:
+def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> tuple[tuple[Desired, ...], Hooked]:
     """Take the hooks out of what is declared; those of the `Sync` phase stay, in mode `hook`, for they run among the stages.
+
+    Args:
+        desired: what may be a hook.
+        others: what this run declares besides.
 
     Raises:
         PlanRefused: every annotation that can't be read; a cycle.
@@ -72,7 +76,7 @@ def separate(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], Hooked]:
     items = {item.identity: replace(item, mode=Mode.HOOK) for item in declared if item.identity in hooks}
     rest = [items.get(item.identity, item) for item in declared if item.identity not in hooks or Phase.SYNC in hooks[item.identity].phases]
     _refuse_cycles(declared, hooks)
-    known = {item.identity for item in declared}
+    known = {*others, *(item.identity for item in declared)}
     by_phase: dict[Phase, list[Desired]] = {
         phase: [items[one] for one, hook in hooks.items() if phase in hook.phases] for phase in PHASES if phase is not Phase.SYNC
     }
@@ -80,7 +84,7 @@ def separate(desired: Iterable[Desired]) -> tuple[tuple[Desired, ...], Hooked]:
     waves = {phase: tuple(tuple(item.identity for item in stage) for stage in ordered.stages) for phase, ordered in orders.items()}
     needed = {need for item in by_phase[Phase.PRE_SYNC] for need in item.needs}
     notes = [one.note for one in found.values() if one.note] + [note for ordered in orders.values() for note in ordered.notes]
-    return tuple(rest), Hooked(hooks, items, waves, frozenset(needed - hooks.keys()), tuple(notes))
+    return tuple(rest), Hooked(hooks, items, waves, frozenset(needed & {item.identity for item in rest} - hooks.keys()), tuple(notes))
 
 
 def _refuse_cycles(declared: Sequence[Desired], hooks: Mapping[Identity, Hook]) -> None:

@@ -135,7 +135,7 @@ class Preparer:
         admitted = self._admit(rendered.manifests)
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
         refuse(rolled.rollout, {item.identity: item for item in admitted})
-        rest, hooked = separate(automatic)
+        rest, hooked = separate(automatic, rolled.named)
         ordered = order(rest, self.own, hooked.first, {*hooked.items, *rolled.named})
         prepared = self.last = Prepared(
             commit=tree.commit,

@@ -17,11 +17,12 @@ but what an edge asks for. What fails by its author's doing ends the rollout: no
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
-from handler.model.errors import AuthorError, NewerHead, OperatorError, Problem
+from handler.model.errors import AuthorError, NewerHead, OperatorError, Problem, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Plan
 from handler.model.rollout import Mode, Phase
@@ -156,6 +157,8 @@ class Walk:
     def _fail(self, error: AuthorError) -> None:
         """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""
         try:
+            with contextlib.suppress(TransientError, OperatorError):  # tidying up hides no failure
+                self.hooks.clear(Phase.SYNC)
             self.hooks.phase(Phase.SYNC_FAIL)
         except (AuthorError, OperatorError, NewerHead) as also:
             then = (Problem(each.subject, f"then: {each.message}", each.place, each.fix) for each in also.problems)

@@ -134,6 +134,19 @@ def test_a_failed_hook_leaves_everything_alone_and_those_of_a_failure_run(shop: 
     assert uid(shop, tell) == told_by
 
 
+def test_a_hook_that_fails_among_the_stages_ends_them(shop: Shop) -> None:
+    failing, late = doomed(hook(shop, "warm", "Sync", -1, "HookFailed")), config_map(shop.name, "late")
+    early = waved(config_map(shop.name, "early"), -1)
+    shop.push(failing, early, late)
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
+    assert f"Job/{shop.name}/warm: Sync hook: " in result.message
+    assert shop.live(early)
+    assert not shop.live(late)
+    assert not uid(shop, failing), "its policy is HookFailed"
+    assert steps(shop) == {("Sync", "warm"): "failed"}
+
+
 def test_policies_say_what_becomes_of_a_hook(shop: Shop) -> None:
     stays, goes = hook(shop, "stays", "PreSync"), hook(shop, "goes", "PostSync", policy="HookSucceeded")
     made = hook(shop, "", "PreSync")

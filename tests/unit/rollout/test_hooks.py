@@ -128,6 +128,9 @@ def test_data_is_never_deleted_by_a_policy() -> None:
     assert lasts(GroupKind("", "PersistentVolumeClaim"))
     assert lasts(GroupKind("apps", "StatefulSet"))
     assert not lasts(GroupKind("batch", "Job"))
+    kept = annotated(Identity("", "PersistentVolumeClaim", "shop", "data"), argo="PreSync")
+    assert kept.hook is not None
+    assert kept.note.endswith("shop/data: is created as a PreSync hook, and no policy ever deletes it: data would go with it")
 
 
 def pod(phase: str, restarts: str = "Never", ready: str = "True") -> dict[str, Any]:

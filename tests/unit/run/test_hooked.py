@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import PlanRefused
+from handler.model.names import Identity
 from handler.model.rollout import Mode, Phase
 from handler.plan.admit import Desired
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, order
@@ -44,6 +45,14 @@ def test_hooks_of_a_phase_go_in_waves_and_by_what_they_depend_on() -> None:
     needing = job("last", "PreSync", **{DEPENDS_ON: "batch/namespaces/shop/Job/m"})
     _, hooked = separated(job("b", "PreSync", "2"), needing, job("m", "PreSync"), job("a", "PreSync", "-3"))
     assert waves(hooked, Phase.PRE_SYNC) == [["a"], ["m"], ["last"], ["b"]]
+
+
+def test_what_a_hook_depends_on_may_be_declared_elsewhere_or_nowhere() -> None:
+    (item,) = desired(job("pre", "PreSync", **{DEPENDS_ON: "/namespaces/shop/ConfigMap/else"}))
+    elsewhere = Identity("", "ConfigMap", "shop", "else")
+    assert separate([item], [elsewhere])[1].notes == ()
+    told = f"Job/shop/pre: {DEPENDS_ON} names ConfigMap/shop/else, which isn't declared here; it isn't waited for"
+    assert separate([item])[1].notes == (told,)
 
 
 def test_what_is_due_is_told_in_the_order_it_runs_but_for_what_is_done() -> None:
