@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.bench import cluster_rows, cold_rows, door_rows, many_rows, process_rows
+from infra.bench import cluster_rows, cold_rows, door_rows, many_rows, process_rows, waiting_rows
 from infra.bench.bed import Bed, bed
 from infra.bench.rows import Row
 
@@ -33,6 +33,7 @@ def measures(*, quick: bool) -> dict[str, Measure]:
         "prune": lambda bench: cluster_rows.prune(bench, quick=quick),
         "kube-prometheus": lambda bench: cluster_rows.kube_prometheus(bench, _DATA),
         "memory": process_rows.memory,
+        "waiting": waiting_rows.waiting,
         "thousand": many_rows.thousand,
         "door": lambda bench: door_rows.door(bench, quick=quick),
     }
