@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ SEEN = "seen"
 """A label of the canary: by it a test lets go on what is held."""
 LET_GO = {"fieldComparisons": {"expectedValues": [{"path": f"{{.metadata.labels.{SEEN}}}", "value": {"static": "yes"}}]}}
 
+OLD, NEW, NEWER = "shop:1", "shop:2", "shop:3"
+
 
 @dataclass
 class Trial:
@@ -26,6 +29,16 @@ class Trial:
 
     shop: Shop
     pushed: str = ""
+
+    @classmethod
+    def of(cls, shop: Shop) -> Trial:
+        """Let the Deployment run four old pods; nothing is tried for it, since nothing ran before."""
+        shop.create_namespace()
+        trial = cls(shop)
+        trial.push(OLD)
+        shop.applied()
+        assert (trial.canary, [(step.mark, step.outcome) for step in trial.steps()]) == (None, [("", "done")])
+        return trial
 
     @property
     def key(self) -> str:
@@ -102,6 +115,9 @@ class Trial:
         assert self.canary is None
         assert self.image(self.stable) == image
         self.shop.assert_converged()
+
+
+Opened = Callable[..., Trial]
 
 
 @dataclass
