@@ -82,13 +82,16 @@ def _from_lease(name: str, view: View) -> Advice | None:
             f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:",
             f"anneal unlock {name}",
         )
-    if view.state.attempt and not view.state.status.next_try:
+    if view.state.attempt and not view.state.status.next_try and view.state.status.who != "author":
         return Advice("a run didn't finish; the next one goes on from there, or now:", f"anneal apply {name}")
     return None
 
 
 def _from_status(name: str, status: Status, now: float) -> Advice | None:
     """What the last run left."""
+    if status.phase == "waiting":
+        again = f"; it is looked at again {until(status.next_try, now)}" if status.next_try else ""
+        return Advice(f"what was applied isn't healthy yet, as said below{again}", urgent=False)
     if status.phase not in ("failed", "pruning"):
         return None
     if status.who == "author":

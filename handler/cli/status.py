@@ -95,6 +95,7 @@ def _rows(view: View) -> Iterator[tuple[str, str]]:
     if view.state:
         yield from _commit_rows(view.state, view.now)
         yield from _rollout_rows(view.state, view.now)
+        yield from _health_rows(view.state, view.now)
         yield from _people_rows(view.state, view.now)
         yield from _status_rows(view.state, view.now)
         yield from _leftover_rows(view.state, view.now)
@@ -115,6 +116,17 @@ def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if state.rollout:
         yield "rollout", summed(state.rollout, now)
         yield from (("", told(step)) for step in state.rollout.steps if phase_of(step) in (UNDER_WAY, FAILED))
+
+
+def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    """Tell what is waited for since when, and what isn't healthy, but for what the failure tells below."""
+    if state.waiting:
+        ended = "; its time is over, so each tick looks once more" if state.waiting.over else ""
+        yield "waiting", f"for {state.waiting.what}, {ago(state.waiting.since, now).removesuffix(' ago')} so far{ended}"
+    told = state.status.message if state.status.phase == "failed" else ""
+    left = [line for line in state.status.unhealthy if line not in told]
+    yield from (("" if number else "unhealthy", line) for number, line in enumerate(left[:_SHOWN]))
+    yield from _more(len(left))
 
 
 def run_text(run: Run, now: float) -> str:

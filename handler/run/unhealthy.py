@@ -74,7 +74,7 @@ class Telling:
         if len(left) > SHOWN:
             name, more = self.run.job.target, len(left) - SHOWN
             seen = f"{more} more object{' is' if more == 1 else 's are'} not healthy"
-            shown.append(Problem(f"target {name}", seen, fix=f"see them all: anneal status {name}"))
+            shown.append(Problem(f"target {name}", seen, fix=f"see them all: anneal status {name} -o json"))
         return shown
 
     def _text(self, item: Desired, health: Health, why: str) -> str:

@@ -38,6 +38,8 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"held": HELD}, "anneal approve shop 58eb1fd1ec42", "1 deletions wait"),
         ({"held": HELD, "approval": Approval(HELD.id, SHA, SHA, HELD.changes, "ada", LATER)}, "anneal apply shop", "approved"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))}, "anneal apply shop", "didn't finish"),
+        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": failed("author")}, "", "fix the commit"),
+        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("waiting", next_try=LATER)}, "", "isn't healthy yet"),
         ({"status": failed("author")}, "", "fix the commit"),
         ({"status": failed("operator")}, "anneal apply shop", "said below"),
         ({"status": failed("nobody", LATER)}, "anneal apply shop", "tried again in 1 min"),

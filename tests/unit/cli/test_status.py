@@ -1,0 +1,38 @@
+"""What `status` tells of health: what is waited for, and what isn't healthy, each once."""
+
+from __future__ import annotations
+
+from handler.cli.advice import View
+from handler.cli.status import _rows
+from handler.config.git import Repository
+from handler.config.settings import Target
+from handler.state.record import State, Status, Waiting
+from handler.state.rules import stamp
+
+NOW = 1_800_000_000.0
+SHA = "a" * 40
+TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
+API, WEB = "Deployment/shop/api: 0 of 1 replica available", "Deployment/shop/web: 1 of 3 replicas available"
+
+
+def rows(waiting: Waiting | None, status: Status) -> list[tuple[str, str]]:
+    """Return the rows of health and failure."""
+    state = State("shop", "default", "uid", TARGET.repository.url, waiting=waiting, status=status)
+    return [row for row in _rows(View(TARGET, state, None, NOW)) if row[0] in ("", "waiting", "unhealthy", "failing")]
+
+
+def test_a_wait_says_for_what_since_when_and_what_is_missing() -> None:
+    found = rows(Waiting(SHA, "everything", stamp(NOW - 90)), Status("waiting", unhealthy=(API, WEB)))
+    assert found == [("waiting", "for everything, 1 min so far"), ("unhealthy", API), ("", WEB)]
+
+
+def test_what_the_failure_names_is_not_named_twice() -> None:
+    status = Status("failed", message=f"deploy/api.yaml:1: {API}", unhealthy=(API, WEB))
+    found = rows(Waiting(SHA, "everything", stamp(NOW - 90), over=True), status)
+    assert found[0] == ("waiting", "for everything, 1 min so far; its time is over, so each tick looks once more")
+    assert found[1:] == [("unhealthy", WEB), ("failing", f"deploy/api.yaml:1: {API}")]
+
+
+def test_many_are_counted() -> None:
+    found = rows(None, Status("waiting", unhealthy=tuple(f"Deployment/shop/w{number}: is not there" for number in range(12))))
+    assert (len(found), found[-1]) == (11, ("", "and 2 more; -o json has all"))
