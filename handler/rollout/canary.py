@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -161,6 +162,16 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _is_moment(text: str) -> bool:
+    """Whether `moment` has written this: what a record holds may be anybody's."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", text):
+        return False
+    try:
+        return datetime.fromisoformat(text).year > 1970
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """The journal's mark of a canary's step.
@@ -169,13 +180,13 @@ class Mark:
     """
 
     phase: Phase
-    index: int = 0
-    since: str = ""
+    index: int
+    since: str
     reason: str = ""
 
     def text(self) -> str:
-        """Write it: `hold 1 2026-01-31T12:00:00Z`, `remove 1 - the canary failed`."""
-        return f"{self.phase} {self.index} {self.since or '-'} {self.reason}".rstrip()
+        """Write it: `hold 1 2026-01-31T12:00:00.000Z`, `remove 1 2026-01-31T12:00:00.000Z errors: 0.5`."""
+        return f"{self.phase} {self.index} {self.since} {self.reason}".rstrip()
 
     @classmethod
     def of(cls, text: str) -> Mark | None:
@@ -183,9 +194,9 @@ class Mark:
         phase, _, rest = text.partition(" ")
         index, _, rest = rest.partition(" ")
         since, _, reason = rest.partition(" ")
-        if phase not in set(Phase) or not (index.isascii() and index.isdecimal() and len(index) < 4):
+        if phase not in set(Phase) or not re.fullmatch("[0-9]{1,3}", index) or not _is_moment(since):
             return None
-        return cls(Phase(phase), int(index), "" if since == "-" else since, reason)
+        return cls(Phase(phase), int(index), since, reason)
 
     def told(self, options: Options) -> str:
         """Say it for people: `canary at 10 % (step 1 of 2)`."""

@@ -173,7 +173,7 @@ class _Trial:
             item.identity,
             (Check("healthy", "healthy", timeouts), *success),
             failure,
-            since,
+            min(since, self.stage.now),
             generation=self.stage.applier.generations.get(item.identity, 0),
             place=item.manifest.place,
             hold=hold,

@@ -19,12 +19,14 @@ from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
 from handler.rollout.checks import CHECKS
 from handler.rollout.tables import SpecError
 from handler.run.actions import ACTIONS
+from handler.state.rules import seconds_of
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["steps", "weight", "for", "x"]), inner, max_size=3),
     max_leaves=8,
 )
+NOON = "2026-01-31T12:00:00.000Z"
 API = Identity("apps", "Deployment", "shop", "api")
 
 
@@ -158,10 +160,9 @@ def test_only_other_pods_of_a_deployment_that_runs_go_by_canary() -> None:
 @pytest.mark.parametrize(
     ("mark", "text"),
     [
-        (Mark(Phase.SCALE, 1), "scale 1 -"),
-        (Mark(Phase.HOLD, 0, "2026-01-31T12:00:00Z"), "hold 0 2026-01-31T12:00:00Z"),
-        (Mark(Phase.PROMOTE, 1), "promote 1 -"),
-        (Mark(Phase.REMOVE, 1, "", "errors: 0.5 is not < 0.01"), "remove 1 - errors: 0.5 is not < 0.01"),
+        (Mark(Phase.SCALE, 1, NOON), f"scale 1 {NOON}"),
+        (Mark(Phase.HOLD, 0, NOON), f"hold 0 {NOON}"),
+        (Mark(Phase.REMOVE, 1, NOON, "errors: 0.5 is not < 0.01"), f"remove 1 {NOON} errors: 0.5 is not < 0.01"),
     ],
 )
 def test_a_mark_is_read_as_it_was_written(mark: Mark, text: str) -> None:
@@ -169,20 +170,31 @@ def test_a_mark_is_read_as_it_was_written(mark: Mark, text: str) -> None:
     assert Mark.of(text) == mark
 
 
-@given(st.text())
+@given(st.text() | st.from_regex(r"(hold|remove) [0-9]{1,4} [0-9TZ:.-]{0,30}.*"))
 def test_any_other_text_begins_anew(text: str) -> None:
     found = Mark.of(text)
-    assert found is None or Mark.of(found.text()) is not None
+    assert found is None or seconds_of(found.since) > 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hold", "hold 0", "hold 0 -", "hold 0 2026-13-31T12:00:00.000Z", f"wait 0 {NOON}", f"hold x {NOON}", f"hold 1000 {NOON}"]
+)
+def test_what_no_canary_has_written_is_nothing(text: str) -> None:
+    assert Mark.of(text) is None
+
+
+def test_a_moment_is_written_to_the_millisecond() -> None:
+    assert canary.moment(seconds_of(NOON) + 0.25) == "2026-01-31T12:00:00.250Z"
 
 
 def test_a_mark_says_where_a_canary_stands() -> None:
-    assert [Mark(phase, 1).told(canary.DEFAULT) for phase in Phase] == [
+    assert [Mark(phase, 1, NOON).told(canary.DEFAULT) for phase in Phase] == [
         "brings the canary to 50 % (step 2 of 2)",
         "canary at 50 % (step 2 of 2)",
         "promoted; the Deployment rolls",
         "removes the canary",
     ]
-    assert Mark(Phase.HOLD, 999).told(canary.DEFAULT)
+    assert Mark(Phase.HOLD, 999, NOON).told(canary.DEFAULT)
 
 
 # --- in a Rollout
