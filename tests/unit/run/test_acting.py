@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -59,11 +60,12 @@ class Cluster:
         created = self.api.post(f"/api/v1/{place}{body['kind'].lower()}s", made)
         return str(created["metadata"]["uid"])
 
-    def plan(self, steps: dict[str, str], *bodies: Body, due: bool = True, done: tuple[str, ...] = (), **settings: Any) -> Plan:
+    def plan(self, steps: Mapping[str, str | Body], *bodies: Body, due: bool = True, done: tuple[str, ...] = (), **settings: Any) -> Plan:
         """Plan what a commit of these objects, whose Rollout has these steps (name -> action), would do."""
         discovery, chosen = Discovery(self.api), target(**settings)
         manifests = tuple(Manifest.of(body, f"{body['metadata']['name']}.yaml:1") for body in bodies)
-        spec = {"groups": [{"name": "all", "steps": [{"object": name, "action": action} for name, action in steps.items()]}]}
+        written = [{"object": name, **({"action": step} if isinstance(step, str) else step)} for name, step in steps.items()]
+        spec = {"groups": [{"name": "all", "steps": written}]}
         head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"}}
         keys = {manifest.identity.name: manifest.identity for manifest in manifests}
         rendered = Rendered(manifests, ReadSet(()), rollout=Manifest.of({**head, "spec": spec}, "r.yaml:1"), keys=keys)
@@ -105,6 +107,20 @@ def test_what_is_only_created_and_is_anothers_stays_the_others(cluster: Cluster)
         found = change(cluster.plan({"seed": "CreateIfNotExist"}, config("seed"), adopt=adopt), "seed")
         assert (found.action, found.uid, found.adopted) == (Action.SKIP, uid, False)
         assert found.reason == "lives already and isn't ours; its step would only create it"
+
+
+def test_checks_do_not_look_at_what_is_anothers(cluster: Cluster) -> None:
+    cluster.has(config("seed", "theirs"), ours=False)
+    steps = {"seed": {"action": "CreateIfNotExist", "success": [{"healthy": {}}]}}
+    with pytest.raises(PlanRefused) as refused:
+        cluster.plan(steps, config("seed"))
+    said = "seed.yaml:1: ConfigMap/shop/seed: isn't ours, so that its checks can't follow it (step seed in all)"
+    assert str(refused.value) == f"{said}; let CreateOrUpdate adopt it, or remove those checks"
+    steps["seed"]["success"] = [{"prometheus": {"url": "https://metrics.example.com", "query": "up", "value": "> 0"}}]
+    assert actions(cluster.plan(steps, config("seed"))) == {"seed": Action.SKIP}
+    assert (
+        actions(cluster.plan({"seed": {"action": "CreateOrUpdate", "success": [{"healthy": {}}]}}, config("seed")))["seed"] is Action.UPDATE
+    )
 
 
 def test_a_step_that_updates_sees_what_one_that_only_created_left(cluster: Cluster) -> None:

@@ -1,0 +1,143 @@
+"""A stepper over a record in memory, with an action of the test's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from handler.model.errors import AnnealError, RolloutFailed
+from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.plan import Change, Plan
+from handler.model.rollout import Group, Mode, Rollout, Step
+from handler.run.actions.stage import StepStage
+from handler.run.journal import Journal
+from handler.run.stepping import Stepper
+from handler.state.record import Progress, State, StepRecord
+from handler.state.rules import seconds_of
+from tests.unit.state.samples import NOON, blank, sha
+
+DIGEST = "d" * 64
+Act = Callable[[StepStage], str | None]
+
+
+@dataclass
+class Paper:
+    """The record of a run, in memory; `written` has each state in turn."""
+
+    state: State
+    force: bool = False
+    now: float = seconds_of(NOON) + 60
+    written: list[State] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def rooms(self) -> Any:
+        return SimpleNamespace(clock=lambda: self.now)
+
+    @property
+    def job(self) -> Job:
+        return Job("shop", "push", force=self.force)
+
+    def record(self, change: Callable[[State], State]) -> None:
+        with self.lock:
+            self.state = change(self.state)
+            self.written.append(self.state)
+
+    def outcomes(self) -> dict[str, str]:
+        assert self.state.rollout
+        return {step.step: step.outcome for step in self.state.rollout.steps}
+
+    def step(self, name: str) -> StepRecord:
+        assert self.state.rollout
+        return next(step for step in self.state.rollout.steps if step.step == name)
+
+
+@dataclass
+class Acts:
+    """An action of the test's own: what each step does stands in `does`; `order` has who began."""
+
+    does: Mapping[str, Act] = field(default_factory=dict)
+    mode: Mode = Mode.APPLY
+    keys: Sequence[str] = ()
+    order: list[str] = field(default_factory=list)
+
+    def read(self, raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def act(self, stage: StepStage, step: Step) -> str | None:
+        self.order.append(step.name)
+        act = self.does.get(step.name)
+        return act(stage) if act else None
+
+
+def step(name: str, **more: Any) -> Step:
+    return Step(name, f"{name}.yaml", identity(name), "Act", **more)
+
+
+def identity(name: str) -> Identity:
+    return Identity("", "ConfigMap", "shop", name)
+
+
+def group(name: str, *steps: str | Step, parallel: bool = False) -> Group:
+    return Group(name, tuple(each if isinstance(each, Step) else step(each) for each in steps), parallel)
+
+
+def begun(*steps: StepRecord, **more: Any) -> Paper:
+    return Paper(blank(rollout=Progress(sha(), DIGEST, NOON, steps=steps)), **more)
+
+
+def record(name: str, outcome: str = "", message: str = "", mark: str = "", of: str = "one") -> StepRecord:
+    return StepRecord(of, name, str(identity(name)), "Act", NOON, NOON if outcome else "", outcome, message, mark)
+
+
+def stepper(paper: Paper, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> Stepper:
+    planned = SimpleNamespace(plan=Plan("shop", sha(), (tuple(changes),)), desired={})
+    planner = SimpleNamespace(target=SimpleNamespace(wait=None))
+    applier: Any = SimpleNamespace(planned=planned, planner=planner, outcomes=[], written=set(), generations={})
+    waits: Any = SimpleNamespace(look=look)
+    inputs: Any = SimpleNamespace(commit=SimpleNamespace(sha=sha()), prepared=SimpleNamespace(digest=DIGEST))
+    run: Any = paper
+    return Stepper(applier, waits, Journal(run, inputs), {"Act": acts}, lambda text: text.replace("hunter2", "***"))
+
+
+def refused(_: StepStage) -> None:
+    raise RolloutFailed.of("ConfigMap/shop/b", "its password is hunter2, and that is wrong")
+
+
+def raising(error: AnnealError) -> Act:
+    def act(_: StepStage) -> None:
+        raise error
+
+    return act
+
+
+def held_up(stage: StepStage) -> None:
+    """Wait as every action waits: until somebody ends it."""
+    for _ in range(1000):
+        stage.beat()
+        threading.Event().wait(0.01)
+    raise AssertionError("nobody ended it")
+
+
+def once_all_began(count: int, *acts: Act) -> list[Act]:
+    """Make acts that begin together: what one does finds the others under way."""
+    together = threading.Barrier(count)
+
+    def after(act: Act) -> Act:
+        def begun_together(stage: StepStage) -> str | None:
+            together.wait(30)
+            return act(stage)
+
+        return begun_together
+
+    return [after(act) for act in acts]
+
+
+def go(paper: Paper, acts: Acts, *groups: Group, parallel: bool = False, **more: Any) -> Stepper:
+    made = stepper(paper, acts, **more)
+    made.go(Rollout("all", groups, parallel))
+    return made
