@@ -48,13 +48,36 @@ class Acting:
         """The target's settings."""
         return self.judge.target
 
+    def _refuse_unseen(self, changes: Mapping[Identity, Change]) -> None:
+        """Refuse checks of what another has: it doesn't carry our label, by which objects are followed.
+
+        Raises:
+            PlanRefused: each of them.
+
+        """
+        theirs = {identity for identity, change in changes.items() if change.action is Action.SKIP}
+        fix = "let CreateOrUpdate adopt it, or remove those checks"
+        problems = [
+            Problem(
+                str(identity),
+                f"isn't ours, so that its checks can't follow it ({_named(step)})",
+                self.comparison.desired[identity].manifest.place,
+                fix,
+            )
+            for identity, step in self.steps.items()
+            if identity in theirs and identity in self.rolled.watched
+        ]
+        if problems:
+            raise PlanRefused(*problems)
+
     def recreated(self, changes: Mapping[Identity, Change]) -> dict[Identity, Change]:
         """Return the changes of what lives and is made anew by a due step.
 
         Raises:
-            PlanRefused: its kind holds data, and the target doesn't name it.
+            PlanRefused: its kind holds data, and the target doesn't name it; checks look at what isn't ours.
 
         """
+        self._refuse_unseen(changes)
         found, problems = {}, []
         for identity, step in self.steps.items():
             item, change = self.comparison.desired.get(identity), changes.get(identity)

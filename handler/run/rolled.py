@@ -28,11 +28,15 @@ from handler.rollout.tables import ActionReader, CheckType
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """The Rollout of a commit. `stages`: one a group; `doomed`: what its steps delete; `rest`: how many objects no step names."""
+    """The Rollout of a commit.
+
+    `stages`: one a group; `doomed`: what its steps delete; `watched`: what checks look at; `rest`: how many objects no step names.
+    """
 
     rollout: Rollout | None = None
     stages: tuple[tuple[Desired, ...], ...] = ()
     doomed: Mapping[Identity, Desired] = field(default_factory=dict)
+    watched: frozenset[Identity] = frozenset()
     rest: int = 0
 
     @property
@@ -92,7 +96,7 @@ def roll(
     automatic = tuple(item for item in admitted if item.identity not in modes)
     doomed = {identity: item for identity, item in named.items() if item.mode is Mode.DELETE}
     _refuse_late(rollout, automatic, named)
-    return automatic, Rolled(rollout, _stages(rollout, named, admitted), doomed, len(automatic))
+    return automatic, Rolled(rollout, _stages(rollout, named, admitted), doomed, _watched(rollout, checks), len(automatic))
 
 
 def refuse_strays(manifests: Iterable[Manifest], target: Target) -> None:
@@ -126,6 +130,12 @@ def _stages(rollout: Rollout, named: Mapping[Identity, Desired], admitted: Seque
         items = [named[identity] for identity in sorted(mine) if named[identity].mode is not Mode.DELETE]
         found.append(tuple(item for stage in order(items, others=known).stages for item in stage))
     return tuple(found)
+
+
+def _watched(rollout: Rollout, checks: Mapping[str, CheckType]) -> frozenset[Identity]:
+    """Return the objects that checks of their steps look at; some ask elsewhere."""
+    blind = {name for name, kind in checks.items() if getattr(kind, "without_object", False)}
+    return frozenset(step.identity for step in rollout.steps if any(one.type not in blind for one in (*step.success, *step.failure)))
 
 
 def _refuse_late(rollout: Rollout, automatic: Sequence[Desired], named: Mapping[Identity, Desired]) -> None:

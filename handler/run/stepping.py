@@ -101,7 +101,8 @@ class Stepper:
             return seen
         if step.success or step.failure:
             return check(self.waits, stage.watched, self._beat, stage.tell)
-        if stage.target.wait and stage.desired:
+        theirs = stage.change is not None and stage.change.action is Action.SKIP  # it carries no label of ours: nothing would show it
+        if stage.target.wait and stage.desired and not theirs:
             stage.healthy(stage.title, [stage.desired])
         return ""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from handler.cli.flat import flat
+from handler.config.settings import Wait
 from handler.model.result import Outcome
 from handler.run.actions import ACTIONS
 from tests.e2e import rollouts
@@ -166,3 +167,22 @@ def test_a_rollout_that_no_target_names_is_refused_with_the_line_that_names_it(s
     refused = shop.run()
     assert refused.code == "manifest-invalid", told(refused)
     assert f"add to target {shop.name}: rollout: {PATH}/rollout.json" in refused.message
+
+
+def test_what_another_has_is_left_to_it_and_not_waited_for(shop: Shop) -> None:
+    """It doesn't carry our label, so that no watch of ours would ever show it."""
+    shop.configure(wait=Wait(timeout=20.0))
+    theirs, ours = service(shop.name, "theirs"), service(shop.name, "ours", 81)
+    shop.kubectl.run("create", "-f", "-", given=json.dumps(theirs))
+    before = shop.versions([theirs])
+    files = {"theirs.json": service(shop.name, "theirs", 82), "ours.json": ours}
+    steps: list[dict[str, Any]] = [{"object": name, "action": "CreateIfNotExist"} for name in files]
+    push(shop, files, {"steps": steps})
+    result = shop.applied()
+    assert result.counts == {"created": 1, "skipped": 1}, told(result)
+    assert shop.versions([theirs]) == before
+    steps[0]["success"] = [{"healthy": {}}]
+    push(shop, {}, {"steps": steps})
+    refused = shop.run()
+    assert refused.code == "plan-refused", told(refused)
+    assert f"Service/{shop.name}/theirs: isn't ours, so that its checks can't follow it (step theirs.json in group 1)" in refused.message

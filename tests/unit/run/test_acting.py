@@ -116,11 +116,10 @@ def test_checks_do_not_look_at_what_is_anothers(cluster: Cluster) -> None:
         cluster.plan(steps, config("seed"))
     said = "seed.yaml:1: ConfigMap/shop/seed: isn't ours, so that its checks can't follow it (step seed in all)"
     assert str(refused.value) == f"{said}; let CreateOrUpdate adopt it, or remove those checks"
-    steps["seed"]["success"] = [{"prometheus": {"url": "https://metrics.example.com", "query": "up", "value": "> 0"}}]
+    steps["seed"]["success"] = [{"prometheus": {"url": "https://metrics.example.com", "query": "up", "is": "> 0"}}]
     assert actions(cluster.plan(steps, config("seed"))) == {"seed": Action.SKIP}
-    assert (
-        actions(cluster.plan({"seed": {"action": "CreateOrUpdate", "success": [{"healthy": {}}]}}, config("seed")))["seed"] is Action.UPDATE
-    )
+    adopted = cluster.plan({"seed": {"action": "CreateOrUpdate", "success": [{"healthy": {}}]}}, config("seed"))
+    assert actions(adopted) == {"seed": Action.UPDATE}
 
 
 def test_a_step_that_updates_sees_what_one_that_only_created_left(cluster: Cluster) -> None:
