@@ -17,9 +17,7 @@ from handler.config.settings import Cluster, Target
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.fleet import Fleet
-from tests.e2e.rollouts import ROLLOUT
 from tests.e2e.shop import MORTAL, PATH, SCOPED, Shop
-from tests.e2e.trials import Opened, Trial
 from tests.e2e.wire import Wired
 from tests.kubectl import Kubectl
 
@@ -79,12 +77,6 @@ def mortal(open_shop: Open) -> Shop:
     opened = open_shop(lease=MORTAL)
     opened.create_namespace()
     return opened
-
-
-@pytest.fixture
-def open_trial(open_shop: Open) -> Opened:
-    """Open shops whose one Deployment goes by canary."""
-    return lambda **settings: Trial.of(open_shop(rollout=ROLLOUT, **settings))
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ import pytest
 from handler.config.settings import Prometheus, Rollback
 from handler.model.result import Outcome
 from infra.prometheushost import Exporter, PrometheusHost
+from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, deployment
 from tests.e2e.rollouts import key_of
 from tests.e2e.serving import until
 from tests.e2e.shop import Shop, told
-from tests.e2e.trials import NEW, NEWER, OLD, Opened
+from tests.e2e.trials import NEW, NEWER, OLD, Trial
 
 
 @pytest.fixture
@@ -29,8 +30,8 @@ def prometheus(exporter: Exporter) -> Iterator[PrometheusHost]:
         yield running
 
 
-def test_metrics_refuse_one_canary_and_let_the_next_pass(open_trial: Opened, exporter: Exporter, prometheus: PrometheusHost) -> None:
-    trial = open_trial()
+def test_metrics_refuse_one_canary_and_let_the_next_pass(open_shop: Open, exporter: Exporter, prometheus: PrometheusHost) -> None:
+    trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     shop.settings = replace(shop.settings, prometheus=(Prometheus(url=prometheus.url),))
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig)
@@ -63,8 +64,8 @@ def nowhere(shop: Shop, name: str) -> Document:
     return found
 
 
-def test_pods_that_never_run_take_only_the_canary_down(open_trial: Opened) -> None:
-    trial = open_trial()
+def test_pods_that_never_run_take_only_the_canary_down(open_shop: Open) -> None:
+    trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     trial.rollout({"name": "api", "object": trial.key, "action": "Canary", "steps": [{"weight": 10, "for": "1h"}]})
     shop.push(*trial.documents(OLD)[:1], nowhere(shop, "api"))
@@ -75,8 +76,8 @@ def test_pods_that_never_run_take_only_the_canary_down(open_trial: Opened) -> No
     assert trial.stable == before
 
 
-def test_a_canary_beside_a_step_that_fails_goes_with_the_rollout(open_trial: Opened) -> None:
-    trial = open_trial()
+def test_a_canary_beside_a_step_that_fails_goes_with_the_rollout(open_shop: Open) -> None:
+    trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     held = {"name": "api", "object": trial.key, "action": "Canary", "steps": [{"weight": 10, "for": "1h"}]}
     bad = nowhere(shop, "bad")
@@ -90,9 +91,9 @@ def test_a_canary_beside_a_step_that_fails_goes_with_the_rollout(open_trial: Ope
     assert trial.stable == before
 
 
-def test_a_rollout_back_tries_nothing(open_trial: Opened) -> None:
+def test_a_rollout_back_tries_nothing(open_shop: Open) -> None:
     """What fails as it is promoted is gone back from at once: what was recorded has been trusted, what it replaces isn't."""
-    trial = open_trial(rollback=Rollback(on_failure=True))
+    trial = Trial.of(open_shop, rollback=Rollback(on_failure=True))
     shop, old = trial.shop, trial.pushed
     is_stable = {"expectedValues": [{"path": "{.metadata.name}", "value": {"static": "api"}}]}
     trial.push(NEW, failure=[{"name": "stable", "fieldComparisons": is_stable}])
@@ -105,8 +106,8 @@ def test_a_rollout_back_tries_nothing(open_trial: Opened) -> None:
     assert (rollout.commit, [(step.mark, step.outcome) for step in rollout.steps]) == (old, [("", "done")])
 
 
-def test_what_has_a_canarys_name_is_refused_before_anything_is_written(open_trial: Opened) -> None:
-    trial = open_trial()
+def test_what_has_a_canarys_name_is_refused_before_anything_is_written(open_shop: Open) -> None:
+    trial = Trial.of(open_shop)
     shop, name = trial.shop, f"Deployment/{trial.shop.name}/api-canary"
     trial.push(NEW)
     shop.push(*trial.documents(NEW), deployment(shop.name, "api-canary"))

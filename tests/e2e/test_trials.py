@@ -14,14 +14,15 @@ from handler.model.names import GroupKind
 from handler.model.result import Outcome
 from handler.run import looking
 from handler.run.actions import stage
+from tests.e2e.conftest import Open
 from tests.e2e.killing import Wire, kill_after
 from tests.e2e.serving import until
 from tests.e2e.shop import DONE, MORTAL, told
-from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, Opened, Running, owners
+from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, Running, Trial, owners
 
 
-def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_trial: Opened) -> None:
-    trial = open_trial(lease=MORTAL)
+def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open) -> None:
+    trial = Trial.of(open_shop, lease=MORTAL)
     shop, before = trial.shop, trial.stable
     until(lambda: trial.behind_the_service() == {OLD: 4}, told=lambda: str(trial.behind_the_service()))
     trial.push(NEW, [{"weight": 25, "for": "0s"}, {"weight": 50, "for": "1s"}], success=[LET_GO])
@@ -63,8 +64,8 @@ def writes_to(name: str, method: str = "PATCH") -> Callable[[str, str], bool]:
     return lambda sent, path: sent == method and path.partition("?")[0].endswith(f"/deployments/{name}") and "dryRun" not in path
 
 
-def test_a_run_killed_in_any_phase_is_gone_on_with(open_trial: Opened, wired: Wire) -> None:
-    trial = open_trial(lease=MORTAL)
+def test_a_run_killed_in_any_phase_is_gone_on_with(open_shop: Open, wired: Wire) -> None:
+    trial = Trial.of(open_shop, lease=MORTAL)
     shop = trial.shop
     trial.push(NEW, [{"weight": 25, "for": "0s"}, {"weight": 50, "for": "1s"}], success=[LET_GO])
     assert kill_after(shop, wired, 1, writes_to("api-canary"))
@@ -88,9 +89,9 @@ def test_a_run_killed_in_any_phase_is_gone_on_with(open_trial: Opened, wired: Wi
     trial.assert_promoted(NEW)
 
 
-def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_trial: Opened) -> None:
+def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_shop: Open) -> None:
     """As functions do: the time that is held counts from run to run."""
-    trial = open_trial()
+    trial = Trial.of(open_shop)
     shop = trial.shop
     options = Options(kubeconfig=str(shop.kubectl.kubeconfig), patience=0.0)
     shop.handler = Handler(shop.settings, resolve_all(shop.settings, os.environ, needs={"git"}), shop.sandbox, os.environ, options)
@@ -107,9 +108,9 @@ def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_trial: Opened) 
     trial.assert_promoted(NEW)
 
 
-def test_a_newer_commit_takes_over_or_takes_away(open_trial: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_commit_takes_over_or_takes_away(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "HEAD_EVERY", 0.3)
-    trial = open_trial()
+    trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     trial.push(NEW, [{"weight": 50, "for": "1h"}])
     running = Running.of(shop)
@@ -141,9 +142,9 @@ def test_a_newer_commit_takes_over_or_takes_away(open_trial: Opened, monkeypatch
     trial.assert_promoted(NEW)
 
 
-def test_a_canary_that_is_not_gone_yet_is_no_end(open_trial: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_canary_that_is_not_gone_yet_is_no_end(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "GONE_TIMEOUT", 0.5)
-    trial = open_trial()
+    trial = Trial.of(open_shop)
     shop = trial.shop
     trial.push(NEW, success=[LET_GO])
     running = Running.of(shop)
@@ -159,10 +160,10 @@ def test_a_canary_that_is_not_gone_yet_is_no_end(open_trial: Opened, monkeypatch
     trial.assert_promoted(NEW)
 
 
-def test_a_canary_goes_with_its_deployment(open_trial: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_canary_goes_with_its_deployment(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """By label and identity it is a member like any other."""
     monkeypatch.setattr(looking, "HEAD_EVERY", 0.3)
-    trial = open_trial()
+    trial = Trial.of(open_shop)
     shop = trial.shop
     trial.push(NEW, [{"weight": 50, "for": "1h"}])
     running = Running.of(shop)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.state.record import StepRecord
+from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, deployment, service
 from tests.e2e.rollouts import ROLLOUT, group, key_of
 from tests.e2e.serving import until
@@ -31,8 +31,9 @@ class Trial:
     pushed: str = ""
 
     @classmethod
-    def of(cls, shop: Shop) -> Trial:
-        """Let the Deployment run four old pods; nothing is tried for it, since nothing ran before."""
+    def of(cls, open_shop: Open, **settings: Any) -> Trial:
+        """Open a shop whose Deployment runs four old pods; nothing is tried for it, since nothing ran before."""
+        shop = open_shop(rollout=ROLLOUT, **settings)
         shop.create_namespace()
         trial = cls(shop)
         trial.push(OLD)
@@ -115,9 +116,6 @@ class Trial:
         assert self.canary is None
         assert self.image(self.stable) == image
         self.shop.assert_converged()
-
-
-Opened = Callable[..., Trial]
 
 
 @dataclass
