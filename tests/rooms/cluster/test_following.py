@@ -169,7 +169,7 @@ def test_states_wait_for_the_judge_in_small_numbers(
             most[0] = max(most[0], self.qsize())
 
     monkeypatch.setattr(following, "_AHEAD", 3)
-    monkeypatch.setattr(following.queue, "Queue", Counted)
+    monkeypatch.setattr(queue, "Queue", Counted)
     wanted = wanted_of(apply, kind, *((namespace, f"c{number:02}") for number in range(12)), data="done")
     seen: list[str] = []
 

@@ -1,0 +1,145 @@
+"""How the objects of one wait stand, without a cluster: what ends it, and what time alone changes."""
+
+from __future__ import annotations
+
+import base64
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from handler.model.health import Status
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.model.resource import Resource
+from handler.plan.admit import Desired
+from handler.rollout.kinds.reading import moment
+from handler.run import vigil as vigils
+from handler.run.hiding import Hiding
+from handler.run.vigil import Ended, Vigil, as_usual
+
+CREATED = "2026-01-01T00:00:00Z"
+JOB = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+OFFER = Resource("example.com", "v1", "Offer", "offers", namespaced=True)
+
+
+class Clock:
+    """Time as a test says it is."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.passed = 0.0
+        monkeypatch.setattr(vigils, "time", SimpleNamespace(monotonic=lambda: 1000.0 + self.passed))
+
+    def now(self) -> float:
+        began = moment(CREATED)
+        assert began
+        return began + self.passed
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def body(resource: Resource, name: str, **parts: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "shop", "creationTimestamp": CREATED, "generation": 1}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
+
+
+def watch(clock: Clock, *items: tuple[Resource, str], patience: float = 60.0, **spec: Any) -> Vigil:
+    desired = [Desired(Manifest.of(body(resource, name, spec=spec)), resource) for resource, name in items]
+    return Vigil(desired, {}, patience, clock.now, as_usual)
+
+
+def named(resource: Resource, name: str) -> Identity:
+    return Identity(resource.group, resource.kind, "shop", name)
+
+
+def job(name: str, kind: str = "", **status: Any) -> dict[str, Any]:
+    conditions = [{"type": kind, "status": "True", "reason": "R"}] if kind else []
+    return body(JOB, name, spec={}, status={"conditions": conditions, **status})
+
+
+def test_what_failed_by_the_first_look_is_told_together(clock: Clock) -> None:
+    seen = watch(clock, (JOB, "a"), (JOB, "b"), (JOB, "c"))
+    assert not seen.judge(named(JOB, "a"), job("a", "Failed"))
+    assert seen.beat() == [], "the others weren't looked at yet"
+    assert not seen.judge(named(JOB, "b"), job("b", "Failed"))
+    assert not seen.judge(named(JOB, "c"), job("c"))
+    with pytest.raises(Ended) as ended:
+        seen.beat()
+    assert not ended.value.stuck
+    assert [(item.identity.name, health.status) for item, health in seen.unhealthy()] == [
+        ("a", Status.FAILED),
+        ("b", Status.FAILED),
+        ("c", Status.IN_PROGRESS),
+    ]
+
+
+def test_a_failure_waits_for_the_others_only_shortly(clock: Clock) -> None:
+    seen = watch(clock, (JOB, "a"), (JOB, "b"))
+    seen.judge(named(JOB, "a"), job("a", "Failed"))
+    clock.passed = 2.5
+    with pytest.raises(Ended):
+        seen.beat()
+    assert seen.unhealthy()[1][1].message == "has not been looked at"
+
+
+def test_what_recovers_before_the_others_are_seen_is_no_failure(clock: Clock) -> None:
+    seen = watch(clock, (JOB, "a"), (JOB, "b"))
+    seen.judge(named(JOB, "a"), job("a", "Failed"))
+    seen.judge(named(JOB, "a"), job("a", "Complete"))
+    seen.judge(named(JOB, "b"), job("b"))
+    assert seen.beat() == []
+
+
+def test_any_change_of_a_verdict_is_progress(clock: Clock) -> None:
+    seen = watch(clock, (JOB, "a"), patience=10.0)
+    for active in range(1, 4):
+        seen.judge(named(JOB, "a"), job("a", active=active))
+        clock.passed += 9
+        assert seen.beat() == []
+    seen.judge(named(JOB, "a"), job("a", active=3, ready=1))
+    clock.passed += 1
+    with pytest.raises(Ended) as ended:
+        seen.beat()
+    assert ended.value.stuck, "what isn't part of the verdict is no progress"
+
+
+def test_what_has_to_settle_is_healthy_by_time_alone(clock: Clock) -> None:
+    seen = watch(clock, (OFFER, "tea"), (OFFER, "milk"))
+    for name in ("tea", "milk"):
+        assert not seen.judge(named(OFFER, name), body(OFFER, name))
+    clock.passed = 4.9
+    assert seen.beat() == []
+    assert not seen.judge(named(OFFER, "milk"), body(OFFER, "milk", status={"conditions": [{"type": "Ready", "status": "False"}]}))
+    clock.passed = 5.1
+    assert seen.beat() == [named(OFFER, "tea")]
+    assert seen.beat() == []
+
+
+def test_a_job_that_its_time_to_live_removed_is_healthy_and_noted(clock: Clock) -> None:
+    seen = watch(clock, (JOB, "a"), ttlSecondsAfterFinished=5)
+    assert seen.judge(named(JOB, "a"), None)
+    assert seen.notes() == ["Job/shop/a: has ended, and its ttlSecondsAfterFinished removed it"]
+    assert not watch(clock, (JOB, "a")).judge(named(JOB, "a"), None)
+
+
+def test_the_digest_of_verdicts_tells_change_from_standstill(clock: Clock) -> None:
+    seen = watch(clock, (JOB, "a"))
+    seen.judge(named(JOB, "a"), job("a", active=1))
+    first = seen.digest()
+    seen.judge(named(JOB, "a"), job("a", active=1, startTime=CREATED))
+    assert seen.digest() == first
+    seen.judge(named(JOB, "a"), job("a", active=2))
+    assert seen.digest() != first
+
+
+def test_a_text_shows_neither_the_operators_secrets_nor_those_of_the_commit() -> None:
+    encoded = base64.b64encode(b"swordfish").decode()
+    data = {"data": {"a": encoded, "binary": base64.b64encode(b"\xff\xfe").decode(), "odd": 7}, "stringData": {"b": "tuna salad"}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, **data}
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "namespace": "shop"}, "data": {"a": "plain"}}
+    mask = Hiding(lambda text: text.replace("operator", "###"), [Manifest.of(secret), Manifest.of(other)])
+    assert mask(f"operator swordfish {encoded} tuna salad plain") == "### *** *** *** plain"
+    assert "swordfish" not in repr(mask)
