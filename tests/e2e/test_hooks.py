@@ -1,66 +1,21 @@
-"""Hooks and waves on a real cluster: what runs before what, what a failure leaves alone, what a killed run has done already."""
+"""Hooks and waves on a real cluster: what runs before what, what a failure leaves alone, what becomes of a hook."""
 
 from __future__ import annotations
 
-import signal
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
-import pytest
+from pathlib import Path
 
 from handler.cluster.connect import Connection
 from handler.config.settings import Wait
 from handler.model.result import Outcome
-from handler.model.rollout import ARGO_HOOK, HELM_HOOK
-from handler.rollout.hooks import ARGO_POLICY, ARGO_WAVE
+from handler.model.rollout import HELM_HOOK
+from tests.e2e.acts import doomed, hook, steps, uid, waved
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map, deployment, job, namespace
-from tests.e2e.killing import Wire, kill_after
+from tests.e2e.documents import config_map, deployment, job, namespace
 from tests.e2e.serving import until
-from tests.e2e.shop import DONE, MORTAL, Shop, told
-from tests.e2e.test_crash import AT_ONCE, is_step
-from tests.e2e.test_crash import steps as steps_of
+from tests.e2e.shop import PATH, Shop, told
 from tests.e2e.watching import Watching, is_available, is_complete
 
-DOOMED = {"activeDeadlineSeconds": 1}
-
-
-def hook(shop: Shop, name: str, phases: str, wave: int = 0, policy: str = "", image: str = "act:1", **spec: Any) -> Document:
-    """A Job that is an act, in the main namespace."""
-    marks = {ARGO_HOOK: phases, ARGO_WAVE: str(wave)} | ({ARGO_POLICY: policy} if policy else {})
-    made = job(shop.name, name, image, annotations=marks)
-    made["spec"] |= spec
-    return made
-
-
-def doomed(made: Document) -> Document:
-    """The same Job, whose pod finds no Node, so that it fails when its time is over."""
-    made["spec"] |= DOOMED
-    made["spec"]["template"]["spec"]["nodeSelector"] = {"there": "is-none"}
-    return made
-
-
-def held(made: Document) -> Document:
-    """The same Job, which runs when the test lets it go."""
-    made["spec"]["suspend"] = True
-    return made
-
-
-def waved(document: Document, wave: int) -> Document:
-    document["metadata"]["annotations"] = {ARGO_WAVE: str(wave)}
-    return document
-
-
-def uid(shop: Shop, document: Document) -> str:
-    live = shop.live(document)
-    return str(live["metadata"]["uid"]) if live else ""
-
-
-def steps(shop: Shop) -> dict[tuple[str, str], str]:
-    """Return how the record says that each hook of the newest rollout ended."""
-    progress = shop.state().rollout
-    assert progress
-    return {(step.group, step.object.rpartition("/")[2]): step.outcome for step in progress.steps}
+HOOKS = Path(__file__).parents[1] / "unit" / "rollout" / "hooks"
 
 
 def test_everything_comes_in_its_phase_and_wave(open_shop: Open, connection: Connection) -> None:
@@ -169,33 +124,31 @@ def test_policies_say_what_becomes_of_a_hook(shop: Shop) -> None:
     assert shop.labelled().keys() == {f"ConfigMap/{shop.name}/one"}
 
 
-def test_a_job_that_runs_when_the_worker_is_killed_runs_once(mortal: Shop, connection: Connection) -> None:
-    shop = mortal
-    migrate, web = held(hook(shop, "migrate", "PreSync", policy="HookSucceeded")), deployment(shop.name, "web")
-    shop.push(migrate, web)
-    with Watching.of(connection, shop.name) as seen:
-        child = shop.child().begin(shop.job())
-        until(lambda: seen.first(migrate) and any(step.mark for step in (shop.state().rollout or pytest.fail("no rollout")).steps))
-        child.signal(signal.SIGKILL)
-        assert child.result() is None
-        assert not shop.live(web)
-        shop.kubectl.run("patch", "job", "migrate", "-n", shop.name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
-        assert shop.run("tick").outcome in DONE
-        until(lambda: seen.first(migrate, kind="DELETED"))
-    assert len(seen.uids(migrate)) == 1
-    assert seen.first(migrate, is_complete) < seen.first(web)
-    assert steps(shop) == {("PreSync", "migrate"): "done"}
-
-
-def test_a_job_created_just_before_the_worker_is_killed_runs_once(mortal: Shop, wired: Wire, connection: Connection) -> None:
-    shop = mortal
-    migrate, web = hook(shop, "migrate", "PreSync"), deployment(shop.name, "web")
-    shop.push(migrate, web)
-    with Watching.of(connection, shop.name) as seen:
-        assert kill_after(shop, wired, 1, lambda method, path: method == "PATCH" and "/jobs/" in path and "dryRun" not in path)
-        assert shop.run("tick").outcome in DONE
-    assert len(seen.uids(migrate)) == 1
-    assert seen.first(migrate, is_complete) < seen.first(web)
+def test_files_of_public_repositories_move_over_unchanged(open_shop: Open) -> None:
+    shop = open_shop()
+    shop.create_namespace()
+    shop.configure(namespace=shop.name)
+    for name in ("argo.yaml", "helm.yaml"):
+        documents = (HOOKS / name).read_text().split("---\n")
+        ours = [text for text in documents if "kind: CustomResourceDefinition" not in text and "kind: Namespace" not in text]
+        shop.work.write(f"{PATH}/{name}", "---\n".join(ours))
+    shop.work.commit("hooks")
+    shop.work.push()
+    plan = shop.run("oneoff", dry_run=True).plan
+    assert plan
+    assert [note.partition(": ")[2] for note in plan.notes] == [
+        "hook PostDelete is never run by a rollout",
+        "hook test is never run by a rollout",
+        "hook pre-rollback, post-delete is never run by a rollout; it runs as PreSync",
+    ]
+    shop.applied()
+    made = next(name for _, name in steps(shop) if name.startswith("schema-migrate-"))
+    pre = ("release-migrate", made, "release-cleanup", "release-both")
+    after = [("Sync", "warm-caches"), ("PostSync", "warm-caches"), ("PostSync", "release-admission-patch")]
+    assert steps(shop) == dict.fromkeys([*(("PreSync", name) for name in pre), *after], "done")
+    wanted = [f"job.batch/{name}" for name in (made, "release-admission-patch", "release-both", "release-cleanup")]
+    until(lambda: sorted(shop.kubectl.run("get", "jobs", "-n", shop.name, "-o", "name").split()) == sorted(wanted))
+    assert shop.kubectl.run("get", "serviceaccount", "release-migrate", "-n", shop.name)
 
 
 def test_a_wave_isnt_written_before_the_lower_one_is_healthy(open_shop: Open) -> None:
@@ -253,55 +206,3 @@ def test_what_would_be_refused_is_refused_before_the_first_write(shop: Shop) -> 
     live = shop.live(migrate)
     assert live
     assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "act:2", "a finished Job can't be changed, and was made anew"
-
-
-def test_who_may_not_wait_comes_back_to_a_hook_that_runs(shop: Shop, connection: Connection) -> None:
-    migrate, web = held(hook(shop, "migrate", "PreSync")), deployment(shop.name, "web")
-    shop.push(migrate, web)
-    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
-    with Watching.of(connection, shop.name) as seen:
-        for trigger in ("push", "tick"):
-            result = shop.run(trigger)
-            assert result.outcome is Outcome.WAITING, told(result)
-        assert steps(shop) == {("PreSync", "migrate"): ""}
-        assert not shop.live(web)
-        shop.kubectl.run("patch", "job", "migrate", "-n", shop.name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
-        until(lambda: seen.first(migrate, is_complete))
-        assert shop.run("tick").outcome in DONE
-    assert len(seen.uids(migrate)) == 1
-
-
-@pytest.mark.slow
-def test_a_rollout_with_hooks_killed_after_any_write_is_finished_and_runs_each_once(
-    open_shop: Open, wired: Wire, connection: Connection
-) -> None:
-    def opened() -> Shop:
-        shop = open_shop(lease=MORTAL)
-        shop.create_namespace()
-        shop.push(config_map(shop.name, "one"), config_map(shop.name, "gone"))
-        shop.applied()
-        shop.push(config_map(shop.name, "one", {"key": "2"}), *hooks(shop))
-        return shop
-
-    def hooks(shop: Shop) -> list[Document]:
-        policies = {"before": "PreSync", "during": "Sync", "after": "PostSync"}
-        return [hook(shop, name, phase, policy="HookSucceeded" if name == "after" else "") for name, phase in policies.items()]
-
-    undisturbed = opened()
-    total = steps_of(undisturbed, wired)
-
-    def crash(step: int) -> bool:
-        shop = opened()
-        with Watching.of(connection, shop.name) as seen:
-            killed = kill_after(shop, wired, step, is_step)
-            result = shop.run("tick")
-            assert result.outcome in DONE, told(result)
-            until(lambda: seen.first(hooks(shop)[2], kind="DELETED"))
-        assert [len(seen.uids(made)) for made in hooks(shop)] == [1, 1, 1], step
-        assert set(steps(shop).values()) == {"done"}
-        assert shop.labelled().keys() == {f"ConfigMap/{shop.name}/one", f"Job/{shop.name}/before", f"Job/{shop.name}/during"}
-        return killed
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        numbers = range(1, total + 1, 3)  # each third, for the time it takes
-        assert sum(pool.map(crash, numbers)) >= len(numbers) - 1

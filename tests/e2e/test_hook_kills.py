@@ -1,0 +1,101 @@
+"""Hooks outlive the worker that began them: each runs once, whoever goes on."""
+
+from __future__ import annotations
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from handler.cluster.connect import Connection
+from handler.model.result import Outcome
+from tests.e2e.acts import held, hook, steps
+from tests.e2e.conftest import Open
+from tests.e2e.documents import Document, config_map, deployment
+from tests.e2e.killing import Wire, kill_after
+from tests.e2e.serving import until
+from tests.e2e.shop import DONE, MORTAL, Shop, told
+from tests.e2e.test_crash import AT_ONCE, is_step
+from tests.e2e.test_crash import steps as steps_of
+from tests.e2e.watching import Watching, is_complete
+
+
+def test_a_job_that_runs_when_the_worker_is_killed_runs_once(mortal: Shop, connection: Connection) -> None:
+    shop = mortal
+    migrate, web = held(hook(shop, "migrate", "PreSync", policy="HookSucceeded")), deployment(shop.name, "web")
+    shop.push(migrate, web)
+    with Watching.of(connection, shop.name) as seen:
+        child = shop.child().begin(shop.job())
+        until(lambda: seen.first(migrate) and any(step.mark for step in (shop.state().rollout or pytest.fail("no rollout")).steps))
+        child.signal(signal.SIGKILL)
+        assert child.result() is None
+        assert not shop.live(web)
+        shop.kubectl.run("patch", "job", "migrate", "-n", shop.name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+        assert shop.run("tick").outcome in DONE
+        until(lambda: seen.first(migrate, kind="DELETED"))
+    assert len(seen.uids(migrate)) == 1
+    assert seen.first(migrate, is_complete) < seen.first(web)
+    assert steps(shop) == {("PreSync", "migrate"): "done"}
+
+
+def test_a_job_created_just_before_the_worker_is_killed_runs_once(mortal: Shop, wired: Wire, connection: Connection) -> None:
+    shop = mortal
+    migrate, web = hook(shop, "migrate", "PreSync"), deployment(shop.name, "web")
+    shop.push(migrate, web)
+    with Watching.of(connection, shop.name) as seen:
+        assert kill_after(shop, wired, 1, lambda method, path: method == "PATCH" and "/jobs/" in path and "dryRun" not in path)
+        assert shop.run("tick").outcome in DONE
+    assert len(seen.uids(migrate)) == 1
+    assert seen.first(migrate, is_complete) < seen.first(web)
+
+
+def test_who_may_not_wait_comes_back_to_a_hook_that_runs(shop: Shop, connection: Connection) -> None:
+    migrate, web = held(hook(shop, "migrate", "PreSync")), deployment(shop.name, "web")
+    shop.push(migrate, web)
+    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
+    with Watching.of(connection, shop.name) as seen:
+        for trigger in ("push", "tick"):
+            result = shop.run(trigger)
+            assert result.outcome is Outcome.WAITING, told(result)
+        assert steps(shop) == {("PreSync", "migrate"): ""}
+        assert not shop.live(web)
+        shop.kubectl.run("patch", "job", "migrate", "-n", shop.name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+        until(lambda: seen.first(migrate, is_complete))
+        assert shop.run("tick").outcome in DONE
+    assert len(seen.uids(migrate)) == 1
+
+
+@pytest.mark.slow
+def test_a_rollout_with_hooks_killed_after_any_write_is_finished_and_runs_each_once(
+    open_shop: Open, wired: Wire, connection: Connection
+) -> None:
+    def opened() -> Shop:
+        shop = open_shop(lease=MORTAL)
+        shop.create_namespace()
+        shop.push(config_map(shop.name, "one"), config_map(shop.name, "gone"))
+        shop.applied()
+        shop.push(config_map(shop.name, "one", {"key": "2"}), *hooks(shop))
+        return shop
+
+    def hooks(shop: Shop) -> list[Document]:
+        policies = {"before": "PreSync", "during": "Sync", "after": "PostSync"}
+        return [hook(shop, name, phase, policy="HookSucceeded" if name == "after" else "") for name, phase in policies.items()]
+
+    undisturbed = opened()
+    total = steps_of(undisturbed, wired)
+
+    def crash(step: int) -> bool:
+        shop = opened()
+        with Watching.of(connection, shop.name) as seen:
+            killed = kill_after(shop, wired, step, is_step)
+            result = shop.run("tick")
+            assert result.outcome in DONE, told(result)
+            until(lambda: seen.first(hooks(shop)[2], kind="DELETED"))
+        assert [len(seen.uids(made)) for made in hooks(shop)] == [1, 1, 1], step
+        assert set(steps(shop).values()) == {"done"}
+        assert shop.labelled().keys() == {f"ConfigMap/{shop.name}/one", f"Job/{shop.name}/before", f"Job/{shop.name}/during"}
+        return killed
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        numbers = range(1, total + 1, 4)  # each fourth, for the time it takes
+        assert sum(pool.map(crash, numbers)) >= len(numbers) - 1
