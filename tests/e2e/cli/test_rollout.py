@@ -1,0 +1,71 @@
+"""`anneal rollout` against a real cluster: the tree as text and JSON, followed to its end, beside `anneal status`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.e2e.cli.conftest import Shop
+
+NEVER = {"path": "{.data.value}", "name": "changed", "value": {"static": "another"}}
+
+
+def rolled(shop: Shop, *, fails: bool = False, timeout: int = 2) -> str:
+    """Push a Rollout over the shop's ConfigMaps; with a check that is never met if it `fails`, or may."""
+    expected = {"fieldComparisons": {"expectedValues": [NEVER], "timeout": f"{timeout}s", "pollInterval": "1s"}}
+    slow = {"name": "one", "object": "one.yaml", "action": "CreateOrUpdate", "success": [expected], "continueOnError": not fails}
+    steps: list[dict[str, Any]] = [slow, {"name": "two", "object": "two.yaml", "action": "CreateOrUpdate"}]
+    spec = {"groups": [{"name": "all", "steps": steps}]}
+    body = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": spec}
+    shop.work.write("rollout.yaml", json.dumps(body))
+    shop.configure("rollout: rollout.yaml")
+    return shop.push("A rollout")
+
+
+def test_a_target_without_a_rollout_says_so(shop: Shop) -> None:
+    shop.cli("apply")
+    assert shop.cli("rollout").stdout == "shop has no rollout on record\n"
+    assert shop.cli.json("rollout") == {"target": "shop", "waiting": None, "rollout": None}
+    assert shop.cli("rollout", "--watch").stdout == "shop has no rollout on record\n"
+
+
+def test_a_rollout_is_shown_as_a_tree_and_in_status(shop: Shop) -> None:
+    sha = rolled(shop)
+    shop.cli("apply")
+    lines = shop.cli("rollout", "shop").stdout.splitlines()
+    assert lines[0].startswith(f"rollout of {sha[:12]}: done in ")
+    assert lines[1] == "  all"
+    assert lines[2].startswith(f"    ! one  CreateOrUpdate ConfigMap/{shop.namespace}/one: failed in ")
+    assert '{.data.value} is "1", expected "another"' in lines[3]
+    assert lines[4].startswith(f"    + two  CreateOrUpdate ConfigMap/{shop.namespace}/two: done in ")
+    assert "1 of them failed and passed over" in shop.cli("status").stdout
+    found = shop.cli.json("rollout")["rollout"]
+    assert [(step["step"], step["outcome"]) for step in found["steps"]] == [("one", "failed"), ("two", "done")]
+    assert "\x1b" not in "\n".join(lines)
+
+
+def test_a_failed_rollout_is_a_failure(shop: Shop) -> None:
+    rolled(shop, fails=True)
+    shop.cli("apply", code=1)
+    assert "failed at all, one" in shop.cli("status").stdout
+    assert shop.cli("rollout", code=1).stdout.splitlines()[-1].strip() == f". two  CreateOrUpdate ConfigMap/{shop.namespace}/two: pending"
+
+
+@pytest.mark.slow
+def test_a_rollout_that_goes_on_is_followed_to_its_end(shop: Shop) -> None:
+    """The run is another process's, as it always is where somebody watches."""
+    rolled(shop, timeout=6)
+    environ = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig)}
+    with subprocess.Popen([sys.executable, "-m", "handler", "apply"], env=environ, stdout=subprocess.DEVNULL) as run:
+        while "under way" not in shop.cli("rollout").stdout:
+            assert run.poll() is None, "the run has ended before it was seen"
+        told = shop.cli("rollout", "--watch").stdout.splitlines()
+        assert run.wait(60) == 0
+    assert told[0].startswith(f"all, one: CreateOrUpdate ConfigMap/{shop.namespace}/one under way")
+    assert any(line.startswith(f"all, two: CreateOrUpdate ConfigMap/{shop.namespace}/two done") for line in told)
+    assert ": done in " in told[-1]
