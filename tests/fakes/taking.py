@@ -15,7 +15,7 @@ from handler.queues.sqs import Sqs
 from tests.fakes.fifo import Fifo
 
 SHA = "a" * 40
-NAMES = (*(f"t{number}" for number in range(60)), "shop", "infra")
+NAMES = (*(f"t{number}" for number in range(60)), "shop", "shop-prod", "infra")
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Side:
     now: float = 0.0
     works: list[Work] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
+    resting: set[str] = field(default_factory=set)
     changed: threading.Condition = field(default_factory=threading.Condition)
     threads: int = 4
 
@@ -35,7 +36,7 @@ class Side:
         self.intake = self.made()
 
     def made(self) -> Intake:
-        return Intake(self.sqs, NAMES, self.threads, self._take, lambda: tuple(self.busy))
+        return Intake(self.sqs, NAMES, self.threads, self._take, lambda: tuple(self.busy), lambda: tuple(self.resting))
 
     def _take(self, work: Work) -> None:
         with self.changed:

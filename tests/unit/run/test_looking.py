@@ -1,0 +1,215 @@
+"""What ends a wait before its time, and what a wait that goes on costs."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import pytest
+
+from handler.build import Handler
+from handler.config.settings import Settings
+from handler.model.errors import NewerHead, Stopping, Suspended
+from handler.model.event import Job
+from handler.run import looking, recording
+from handler.run.asking import ask
+from handler.run.context import Context
+from handler.run.looking import Lookout
+from handler.state.record import Suspend
+from tests.fakes.apiserver import ApiServer
+from tests.fakes.engine import ONE, cluster, engine, pushed
+from tests.fakes.githost import GitHost, HostSource
+
+HEAD = "head refs/heads/main"
+OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
+
+
+@dataclass
+class Around:
+    """A queue of the test's own."""
+
+    jobs: tuple[Job, ...] = ()
+
+    def asked(self) -> tuple[Job, ...]:
+        return self.jobs
+
+    def resting(self) -> AbstractContextManager[float]:
+        return nullcontext(0.0)
+
+
+@dataclass
+class Scene:
+    """A run that has opened its attempt for the head, and waits."""
+
+    server: ApiServer
+    host: GitHost
+    handler: Handler
+    asked: list[str] = field(default_factory=list)
+    around: Around = field(default_factory=Around)
+    stop: threading.Event = field(default_factory=threading.Event)
+    commit: str = ""
+
+    def wait(self, job: Job | None = None) -> Context:
+        rooms = self.handler.rooms("shop")
+        rooms.preparer.source = HostSource(self.host, self.asked.append)
+        run = Context(rooms, job or Job("shop", "push"), self.stop, "shop.waits", meanwhile=self.around)
+        run.read()
+        run.lease = rooms.lock.acquire()
+        run.choose_goal()
+        inputs = run.inputs()
+        state = recording.opened(run.state, inputs, run.plan(inputs), run.lease.token, run.pin(), rooms.clock())
+        run.stored = rooms.store.swap(run.stored, state, run.lease.token)
+        self.asked.clear()
+        return run
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)  # nothing here is seen by the clock's pace alone
+    server, host = cluster(), GitHost()
+    first = pushed(host)
+    handler = engine(server, host)
+    handler.run(Job("shop", "tick"))
+    return Scene(server, host, handler, commit=first)
+
+
+def test_who_asks_for_the_same_head_costs_one_look_each_and_ends_nothing(scene: Scene) -> None:
+    run = scene.wait()
+    lookout = Lookout(run)
+    for _ in range(3):
+        lookout.look()
+    assert scene.asked == []
+    for job in (Job("shop", "tick"), Job("shop", "push", hint=scene.commit), Job("shop", "drift")):
+        scene.around.jobs += (job,)
+        for _ in range(3):
+            lookout.look()
+    assert scene.asked == [HEAD] * 3
+
+
+def test_a_push_that_changes_what_the_run_was_made_from_ends_it(scene: Scene) -> None:
+    run = scene.wait()
+    lookout = Lookout(run)
+    newer = pushed(scene.host, "2")
+    scene.around.jobs = (Job("shop", "push", hint=newer),)
+    with pytest.raises(NewerHead, match=newer[:12]):
+        lookout.look()
+    assert run.head == newer
+    with pytest.raises(NewerHead):
+        lookout.look()  # of another thread
+
+
+def test_a_push_of_others_ends_nothing_and_is_fetched_once(scene: Scene) -> None:
+    run = scene.wait()
+    lookout = Lookout(run)
+    files = dict(scene.host.commits[scene.commit])
+    scene.host.push(newer := scene.host.commit({**files, "other/one.yaml": OTHER}))
+    for number in range(3):
+        scene.around.jobs += (Job("shop", "tick", moment=float(number)),)
+        lookout.look()
+    assert [each for each in scene.asked if each.startswith("fetch")] == [f"fetch {newer}"]
+    assert run.head == scene.commit
+
+
+def test_a_push_that_the_host_does_not_show_yet_is_looked_for_soon(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "WAITS", (0.0, 0.0))
+    lookout = Lookout(scene.wait())
+    scene.host.lags = True
+    newer = pushed(scene.host, "2")
+    scene.around.jobs = (Job("shop", "push", hint=newer),)
+    lookout.look()
+    scene.host.show()
+    with pytest.raises(NewerHead, match=newer[:12]):
+        lookout.look()
+
+
+@pytest.mark.parametrize("act", [{"rollback": True}, {"unpin": True}, {"commit": "a" * 40}], ids=str)
+def test_a_persons_word_ends_it_without_a_look(scene: Scene, act: dict[str, bool]) -> None:
+    lookout = Lookout(scene.wait())
+    scene.around.jobs = (Job("shop", "replay", dry_run=True, **act),)  # type: ignore[arg-type]  # its keywords
+    lookout.look()
+    scene.asked.clear()
+    scene.around.jobs = (Job("shop", "replay", **act),)  # type: ignore[arg-type]  # its keywords
+    with pytest.raises(NewerHead, match="something else was asked for"):
+        lookout.look()
+    assert scene.asked == []
+
+
+def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene: Scene) -> None:
+    newer = pushed(scene.host, "2")
+    run = scene.wait()
+    lookout = Lookout(run)
+    other = Context(scene.handler.rooms("shop"), Job("shop", "replay", commit=scene.commit, actor="ann"), threading.Event(), "shop.other")
+    other.read()
+    ask(other)
+    other.rooms.lock.request()
+    lookout.look()
+    assert run.lease
+    run.lease.renew()
+    with pytest.raises(NewerHead, match=f"pinned to {scene.commit[:12]} by ann"):
+        lookout.look()
+    assert run.goal == newer
+
+
+def test_a_request_without_any_change_looks_and_goes_on(scene: Scene) -> None:
+    run = scene.wait()
+    lookout = Lookout(run)
+    run.rooms.lock.request()
+    assert run.lease
+    run.lease.renew()
+    for _ in range(3):
+        lookout.look()
+    assert scene.asked == [HEAD]
+
+
+def test_a_pause_ends_it_and_so_does_the_end_of_the_worker(scene: Scene) -> None:
+    run = scene.wait()
+    lookout = Lookout(run)
+    run.rooms.store.update(lambda state: replace(state, suspend=Suspend("ann")))
+    run.rooms.lock.request()
+    assert run.lease
+    run.lease.renew()
+    with pytest.raises(Suspended, match="ann"):
+        lookout.look()
+    scene.stop.set()
+    with pytest.raises(Stopping):
+        Lookout(run).look()
+
+
+def test_what_is_pinned_is_ended_by_what_ends_the_pin(scene: Scene) -> None:
+    pushed(scene.host, "2")
+    scene.handler.run(Job("shop", "tick"))
+    lookout = Lookout(scene.wait(Job("shop", "replay", commit=scene.commit, actor="ann")))
+    files = dict(scene.host.commits[scene.host.head])
+    scene.host.push(scene.host.commit({**files, "other/one.yaml": OTHER}))
+    scene.around.jobs = (Job("shop", "tick"),)
+    lookout.look()
+    mended = pushed(scene.host, "3")
+    scene.around.jobs = (Job("shop", "push", hint=mended),)
+    with pytest.raises(NewerHead, match=mended[:12]):
+        lookout.look()
+
+
+def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [5.0]
+    monkeypatch.setattr(looking, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    server, host, asked = cluster(), GitHost(), list[str]()
+    pushed(host)
+    targets = (*ONE.targets, replace(ONE.targets[0], name="twin"))
+    handler = engine(server, host, Settings(targets=targets))
+    source = HostSource(host, asked.append, lambda: now[0])
+    outlooks = []
+    for target in targets:
+        rooms = handler.rooms(target.name)
+        rooms.preparer.source = source
+        run = Context(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits")
+        run.stored = rooms.store.create(rooms.store.blank(target.repository.url, "uid"))
+        run.goal = run.head = host.head
+        outlooks.append(Lookout(run))
+    seen = []
+    for now[0] in (9.0, 9.9, 10.1, 12.0, 19.0, 20.0, 29.0, 31.0):
+        for each in outlooks:
+            each.look()
+        seen.append(len(asked))
+    assert seen == [0, 0, 1, 1, 1, 2, 2, 3]
