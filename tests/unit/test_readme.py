@@ -16,6 +16,11 @@ import yaml
 
 from handler.cli.group import COMMANDS, anneal
 from handler.config.load import load
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.rollout.checks import CHECKS
+from handler.rollout.spec import read
+from handler.run.actions import ACTIONS
 from infra.functions.configured import settings_of, unfit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,3 +217,17 @@ def test_what_the_readme_shows_of_the_demo_is_in_its_transcript() -> None:
     recorded = {told(line) for line in TRANSCRIPT.read_text().splitlines()}
     assert lines
     assert [line for line in lines if told(line) not in recorded] == []
+
+
+# --- rollouts
+def test_the_rollout_that_the_readme_shows_is_read() -> None:
+    (document,) = [found for text in blocks(README, "yaml") if (found := yaml.safe_load(text)).get("kind") == "Rollout"]
+    keys = [step["object"] for group in document["spec"]["groups"] for step in group["steps"]]
+    found = {key: Identity("apps", "Deployment", "shop", key) for key in keys}
+    rollout = read(Manifest.of(document, "README.md:1"), found, ACTIONS, CHECKS)
+    assert [group.name for group in rollout.groups] == ["migrate", "roll"]
+
+
+def test_the_readme_names_every_action_and_every_check() -> None:
+    section = README.read_text().partition("\n## Rollouts\n")[2].partition("\n## ")[0]
+    assert {*ACTIONS, *CHECKS} <= set(spans(section))

@@ -1,0 +1,112 @@
+"""docs/rollouts.md says only what is so: every block of YAML in it is read by the code it is about, and its tables name what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.config.load import load
+from handler.config.settings import Target
+from handler.config.shape import slots
+from handler.model.manifest import Manifest
+from handler.model.names import Identity, identity_of
+from handler.model.rollout import Rollout
+from handler.plan.order import DEPENDS_ON, SYNC_WAVE
+from handler.rollout import hooks, spec
+from handler.rollout.canary import DEFAULT, weights
+from handler.rollout.checks import CHECKS
+from handler.rollout.checks.limits import PROGRESS, TIMEOUT
+from handler.rollout.health import ALWAYS_HEALTHY, KINDS
+from handler.rollout.spec import MAX_STEPS
+from handler.run.actions import ACTIONS
+from tests.unit.test_readme import ROOT, blocks, spans
+
+PAGE = ROOT / "docs" / "rollouts.md"
+TEXT = PAGE.read_text()
+BLOCKS = [yaml.safe_load(text) for text in blocks(PAGE, "yaml")]
+KINDS_OF_KEYS = {"deployment": ("apps", "Deployment"), "job": ("batch", "Job"), "secret": ("", "Secret")}
+TARGET_KEYS = {slot.key for slot in slots(Target)}
+
+
+EMPTY = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "one"}}
+
+
+def object_of(key: str) -> Identity:
+    """Return what a file of this name would hold."""
+    group, kind = next(found for word, found in KINDS_OF_KEYS.items() if word in key)
+    return Identity(group, kind, "shop", key)
+
+
+def rollout_of(document: dict[str, Any]) -> Rollout:
+    """Read a Rollout, or steps of one."""
+    whole: dict[str, Any] = document if "kind" in document else {**EMPTY, "spec": {"groups": [{"steps": document["steps"]}]}}
+    keys = [step["object"] for group in whole["spec"]["groups"] for step in group["steps"]]
+    return spec.read(Manifest.of(whole, "docs/rollouts.md:1"), {key: object_of(key) for key in keys}, ACTIONS, CHECKS)
+
+
+STEPS = [document for document in BLOCKS if "steps" in document or document.get("kind") == "Rollout"]
+CONFIGS = [document for document in BLOCKS if document.get("kind") == "Config"]
+PARTS = [document for document in BLOCKS if document.keys() <= TARGET_KEYS]
+OBJECTS = [document for document in BLOCKS if document.get("kind") not in (None, "Config", "Rollout")]
+
+
+def test_every_block_is_of_a_known_sort() -> None:
+    assert len(STEPS) + len(CONFIGS) + len(PARTS) + len(OBJECTS) == len(BLOCKS)
+    assert all((STEPS, CONFIGS, PARTS, OBJECTS))
+
+
+@pytest.mark.parametrize("document", STEPS, ids=lambda document: json.dumps(document)[:60])
+def test_every_rollout_is_read(document: dict[str, Any]) -> None:
+    assert rollout_of(document).steps
+
+
+@pytest.mark.parametrize("document", [*CONFIGS, *PARTS], ids=lambda document: json.dumps(document)[:60])
+def test_every_configuration_is_read(document: dict[str, Any], tmp_path: Path) -> None:
+    target = {"name": "shop", "repository": {"url": "https://git.example.com/a/b.git"}, "namespaces": ["shop"]}
+    whole = document if document in CONFIGS else {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "targets": [target | document]}
+    (tmp_path / "anneal.yaml").write_text(json.dumps(whole))
+    assert load(tmp_path / "anneal.yaml").targets
+
+
+@pytest.mark.parametrize("document", OBJECTS, ids=lambda document: str(document["kind"]))
+def test_every_object_is_a_hook_or_stands_in_a_wave(document: dict[str, Any]) -> None:
+    read = hooks.read(document, identity_of(document), "docs/rollouts.md:1")
+    assert read.problems == ()
+    assert read.hook or document["metadata"]["annotations"].keys() >= {SYNC_WAVE, DEPENDS_ON}
+
+
+def test_each_action_and_each_check_has_an_example() -> None:
+    read = [step for document in STEPS for step in rollout_of(document).steps]
+    assert {step.action for step in read} == set(ACTIONS)
+    assert {check.type for step in read for check in (*step.success, *step.failure)} == set(CHECKS)
+
+
+def test_both_dialects_are_shown_and_told_apart() -> None:
+    assert {spec.is_old({"groups": [{"steps": document["steps"]}]}) for document in STEPS if "steps" in document} == {True, False}
+    assert {group.parallel for document in STEPS for group in rollout_of(document).groups} == {True, False}
+
+
+def test_the_table_of_health_names_every_kind_that_has_a_rule() -> None:
+    section = TEXT.partition("\n## Health\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"[A-Z][A-Za-z]+", " ".join(line.split("|")[1] for line in section.splitlines() if line.startswith("| "))))
+    assert {kind.kind for kind in KINDS} <= named
+    assert {"ConfigMap", "Secret", "CronJob", "Lease"} <= {kind.kind for kind in ALWAYS_HEALTHY} & named
+
+
+def test_the_tables_of_hooks_name_every_word() -> None:
+    section = TEXT.partition("\n## Hooks\n")[2].partition("\n## ")[0]
+    assert {*hooks._ARGO_PHASES, *hooks._ARGO_POLICIES, *hooks._HELM_POLICIES, hooks._CRD_INSTALL} <= set(spans(section))
+    assert {"pre-install", "pre-upgrade", "post-install", "post-upgrade", "test", "pre-delete", "pre-rollback"} <= set(spans(section))
+
+
+def test_the_defaults_are_those_of_the_code() -> None:
+    assert (TIMEOUT, PROGRESS) == (3600.0, 300.0)
+    assert "`timeout` (1h), `progressTimeout` (5m" in TEXT
+    assert list(weights(DEFAULT)) == [(10, 120.0), (50, 300.0)]
+    assert "default 10 % for 2m, then 50 % for 5m" in TEXT
+    assert f"at most {MAX_STEPS:,} steps" in TEXT
