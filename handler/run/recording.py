@@ -15,7 +15,7 @@ from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
 from handler.run import canaries
-from handler.run.due import DONE
+from handler.run.due import DONE, SKIPPED
 from handler.run.planning import Planned, namespaces_of
 from handler.run.preparing import Prepared
 from handler.state import history
@@ -104,10 +104,13 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
 
 
 def _carried_out(known: Progress | None, digest: str, now: float) -> Progress | None:
-    """End the rollout in the write that records its commit: a kill between two would have it carried out again."""
-    if known is None or known.digest != digest or known.outcome:
+    """End the rollout in the write that records its commit: a kill between two would have it carried out again.
+
+    One of another set was overtaken by this commit: who comes back to it some day begins anew.
+    """
+    if known is None or known.outcome:
         return known
-    return replace(known, finished=stamp(now), outcome=DONE)
+    return replace(known, finished=stamp(now), outcome=DONE if known.digest == digest else SKIPPED)
 
 
 def _looked_everywhere(state: State, planned: Planned) -> bool:

@@ -17,7 +17,7 @@ from handler.run.deciding import Decision
 from handler.run.planning import Planned
 from handler.run.preparing import Prepared
 from handler.run.recording import Inputs, approve, asked, ended, held, opened, recorded, widened
-from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Request, State, Status
+from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status
 from tests.unit.plan.samples import desired, document
 
 NOW, LATER = 1_772_366_400.0, 1_772_366_460.0
@@ -53,6 +53,22 @@ def record(before: State, plan: Planned, job: Job = PUSH, *, recovery: bool = Fa
 
 SKIPPED = Change(Action.SKIP, GONE, "u-gone", "7", "protected")
 UPDATE = Change(Action.UPDATE, WEB, "u-web", "7")
+
+
+@pytest.mark.parametrize(
+    ("digest", "before", "after"),
+    [
+        (INPUTS.prepared.digest, "", "done"),
+        ("f" * 64, "", "skipped"),
+        ("f" * 64, "failed", "failed"),
+        (INPUTS.prepared.digest, "done", "done"),
+    ],
+)
+def test_the_write_that_records_a_commit_ends_its_rollout_and_one_it_has_overtaken(digest: str, before: str, after: str) -> None:
+    known = Progress("d" * 40, digest, NOON, outcome=before)
+    found = record(state(rollout=known), planned()).rollout
+    assert found is not None
+    assert (found.outcome, bool(found.finished)) == (after, not before)
 
 
 def test_before_the_first_write_the_record_holds_all_that_was_and_all_that_will_be() -> None:
