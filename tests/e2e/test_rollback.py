@@ -17,8 +17,6 @@ from tests.e2e.test_crash import AT_ONCE, is_step
 
 QUICK = Wait(timeout=2.0)
 BACK = {"wait": QUICK, "rollback": Rollback(on_failure=True)}
-NOWHERE = {"nodeSelector": {"anneal.dev/nowhere": "true"}}
-"""What no node has: its pods are never scheduled."""
 
 
 def good(shop: Shop) -> list[Document]:
@@ -26,10 +24,10 @@ def good(shop: Shop) -> list[Document]:
 
 
 def bad(shop: Shop) -> list[Document]:
-    """A release whose pods never run; it changes, adds and drops something besides."""
+    """A release whose pods run nowhere, until a node is called for it; it changes, adds and drops something besides."""
     stuck = deployment(shop.name, "web", "shop:2", 1)
     stuck["spec"]["template"] = pods({"app": "web"}, "shop:2")
-    stuck["spec"]["template"]["spec"] |= NOWHERE
+    stuck["spec"]["template"]["spec"]["nodeSelector"] = {f"anneal.dev/{shop.name}": "here"}
     return [stuck, config_map(shop.name, "two")]
 
 
