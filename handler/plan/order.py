@@ -79,11 +79,6 @@ class Order:
     notes: tuple[str, ...] = ()
 
 
-def stages(desired: Iterable[Desired], own: str = "") -> tuple[tuple[Desired, ...], ...]:
-    """Return the stages of an apply alone, see `order`."""
-    return order(desired, own).stages
-
-
 def order(desired: Iterable[Desired], own: str = "", first: Collection[Identity] = (), others: Collection[Identity] = ()) -> Order:
     """Put an apply in order.
 
@@ -108,17 +103,23 @@ def order(desired: Iterable[Desired], own: str = "", first: Collection[Identity]
     for identity, body in bodies.items():
         edges[identity] += tuple(need for need in _implied(identity, body) if need in items and waves[need] <= waves[identity])
     levels = _levels(edges, waves)
-    staged = _staged(items, levels, {need for needs in edges.values() for need in needs}, waves, own)
+    needed = {need for needs in edges.values() for need in needs}
+    late = {identity: _lateness(identity, own) for identity in items if identity not in needed and _lateness(identity, own)}
+    staged = _staged(items, levels, needed, waves, late)
     begin = tuple(item for item in declared if item.identity in first)
     known = {*first, *others}
     notes = [
         f"{one}: {DEPENDS_ON} names {need}, which isn't declared here; it isn't waited for" for one, need in strangers if need not in known
     ]
-    return Order((begin, *staged) if begin else staged, _awaits(items, waves, named), tuple(notes))
+    return Order((begin, *staged) if begin else staged, _awaits(items, waves, named, late), tuple(notes))
 
 
 def _staged(
-    items: Mapping[Identity, Desired], levels: Mapping[Identity, int], needed: Collection[Identity], waves: Mapping[Identity, int], own: str
+    items: Mapping[Identity, Desired],
+    levels: Mapping[Identity, int],
+    needed: Collection[Identity],
+    waves: Mapping[Identity, int],
+    late: Mapping[Identity, int],
 ) -> tuple[tuple[Desired, ...], ...]:
     """Group objects by level; what nothing else waits for may come later than the graph asks."""
     last = max(levels.values(), default=0) + 1
@@ -127,17 +128,22 @@ def _staged(
         tops[waves[identity]] = max(level, tops.get(waves[identity], 0))
     staged: dict[int, list[Desired]] = {}
     for identity, item in items.items():
-        late = 0 if identity in needed else _lateness(identity, own)
         level = tops[waves[identity]] if item.mode is Mode.HOOK and identity not in needed else levels[identity]
-        staged.setdefault(last + late if late else level, []).append(item)
+        staged.setdefault(last + late[identity] if identity in late else level, []).append(item)
     return tuple(tuple(staged[level]) for level in sorted(staged))
 
 
 def _awaits(
-    items: Mapping[Identity, Desired], waves: Mapping[Identity, int], named: Mapping[Identity, Sequence[Identity]]
+    items: Mapping[Identity, Desired],
+    waves: Mapping[Identity, int],
+    named: Mapping[Identity, Sequence[Identity]],
+    late: Collection[Identity],
 ) -> dict[Identity, frozenset[Identity]]:
-    """Return what must be healthy before each object: what its depends-on names, and every lower wave. A hook has ended by then."""
-    lasting = {identity for identity, item in items.items() if item.mode is not Mode.HOOK}
+    """Return what must be healthy before each object: what its depends-on names, and every lower wave.
+
+    A hook has ended by then, and for what comes after everything nothing can wait, whatever its wave.
+    """
+    lasting = {identity for identity, item in items.items() if item.mode is not Mode.HOOK and identity not in late}
     numbers = sorted(set(waves.values()))
     lower = {number: frozenset(one for one in lasting if waves[one] < number) for number in numbers}
     found = {identity: lower[waves[identity]] | {need for need in named[identity] if need in lasting} for identity in items}

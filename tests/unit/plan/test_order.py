@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,17 @@ from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.plan.order import DEPENDS_ON, SYNC_WAVE, Order, stages
+from handler.plan.order import DEPENDS_ON, SYNC_WAVE, Order
 from handler.plan.order import order as put_in_order
 from tests.unit.plan.samples import desired, document
 from tests.unit.plan.test_admit import CRD
 
 SCOPED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "ValidatingWebhookConfiguration")
 RBAC = "rbac.authorization.k8s.io/v1"
+
+
+def stages(items: Iterable[Desired], own: str = "") -> tuple[tuple[Desired, ...], ...]:
+    return put_in_order(items, own).stages
 
 
 def order(*bodies: dict[str, Any]) -> list[list[str]]:
@@ -173,6 +178,14 @@ def test_only_an_edge_that_an_author_drew_asks_for_health() -> None:
 def test_a_wave_awaits_every_lower_one() -> None:
     bodies = [wave("2", "c"), wave("-1", "a"), document(name="m"), wave("3", "shop", "Namespace")]
     assert awaited(put_in_order(desired(*bodies, cluster_scoped=SCOPED))) == {"m": ["a", "shop"], "c": ["a", "m", "shop"]}
+
+
+def test_nothing_awaits_what_comes_after_everything() -> None:
+    webhook = document("ValidatingWebhookConfiguration", "hook", "admissionregistration.k8s.io/v1")
+    bodies = [document("Deployment", "anneal", "apps/v1"), webhook, document(name="m"), wave("1", "b")]
+    found = put_in_order(desired(*bodies, cluster_scoped=SCOPED), "shop/anneal")
+    assert named(found) == [["m"], ["b"], ["hook"], ["anneal"]]
+    assert awaited(found) == {"b": ["m"]}
 
 
 def test_a_hook_stands_in_the_last_stage_of_its_wave_and_nothing_awaits_it() -> None:
