@@ -1,0 +1,86 @@
+"""Steps of a run that may not wait, as in a function: they act, look once, and the next run goes on with what time is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.state.record import StepRecord
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import state_of
+from tests.unit.run.town import MAPS, Town, group, step
+
+
+class Impatient:
+    """A place that may not be rested in."""
+
+    def asked(self) -> tuple[Job, ...]:
+        return ()
+
+    @contextmanager
+    def resting(self) -> Iterator[float]:
+        yield 0.0
+
+
+def ready(timeout: int = 600) -> list[dict[str, Any]]:
+    """A check of success: somebody else says `ready: yes`."""
+    expected = [{"name": "ready", "path": "{.metadata.annotations.ready}", "default": "no", "value": {"static": "yes"}}]
+    return [{"fieldComparisons": {"expectedValues": expected, "timeout": f"{timeout}s"}}]
+
+
+def say_ready(town: Town, name: str) -> None:
+    """Be the controller."""
+    body = {"metadata": {"annotations": {"ready": "yes"}}}
+    town.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "controller"}, body, "application/merge-patch+json", ""))
+
+
+def look(town: Town) -> Result:
+    return town.handler().run(Job("shop", "tick"), None, Impatient())
+
+
+def recorded(town: Town, name: str) -> StepRecord:
+    known = state_of(town.handler()).rollout
+    assert known
+    return next(each for each in known.steps if each.step == name)
+
+
+@pytest.fixture
+def town() -> Town:
+    made = Town()
+    both = [step("CreateOrUpdate", name, success=ready()) for name in ("a", "b")]
+    made.push(dict.fromkeys("abc", "1"), group("at once", *both, parallel=True), group("then", step("CreateOrUpdate", "c")))
+    return made
+
+
+def test_steps_at_once_all_act_before_the_run_leaves_its_wait_to_the_next(town: Town) -> None:
+    assert look(town).outcome is Outcome.WAITING
+    assert town.data("a", "b", "c") == ["1", "1", None]
+    assert town.outcomes() == {"a": "", "b": "", "c": ""}
+
+
+def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(town: Town) -> None:
+    look(town)
+    began = recorded(town, "a").started
+    say_ready(town, "a")
+    assert look(town).outcome is Outcome.WAITING
+    assert town.outcomes() == {"a": "done", "b": "", "c": ""}
+    assert (recorded(town, "a").started, town.data("c")) == (began, [None])
+    say_ready(town, "b")
+    assert look(town).outcome in (Outcome.APPLIED, Outcome.UNCHANGED)
+    assert town.outcomes() == dict.fromkeys("abc", "done")
+    assert sorted(town.written) == ["PATCH a", "PATCH b", "PATCH c"]
+
+
+def test_a_step_whose_time_is_over_fails_at_the_next_look() -> None:
+    town = Town()
+    town.push({"a": "1"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=1))))
+    result = look(town)
+    while result.outcome is Outcome.WAITING:
+        result = look(town)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
+    assert recorded(town, "a").outcome == "failed"
