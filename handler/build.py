@@ -46,7 +46,7 @@ from handler.tables import Tables
 from handler.triggers import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
-    from flask import Flask
+    from wsgiref.types import WSGIApplication
 
     from handler.queues import Queue
 
@@ -183,7 +183,7 @@ class Anneal(Handler):
         super().__init__(settings, self._accepting, sandbox, environ, options, tables=tables, services=services)
         self._started = sandbox
 
-    def door(self, queue: Queue, ready: Callable[[], bool] = lambda: True) -> Flask:
+    def door(self, queue: Queue, ready: Callable[[], bool] = lambda: True) -> WSGIApplication:
         """Return the WSGI application that takes deliveries and requests of named tokens, and puts what they ask for into a queue.
 
         Args:

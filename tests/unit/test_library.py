@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from flask import Flask
 
 from handler.build import RENDERERS, TRIGGERS, Tables, build
 from handler.config.git import Repository, SecretRef, WebhookSecrets
@@ -83,7 +84,7 @@ def test_the_door_hears_those_that_the_table_knows(tmp_path: Path) -> None:
     secret = SECRETS["GITHUB"]
     path, queue = written(tmp_path, renderer="file"), Kept()
     built = build(path, triggers={"acme": OURS, "mute": Trigger(silent, silent, silent)}, environ={"HOOK": secret})
-    door = built.door(queue).test_client()
+    door = cast(Flask, built.door(queue)).test_client()
     body = github_push(url="https://git.example.com/acme/shop.git")
     answers = {name: door.post(f"/webhooks/{name}", data=body, headers=github_headers(body, secret)) for name in ("acme", "mute", "github")}
     assert {name: answer.status_code for name, answer in answers.items()} == {"acme": 202, "mute": 401, "github": 404}

@@ -150,7 +150,7 @@ CONFIG: dict[str, Any] = {
 
 @pytest.fixture
 def environ(queue: Sqs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    monkeypatch.setattr(log, "configure", lambda *_: None)  # this process's log is pytest's
+    monkeypatch.setattr(log, "configure", lambda *_, **__: None)  # this process's log is pytest's
     path = tmp_path / "anneal.yaml"
     path.write_text(json.dumps(CONFIG))
     return {**SECRETS, "ANNEAL_CONFIG": str(path), "ANNEAL_SOCKET": str(tmp_path / "none"), "ANNEAL_QUEUE_URL": queue.url}
