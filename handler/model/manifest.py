@@ -15,18 +15,19 @@ from handler.model.names import Identity, identity_of
 class Manifest:
     """One document of git. `raw` is canonical JSON (kept as bytes: thousands stay small; not in `repr`: it may be a Secret's).
 
-    `place` is its file:line.
+    `place` is its file:line; `item` its position in the List that it stands in, 0: the first of one, or in none.
     """
 
     identity: Identity
     api_version: str
     raw: bytes = field(repr=False)
     place: str
+    item: int = 0
 
     @classmethod
-    def of(cls, body: dict[str, Any], place: str = "") -> Manifest:
+    def of(cls, body: dict[str, Any], place: str = "", item: int = 0) -> Manifest:
         """Make one from a parsed document."""
-        return cls(identity_of(body), str(body.get("apiVersion") or ""), canonical(body), place)
+        return cls(identity_of(body), str(body.get("apiVersion") or ""), canonical(body), place, item)
 
     def body(self) -> dict[str, Any]:
         """Return a fresh copy of the document, safe to change."""

@@ -31,12 +31,12 @@ class RenderRequest:
 class Rendered:
     """The documents, in path order, everything that was read to make them, and the same by file for the next render.
 
-    `rollout`: the Rollout that the target names or the renderer returns; `keys`: how it calls each object -> its identity in `manifests`.
-    A file's objects are called by its path below the request's; those after the first with `!1`, `!2` … behind it.
+    `rollout`: the Rollout that the target names or the renderer returns; `keys`: how it calls objects -> their identities in `manifests`.
+    A file's document is called by the path below the request's, those after the first with `!1`, `!2` … behind it; a List is all its items.
     """
 
     manifests: tuple[Manifest, ...]
     reads: ReadSet
     files: Files = field(default_factory=dict, repr=False)
     rollout: Manifest | None = None
-    keys: Mapping[str, Identity] = field(default_factory=dict, repr=False)
+    keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)

@@ -94,12 +94,25 @@ def _single(read: Mapping[str, tuple[Manifest, ...]], rollout: Entry) -> Manifes
     return found[0]
 
 
-def _keys(names: Mapping[str, str], found: Mapping[str, Sequence[Manifest]]) -> dict[str, Identity]:
-    """Return how a Rollout may call each object: by the path where its file is seen, further ones of the file by `!1` and so on."""
-    seen = [(name, found.get(path, ())) for name, path in names.items()]
-    first = {name: documents[0].identity for name, documents in seen if documents}
-    further = {f"{name}!{index}": each.identity for name, documents in seen for index, each in enumerate(documents[1:], 1)}
+def _keys(names: Mapping[str, str], found: Mapping[str, Sequence[Manifest]]) -> dict[str, tuple[Identity, ...]]:
+    """Return how a Rollout may call objects: by the path where their file is seen, its further documents by `!1` and so on."""
+    first: dict[str, tuple[Identity, ...]] = {}
+    further: dict[str, tuple[Identity, ...]] = {}
+    for name, path in names.items():
+        for number, document in enumerate(_by_document(found.get(path, ()))):
+            (further if number else first)[f"{name}!{number}" if number else name] = document
     return {**further, **first}
+
+
+def _by_document(manifests: Iterable[Manifest]) -> list[tuple[Identity, ...]]:
+    """Put the items of each List together."""
+    found: list[list[Identity]] = []
+    for manifest in manifests:
+        if manifest.item and found:
+            found[-1].append(manifest.identity)
+        else:
+            found.append([manifest.identity])
+    return list(map(tuple, found))
 
 
 def _declared_twice(manifests: Iterable[Manifest]) -> list[Problem]:

@@ -17,7 +17,7 @@ Row = Manifest | Problem
 def encode(row: Row) -> bytes:
     """Write one object or mistake."""
     if isinstance(row, Manifest):
-        return b"M" + json.dumps(row.place).encode() + b"\n" + row.raw
+        return b"M" + json.dumps([row.place, row.item]).encode() + b"\n" + row.raw
     return b"P" + json.dumps([row.subject, row.message, row.place, row.fix]).encode()
 
 
@@ -33,7 +33,12 @@ def decode(frame: bytes) -> Row:
             return Problem(*facts)
     elif frame[:1] == b"M":
         head, _, raw = frame[1:].partition(b"\n")
-        place, body = json.loads(head), json.loads(raw)
-        if isinstance(place, str) and isinstance(body, dict) and isinstance(body.get("metadata"), dict):
-            return Manifest.of(body, place)
+        facts, body = json.loads(head), json.loads(raw)
+        if _is_head(facts) and isinstance(body, dict) and isinstance(body.get("metadata"), dict):
+            return Manifest.of(body, *facts)
     raise ValueError("neither an object nor a mistake")
+
+
+def _is_head(facts: object) -> bool:
+    """Whether it is a place and a position."""
+    return isinstance(facts, list) and len(facts) == 2 and isinstance(facts[0], str) and type(facts[1]) is int

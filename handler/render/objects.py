@@ -52,12 +52,12 @@ def objects(documents: Iterable[Document | Problem]) -> Iterator[Manifest | Prob
         if isinstance(document, Problem):
             yield document
             continue
-        for body, place in _flat(document, document.value, document.place()):
+        for item, (body, place) in enumerate(_flat(document, document.value, document.place())):
             if isinstance(body, Problem):
                 yield body
                 continue
             problems = list(_problems(body, place))
-            yield from problems or _first(Manifest.of(_clean(body), place), places)
+            yield from problems or _first(Manifest.of(_clean(body), place, item), places)
 
 
 def _first(manifest: Manifest, places: dict[Identity, str]) -> list[Manifest | Problem]:

@@ -14,7 +14,7 @@ Law: whatever the document holds, the result is a Rollout or ManifestInvalid wit
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,24 +27,26 @@ from handler.rollout.conditions import Conditions
 from handler.rollout.fields import Fields
 from handler.rollout.tables import ActionReader, CheckType, Mistake, SpecError
 
+Keys = Mapping[str, Sequence[Identity]]
+"""What a Rollout calls them -> the objects: one, or the items of a List."""
 MAX_STEPS = 1_000
 """Steps of one Rollout: each has a line in the record."""
 MAX_NAME = 100
 _MAX_MISTAKES = 100
-_MAX_KNOWN, _MAX_SEARCHED = 20, 2_000
-"""Objects that are named where one isn't known, and among how many the nearest is looked for."""
+_MAX_KNOWN, _MAX_SEARCHED = 20, 20_000
+"""Objects that are named where one isn't known, and among how many in all the nearest ones are looked for."""
 _STEP_KEYS = ("name", "object", "action", "success", "failure", "continueOnError")
 _OLD_GROUP, _OLD_STEP = frozenset({"name", "steps"}), frozenset({"object", "action", "success"})
 _REPEATABLE = frozenset({Mode.APPLY, Mode.KEEP})
 """How a plan may treat an object that several steps name: another look at it, with other checks, does nothing twice."""
 
 
-def read(document: Manifest, keys: Mapping[str, Identity], actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType]) -> Rollout:
+def read(document: Manifest, keys: Keys, actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType]) -> Rollout:
     """Read a Rollout.
 
     Args:
         document: as it was rendered.
-        keys: how the Rollout may call each declared object.
+        keys: how the Rollout may call declared objects; each of what is called by one key has a step of its own.
         actions: the table of actions.
         checks: the table of checks.
 
@@ -81,11 +83,13 @@ def is_old(spec: Any) -> bool:
 class _Reading:
     """One document under reading."""
 
-    keys: Mapping[str, Identity]
+    keys: Keys
     actions: Mapping[str, ActionReader]
     conditions: Conditions
     mistakes: list[Mistake] = field(default_factory=list)
     seen: dict[Identity, str] = field(default_factory=dict)
+    known: list[str] = field(default_factory=list)
+    searched: int = 0
 
     def rollout(self, body: dict[str, Any], place: str) -> Rollout:
         """Read the whole document."""
@@ -105,6 +109,9 @@ class _Reading:
         self._take(top, named, spec)
         old = is_old(spec.raw)
         groups = _apart([self._group(each, where, number, parallel=old) for number, (each, where) in enumerate(raw, 1)])
+        if sum(len(group.steps) for group in groups) > MAX_STEPS:
+            fix = "name their Lists in fewer steps, or split the target"
+            self.mistakes.append(Mistake("spec.groups", f"stand for more than {MAX_STEPS:,} steps, one for each item of a List", fix))
         return Rollout(name, groups, parallel, place)
 
     def _limit(self, spec: Fields, groups: list[tuple[Any, str]]) -> None:
@@ -140,8 +147,8 @@ class _Reading:
         key = step.text("object", required=True, most=MAX_PATH)
         kind = step.text("action", required=True)
         name = step.text("name", _short(key), most=MAX_NAME)
-        identity = self._identity(key) if key else None
-        if key and identity is None:
+        identities = self._identities(key) if key else ()
+        if key and not identities:
             step.note("object", *self._unknown_object(key))
         if kind and action is None:
             step.note("action", *self._unknown_action(kind))
@@ -151,9 +158,10 @@ class _Reading:
         if action is not None and action.mode is Mode.DELETE:
             self._without_object(step, kind, (*success, *failure))
         options = self._options(action, step)
-        if identity is not None and action is not None:
-            self._repeated(step, identity, kind, action)
-            yield Step(name, key, identity, kind, options, success, failure, go_on)
+        for number, identity in enumerate(identities if action else ()):
+            self._repeated(step, identity, kind)
+            called = name if len(identities) == 1 else f"{name}[{number}]"
+            yield Step(called, key, identity, kind, options, success, failure, go_on)
         self._take(step)
 
     def _without_object(self, step: Fields, kind: str, checks: Iterable[Check]) -> None:
@@ -174,14 +182,15 @@ class _Reading:
             step.add(error)
             return {}
 
-    def _identity(self, key: str) -> Identity | None:
-        """Return the object of a key: `!0` is the first document, and a path may begin where upstream's keys do, with a slash."""
+    def _identities(self, key: str) -> Sequence[Identity]:
+        """Return the objects of a key: `!0` is the first document, and a path may begin where upstream's keys do, with a slash."""
         plain = key.removeprefix("./").lstrip("/").removesuffix("!0")
-        return self.keys.get(key) or self.keys.get(plain)
+        return self.keys.get(key) or self.keys.get(plain) or ()
 
     def _unknown_object(self, key: str) -> tuple[str, str]:
-        known = sorted(self.keys)
-        near = difflib.get_close_matches(key, known, n=1) if len(known) <= _MAX_SEARCHED and len(key) <= MAX_NAME else []
+        known = self.known = self.known or sorted(self.keys)
+        self.searched += len(known)
+        near = difflib.get_close_matches(key, known, n=1) if self.searched <= _MAX_SEARCHED and len(key) <= MAX_NAME else []
         more = f", and {len(known) - _MAX_KNOWN:,} more" if len(known) > _MAX_KNOWN else ""
         fix = f"known are: {', '.join(printable(each, 200) for each in known[:_MAX_KNOWN])}{more}"
         return f"unknown object {printable(key, 200)!r}", f"did you mean {near[0]}? {fix}" if near else fix
@@ -193,11 +202,11 @@ class _Reading:
         seen = f"unknown action {printable(action, 120)!r}: available actions are {', '.join(known)}"
         return seen, f"did you mean {near[0]}?" if near else ""
 
-    def _repeated(self, step: Fields, identity: Identity, kind: str, action: ActionReader) -> None:
+    def _repeated(self, step: Fields, identity: Identity, kind: str) -> None:
         """Refuse a step that does another thing to an object than one before it, or once more what is done once."""
         before = self.seen.get(identity)
         self.seen[identity] = kind
-        if before is None or (before == kind and action.mode in _REPEATABLE):
+        if before is None or (before == kind and self.actions[kind].mode in _REPEATABLE):
             return
         fix = "one step is enough" if before == kind else "let one step do all of it: Recreate deletes an object and creates it anew"
         step.note("object", f"{identity} has a step before, which does {before}", fix)

@@ -62,7 +62,7 @@ class Prepared:
     notes: tuple[str, ...] = ()
     rolled: Rolled = field(default_factory=Rolled, repr=False)
     document: Manifest | None = field(default=None, repr=False)
-    keys: Mapping[str, Identity] = field(default_factory=dict, repr=False)
+    keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def rollout(self) -> Rollout | None:

@@ -46,7 +46,7 @@ def rollout_of(document: dict[str, Any]) -> Rollout:
     """Read a Rollout, or steps of one."""
     whole: dict[str, Any] = document if "kind" in document else {**EMPTY, "spec": {"groups": [{"steps": document["steps"]}]}}
     keys = [step["object"] for group in whole["spec"]["groups"] for step in group["steps"]]
-    return spec.read(Manifest.of(whole, "docs/rollouts.md:1"), {key: object_of(key) for key in keys}, ACTIONS, CHECKS)
+    return spec.read(Manifest.of(whole, "docs/rollouts.md:1"), {key: (object_of(key),) for key in keys}, ACTIONS, CHECKS)
 
 
 STEPS = [document for document in BLOCKS if "steps" in document or document.get("kind") == "Rollout"]

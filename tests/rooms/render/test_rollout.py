@@ -30,6 +30,10 @@ def _config(name: str) -> str:
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
 
 
+def _config_json(name: str) -> str:
+    return f'{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "{name}"}}}}'
+
+
 def _render(sandbox: Sandbox, tree: FakeTree, rollout: str = "deploy/rollout.yaml", known: Files | None = None) -> Rendered:
     return RENDERERS["file"].render(tree, RenderRequest("deploy", rollout=rollout, known=known or {}), sandbox)
 
@@ -86,18 +90,18 @@ def test_objects_are_called_by_the_path_where_their_file_is_seen(sandbox: Sandbo
     items = ", ".join(f'{{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "{name}"}}}}' for name in "xy")
     files = {
         "deploy/a.yaml": f"{_config('a')}---\n---\n{_config('b')}---\n{_config('c')}",
-        "deploy/sub/list.json": listed % items,
+        "deploy/sub/list.json": (listed % items) + _config_json("z"),
         "base/d.yaml": _config("d"),
         "deploy/empty.yaml": "",
     }
     rendered = _render(sandbox, FakeTree(files, links={"deploy/base": "../base"}), "")
-    assert {key: str(identity) for key, identity in rendered.keys.items()} == {
+    assert {key: " ".join(map(str, identities)) for key, identities in rendered.keys.items()} == {
         "a.yaml": "ConfigMap/a",
         "a.yaml!1": "ConfigMap/b",
         "a.yaml!2": "ConfigMap/c",
         "base/d.yaml": "ConfigMap/d",
-        "sub/list.json": "Secret/x",
-        "sub/list.json!1": "Secret/y",
+        "sub/list.json": "Secret/x Secret/y",
+        "sub/list.json!1": "ConfigMap/z",
     }
 
 

@@ -209,7 +209,19 @@ def test_a_frame_says_what_went_in(row: Manifest | Problem) -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    [b"", b"Z", b"P", b"P[1]", b'P["a","b","c",1]', b"M", b'M"a"\n[]', b'M1\n{"metadata":{}}', b'M"a"\n{"metadata":1}', b"M\xff\n{}"],
+    [
+        b"",
+        b"Z",
+        b"P",
+        b"P[1]",
+        b'P["a","b","c",1]',
+        b"M",
+        b'M["a",0]\n[]',
+        b'M1\n{"metadata":{}}',
+        b'M["a",true]\n{"metadata":{}}',
+        b'M["a",0]\n{"metadata":1}',
+        b"M\xff\n{}",
+    ],
 )
 def test_a_frame_that_is_none_is_not_believed(frame: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever kind of ValueError, the conversation takes it as nonsense
@@ -217,7 +229,8 @@ def test_a_frame_that_is_none_is_not_believed(frame: bytes) -> None:
 
 
 def test_an_identity_comes_from_the_body_never_from_the_child() -> None:
-    row = decode(b'M"a.yaml:1"\n{"kind":"Secret", "apiVersion":"v1","metadata":{"namespace":"kube-system","name":"a"}}')
+    row = decode(b'M["a.yaml:1",2]\n{"kind":"Secret", "apiVersion":"v1","metadata":{"namespace":"kube-system","name":"a"}}')
     assert isinstance(row, Manifest)
     assert str(row.identity) == "Secret/kube-system/a"
     assert row.raw == canonical(row.body())
+    assert (row.place, row.item) == ("a.yaml:1", 2)

@@ -119,8 +119,12 @@ CHECKS: Mapping[str, CheckType] = {
 }
 
 
+KEYED = {key: (identity,) for key, identity in KEYS.items()}
+LISTED = {**KEYED, "list.json": (KEYS["job.json"], KEYS["job.json!1"])}
+
+
 def spec(text: str, **changes: Any) -> Rollout:
-    return read(Manifest.of(yaml.safe_load(text) | changes, PLACE), KEYS, ACTIONS, CHECKS)
+    return read(Manifest.of(yaml.safe_load(text) | changes, PLACE), LISTED, ACTIONS, CHECKS)
 
 
 def groups(*steps: Mapping[str, Any]) -> dict[str, Any]:

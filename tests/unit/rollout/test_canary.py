@@ -210,7 +210,7 @@ SAMPLE = {
 
 def rollout(step: dict[str, Any]) -> Rollout:
     body = {"apiVersion": API_VERSION, "kind": "Rollout", "metadata": {"name": "api"}, "spec": {"groups": [{"steps": [step]}]}}
-    return spec.read(Manifest.of(body, "rollout.yaml:1"), {"deployment": API}, ACTIONS, CHECKS)
+    return spec.read(Manifest.of(body, "rollout.yaml:1"), {"deployment": (API,)}, ACTIONS, CHECKS)
 
 
 def test_a_step_of_a_rollout() -> None:

@@ -89,3 +89,16 @@ def test_a_check_is_named_by_a_check_before_it() -> None:
 def test_a_type_that_needs_options_is_not_named_alone() -> None:
     step = {"object": "deployment", "action": "CreateOrUpdate", "failure": [{"checkName": "prometheus"}]}
     assert mistakes(spec=groups(step)) == [f"{PLACE}: spec.groups[0].steps[0].failure[0].checkName.url: is missing"]
+
+
+def test_a_step_over_a_list_is_a_step_over_each_of_its_items() -> None:
+    """As upstream's code expands it."""
+    found = spec(SEED, spec=groups({"object": "list.json", "action": "Recreate", "failure": [{"checkName": "JobOOMKilled"}]}))
+    assert [(step.name, step.object, step.identity) for step in found.steps] == [
+        ("list.json[0]", "list.json", KEYS["job.json"]),
+        ("list.json[1]", "list.json", KEYS["job.json!1"]),
+    ]
+    assert all(step.action == "Recreate" and step.failure for step in found.steps)
+    again = {"object": "job.json!1", "action": "CreateOrUpdate"}
+    [said] = mistakes(spec=groups({"object": "list.json", "action": "Recreate"}, again))
+    assert "spec.groups[0].steps[1].object: Secret/shop/migrate has a step before, which does Recreate" in said

@@ -11,10 +11,11 @@ import yaml
 
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
+from handler.model.names import Identity
 from handler.rollout.checks import CHECKS as LITERAL
 from handler.rollout.spec import MAX_STEPS, read
 from handler.run.actions import ACTIONS
-from tests.unit.rollout.documents import CHECKS, KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
+from tests.unit.rollout.documents import CHECKS, KEYED, LISTED, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
 
 def test_every_mistake_at_once_with_what_is_known_instead() -> None:
@@ -27,7 +28,7 @@ def test_every_mistake_at_once_with_what_is_known_instead() -> None:
             ],
         },
     )
-    known, available = ", ".join(sorted(KEYS)), f"available actions are {', '.join(ACTIONS)}"
+    known, available = ", ".join(sorted(LISTED)), f"available actions are {', '.join(ACTIONS)}"
     assert found == [
         f"{PLACE}: apiVersion: isn't workflow.kubernetes.io/v1alpha1; write apiVersion: workflow.kubernetes.io/v1alpha1",
         f"{PLACE}: spec.groups[0].paralel: unknown key 'paralel'; did you mean parallel? known are: name, parallel, steps",
@@ -136,9 +137,9 @@ def test_unknown_keys_of_one_mapping_are_not_all_named() -> None:
 
 
 def test_of_many_objects_some_are_named() -> None:
-    keys = {f"web-{number:04}.yaml": KEYS["deployment"] for number in range(3000)}
+    keys = {f"web-{number:04}.yaml": KEYED["deployment"] for number in range(30_000)}
     step = {"object": "web-0003.yml", "action": "CreateOrUpdate"}
-    for count, said in ((30, "did you mean web-0003.yaml? known are: web-0000.yaml"), (3000, "known are: web-0000.yaml")):
+    for count, said in ((30, "did you mean web-0003.yaml? known are: web-0000.yaml"), (30_000, "known are: web-0000.yaml")):
         with pytest.raises(ManifestInvalid) as refused:
             read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(step)}, PLACE), dict(list(keys.items())[:count]), ACTIONS, CHECKS)
         assert f"steps[0].object: unknown object 'web-0003.yml'; {said}" in str(refused.value)
@@ -187,6 +188,13 @@ def test_no_document_breaks_the_reading(seed: int) -> None:
     for _ in range(150):
         body = rng.choice(good) | {"spec": broken(rng, rng.choice(good)["spec"]) if rng.random() < 0.7 else anything(rng, 6)}
         with contextlib.suppress(ManifestInvalid):
-            read(Manifest.of(body, PLACE), KEYS, ACTIONS, checks)
+            read(Manifest.of(body, PLACE), KEYED, ACTIONS, checks)
             read_well += 1
     assert read_well < 100
+
+
+def test_a_list_may_not_stand_for_ever_so_many_steps() -> None:
+    many = {"list.json": [Identity("", "ConfigMap", "shop", f"x-{number}") for number in range(MAX_STEPS + 1)]}
+    step = {"object": "list.json", "action": "CreateOrUpdate"}
+    with pytest.raises(ManifestInvalid, match=r"spec\.groups: stand for more than 1,000 steps, one for each item of a List"):
+        read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(step)}, PLACE), many, ACTIONS, CHECKS)

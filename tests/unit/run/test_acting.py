@@ -67,7 +67,7 @@ class Cluster:
         written = [{"object": name, **({"action": step} if isinstance(step, str) else step)} for name, step in steps.items()]
         spec = {"groups": [{"name": "all", "steps": written}]}
         head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"}}
-        keys = {manifest.identity.name: manifest.identity for manifest in manifests}
+        keys = {manifest.identity.name: (manifest.identity,) for manifest in manifests}
         rendered = Rendered(manifests, ReadSet(()), rollout=Manifest.of({**head, "spec": spec}, "r.yaml:1"), keys=keys)
         admitted = Admission(chosen, APPLYSET, "anneal-system", discovery.find).admit(manifests)
         automatic, rolled = roll(rendered, admitted, ACTIONS, CHECKS)

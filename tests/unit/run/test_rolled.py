@@ -41,7 +41,7 @@ def group(*steps: tuple[str, str], parallel: bool = False) -> dict[str, Any]:
 
 def rolled(files: Mapping[str, dict[str, Any]], document: Manifest | None, **settings: Any) -> tuple[tuple[Desired, ...], Rolled]:
     manifests = tuple(Manifest.of(body, f"{key}:1") for key, body in files.items())
-    keys = {key: identity_of(body) for key, body in files.items()}
+    keys = {key: (identity_of(body),) for key, body in files.items()}
     rendered = Rendered(manifests, ReadSet(()), rollout=document, keys=keys)
     return roll(rendered, samples.admission(**settings).admit(manifests), ACTIONS, CHECKS)
 
