@@ -199,12 +199,6 @@ class ClusterUnavailable(TransientError):
     code = "cluster-unavailable"
 
 
-class MetricsUnavailable(TransientError):
-    """A Prometheus doesn't answer a check, answers nonsense, or not to us; the check asks again until its time is over."""
-
-    code = "metrics-unavailable"
-
-
 class Moved(TransientError):
     """A write met a precondition: the object changed since it was planned."""
 

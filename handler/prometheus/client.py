@@ -20,9 +20,10 @@ from handler import __version__
 from handler.config.git import SecretRef
 from handler.config.secrets import Reading
 from handler.config.settings import Prometheus
-from handler.model.errors import MetricsUnavailable, RolloutFailed, SecretUnavailable
+from handler.model.errors import RolloutFailed, SecretUnavailable
 from handler.model.metrics import Moments
 from handler.prometheus.answers import EXPECTED, Nonsense, Refused, moments
+from handler.prometheus.errors import MetricsUnavailable
 from handler.prometheus.listed import Asked, Listed
 
 TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.model.errors import MetricsUnavailable
 from handler.model.metrics import Moments
+from handler.prometheus.errors import MetricsUnavailable
 from handler.rollout.tables import Query
 
 FIRST = 15.0

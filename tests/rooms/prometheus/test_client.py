@@ -11,8 +11,9 @@ import pytest
 
 from handler.config.secrets import Secrets
 from handler.config.settings import Prometheus
-from handler.model.errors import MetricsUnavailable, PlanRefused, RolloutFailed
+from handler.model.errors import PlanRefused, RolloutFailed
 from handler.prometheus.client import Metrics
+from handler.prometheus.errors import MetricsUnavailable
 from infra.prometheushost import Exporter, PrometheusHost
 from tests.rooms.source.certificates import Authority
 

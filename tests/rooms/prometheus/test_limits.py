@@ -15,9 +15,10 @@ from handler.config.remote import Clocks
 from handler.config.rotation import Rotation
 from handler.config.secrets import Secrets, resolve_all
 from handler.config.settings import Prometheus, Settings
-from handler.model.errors import AnnealError, MetricsUnavailable, PlanRefused, RolloutFailed
+from handler.model.errors import AnnealError, PlanRefused, RolloutFailed
 from handler.prometheus import client
 from handler.prometheus.client import Metrics
+from handler.prometheus.errors import MetricsUnavailable
 from handler.prometheus.listed import Listed
 from tests.rooms.prometheus.liar import Answer, Liar, answering
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from handler.model.errors import MetricsUnavailable, Problem, RolloutFailed
+from handler.model.errors import Problem, RolloutFailed
+from handler.prometheus.errors import MetricsUnavailable
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
 from handler.rollout.tables import Judged, SpecError, Verdict
