@@ -18,6 +18,7 @@ from functools import partial
 
 from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting
+from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
 from handler.run.actions.stage import ActionType, Elsewhere, StepStage
@@ -111,20 +112,24 @@ class Stepper:
         message = self.mask("\n".join(f"{problem.subject}: {problem.message}" for problem in error.problems))
         self.journal.finished(group.name, step.name, FAILED, message)
         if step.continue_on_error:
-            return
-        failure = RolloutFailed(*(_named(group, step, problem) for problem in error.problems))
+            return self._unwritten(step, "its step failed, and the rollout may go on without it")
+        failure = RolloutFailed(*(_named(group, step, replace(each, message=self.mask(each.message))) for each in error.problems))
         self._end(failure)
         raise failure from error
 
     def _ended_before(self, group: Group, step: Step, outcome: str, message: str) -> None:
         """Go past a step that an earlier run ended; what live differs by since is a drift run's to see, and wasn't written by this one."""
-        changes = [each for each in self.applier.planned.plan.changes if each.identity == step.identity and each.writes]
-        if changes and changes[0].identity not in self.applier.written:
-            self.applier.outcomes.append(replace(changes[0], action=Action.SKIP, reason="its step ended before this run went on"))
+        self._unwritten(step, "its step ended before this run went on")
         if outcome == FAILED and not step.continue_on_error:
             failure = RolloutFailed(_named(group, step, Problem(str(step.identity), message)))
             self._end(failure)
             raise failure
+
+    def _unwritten(self, step: Step, reason: str) -> None:
+        """Don't tell of what the plan would have written as if it were."""
+        change = next((each for each in self.applier.planned.plan.changes if each.identity == step.identity and each.writes), None)
+        if change and change.identity not in self.applier.written:
+            self.applier.outcomes.append(replace(change, action=Action.SKIP, reason=reason))
 
     def _leave(self, group: Group, step: Step, error: Elsewhere) -> None:
         """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still."""
@@ -158,6 +163,12 @@ def _rank(error: AnnealError) -> int:
 def _named(group: Group, step: Step, problem: Problem) -> Problem:
     """Say in which step something was seen."""
     return replace(problem, message=f"{problem.message} (step {step.name} of group {group.name})")
+
+
+def passed_over(rollout: Rollout, journal: Journal) -> frozenset[Identity]:
+    """Return the objects whose steps failed and might: nothing waits for their health, for nobody has said that they get well."""
+    steps = ((step, journal.find(group.name, step.name)) for group in rollout.groups for step in group.steps)
+    return frozenset(step.identity for step, found in steps if found and found.outcome == FAILED)
 
 
 def repaired(stage: Iterable[Change]) -> list[Change]:

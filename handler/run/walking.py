@@ -36,7 +36,7 @@ from handler.run.journal import FAILED, Journal
 from handler.run.planning import Planned
 from handler.run.pruning import Pruner
 from handler.run.recording import Inputs
-from handler.run.stepping import Stepper, repaired
+from handler.run.stepping import Stepper, passed_over, repaired
 from handler.run.waiting import Waits
 
 _NAMED = 3
@@ -150,9 +150,11 @@ class Walk:
             self.waits.healthy("everything", self._living(), self.applier.generations, limits)
 
     def _living(self) -> tuple[Desired, ...]:
-        """Return what is to live and is ours: not hooks, not what another has where a step would only create it."""
-        theirs = {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
-        return tuple(item for identity, item in self.planned.desired.items() if item.mode is not Mode.HOOK and identity not in theirs)
+        """Return what is to live and is ours: not hooks, not what another has where a step would only create it, nor what might fail."""
+        left = {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
+        rollout = self.inputs.prepared.rollout
+        left |= passed_over(rollout, self.journal) if rollout else frozenset()
+        return tuple(item for identity, item in self.planned.desired.items() if item.mode is not Mode.HOOK and identity not in left)
 
     def _fail(self, error: AuthorError) -> None:
         """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""

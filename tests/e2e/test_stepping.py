@@ -108,6 +108,22 @@ def test_a_step_that_may_fail_is_shown_as_failed_and_the_rollout_is_done(shop: S
     assert recorded(shop, "first").message
 
 
+def test_nothing_waits_for_the_health_of_what_might_fail_and_has(shop: Shop) -> None:
+    shop.configure(wait=Wait(timeout=5.0))
+    stuck, after = deployment(shop.name, "stuck", replicas=1), config_map(shop.name, "after")
+    stuck["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "to-be-found"}
+    rollouts.push(
+        shop,
+        [stuck, after],
+        group("one", step("CreateOrUpdate", stuck, success=never(), continueOnError=True), step("CreateOrUpdate", after)),
+    )
+    assert shop.run().outcome in DONE
+    assert outcomes(shop) == {"stuck": "failed", "after": "done"}
+    shop.kubectl.run("patch", "configmap", "after", "-n", shop.name, "-p", '{"data":{"key":"drifted"}}')
+    result = shop.run("drift")
+    assert result.outcome is Outcome.APPLIED, told(result)
+
+
 def test_parallel_steps_are_under_way_together_and_others_one_after_the_other(shop: Shop) -> None:
     """Proven from the record: with `parallel` the second has begun before the first one's time is over."""
     maps = [config_map(shop.name, name) for name in ("a", "b", "c", "d")]

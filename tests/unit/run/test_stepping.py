@@ -9,9 +9,10 @@ import pytest
 
 from handler.model.errors import AccessDenied, AnnealError, LeaseLost, NewerHead, Problem, RolloutFailed, StillWaiting
 from handler.model.plan import Action, Change
+from handler.model.rollout import Rollout
 from handler.run.actions.stage import StepStage
 from handler.run.journal import DONE, FAILED, SKIPPED
-from handler.run.stepping import repaired
+from handler.run.stepping import passed_over, repaired
 from handler.state.rules import seconds_of
 from tests.unit.run.paper import Acts, begun, go, group, held_up, identity, once_all_began, raising, record, refused, step
 from tests.unit.state.samples import NOON
@@ -63,7 +64,7 @@ def test_what_is_parallel_is_under_way_at_once(level: str) -> None:
 # --- failures
 def test_a_failed_step_ends_the_rollout_and_says_where_and_why_masked_in_the_record() -> None:
     paper, acts = begun(), Acts({"b": refused})
-    with pytest.raises(RolloutFailed, match=r"ConfigMap/shop/b: its password.* \(step b of group one\)"):
+    with pytest.raises(RolloutFailed, match=r"ConfigMap/shop/b: its password is \*\*\*.* \(step b of group one\)"):
         go(paper, acts, group("one", "a", "b", "c"), group("two", "d"))
     assert acts.order == ["a", "b"]
     assert paper.outcomes() == {"a": DONE, "b": FAILED, "c": "", "d": ""}
@@ -74,6 +75,14 @@ def test_one_that_may_fail_is_recorded_as_failed_and_the_rollout_goes_on() -> No
     paper, acts = begun(), Acts({"b": refused})
     go(paper, acts, group("one", "a", step("b", continue_on_error=True), "c"), group("two", "d"))
     assert paper.outcomes() == {"a": DONE, "b": FAILED, "c": DONE, "d": DONE}
+
+
+def test_what_a_passed_over_step_hasnt_written_isnt_told_as_written_and_isnt_waited_for() -> None:
+    groups = (group("one", "a", step("b", continue_on_error=True)),)
+    changes = [Change(Action.CREATE, identity(name)) for name in "ab"]
+    made = go(begun(), Acts({"b": refused}), *groups, changes=changes)
+    assert [(each.identity, each.action) for each in made.applier.outcomes] == [(identity("b"), Action.SKIP)]
+    assert passed_over(Rollout("all", groups), made.journal) == {identity("b")}
 
 
 def test_steps_beside_a_failed_one_are_ended_and_said_to_be_skipped() -> None:
