@@ -79,7 +79,9 @@ class Worker:
         self._run = running.guarded(parts.run)
         self._lanes = Lanes(settings)
         self._queue = Inline(self._work, self._lanes.threads, self._lanes)
-        self._metrics = RunMetrics(lambda: self._queue.waiting, lambda: self._queue.running, parts.requests)
+        self._metrics = RunMetrics(
+            lambda: self._queue.waiting, lambda: self._queue.running, parts.requests, lambda: len(self._queue.resting)
+        )
         self._ledger = Ledger()
         self._taking = threading.RLock()
         self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)

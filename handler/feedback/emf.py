@@ -18,8 +18,10 @@ from handler.model.result import Outcome, Result, Standing
 
 NAMESPACE = "Anneal"
 _BAD = (Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK)
-_UNITS = {"anneal_run_duration_seconds": "Seconds", "anneal_target_last_success_age_seconds": "Seconds"}
-_TIMES = ("next_try", "succeeded")
+_UNITS = dict.fromkeys(
+    ("anneal_run_duration_seconds", "anneal_target_last_success_age_seconds", "anneal_target_waiting_seconds"), "Seconds"
+)
+_TIMES = ("next_try", "succeeded", "waiting")
 """Gauges that are points in time: CloudWatch can't subtract them from the present one."""
 
 
@@ -49,8 +51,8 @@ class Lines:
         if standing is None:
             return {}
         found = {name: float(getattr(standing, field)) for field, (name, _) in GAUGES.items() if field not in _TIMES}
-        age = {"anneal_target_last_success_age_seconds": round(max(self._clock() - standing.succeeded, 0.0))} if standing.succeeded else {}
-        return found | age
+        ages = {"anneal_target_last_success_age_seconds": standing.succeeded, "anneal_target_waiting_seconds": standing.waiting}
+        return found | {name: round(max(self._clock() - since, 0.0)) for name, since in ages.items() if since}
 
     # --- the door
     def delivery(self, provider: str, outcome: str, code: str = "") -> None:

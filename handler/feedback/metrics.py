@@ -25,6 +25,8 @@ GAUGES = {
     "held": ("anneal_target_held", "1 while deletions wait for approval."),
     "suspended": ("anneal_target_suspended", "1 while a person has paused the target."),
     "pinned": ("anneal_target_pinned", "1 while the target stays at a commit that isn't the head."),
+    "rolled_back": ("anneal_target_rolled_back", "1 while the target stays at the commit before one whose rollout failed."),
+    "waiting": ("anneal_target_waiting_since_timestamp_seconds", "Since when an open run waits until what it applied is healthy, 0: none."),
     "orphans": ("anneal_target_orphans", "Live objects of the target that git doesn't declare and that were kept."),
     "drifted": ("anneal_target_drifted_objects", "Objects that differ from git and were only reported (drift: report)."),
 }
@@ -112,7 +114,13 @@ class DoorMetrics(_Exposed):
 class RunMetrics(_Exposed):
     """What the worker process counts. Gauges of a target appear with its first run."""
 
-    def __init__(self, waiting: Callable[[], float], running: Callable[[], float], requests: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        waiting: Callable[[], float],
+        running: Callable[[], float],
+        requests: Callable[[], float],
+        resting: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         super().__init__("worker", "")
         self._runs = self._counter("anneal_runs", "Runs that ended.", "target", "trigger", "outcome")
         self._seconds = self._histogram("anneal_run_duration_seconds", "Runs, from their start to their record.", "target", _RUN_BUCKETS)
@@ -121,6 +129,7 @@ class RunMetrics(_Exposed):
         self._failed: dict[str, int] = {}
         self._watched("anneal_queue_waiting", "Targets that wait for a run.", waiting)
         self._watched("anneal_queue_running", "Targets that are worked on.", running)
+        self._watched("anneal_queue_resting", "Those of them whose run only waits for something to become healthy.", resting)
         self._watched("anneal_cluster_requests", "Requests to API servers since the worker began.", requests)
 
     def run(self, job: Job, result: Result, seconds: float) -> None:

@@ -32,7 +32,7 @@ class Outcome(StrEnum):
 class Standing:
     """How a target stands after a run, for whoever watches it.
 
-    `failures` in a row; `next_try`, `succeeded` in seconds since the epoch, 0: none; `orphans`, `drifted`: how many.
+    `failures` in a row; `next_try`, `succeeded`, `waiting` (since when) in seconds since the epoch, 0: none; `orphans`, `drifted`: objects.
     """
 
     failures: int = 0
@@ -41,6 +41,8 @@ class Standing:
     held: bool = False
     suspended: bool = False
     pinned: bool = False
+    rolled_back: bool = False
+    waiting: float = 0.0
     orphans: int = 0
     drifted: int = 0
 

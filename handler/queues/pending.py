@@ -210,9 +210,9 @@ class Pending:
 
     @property
     def waiting(self) -> int:
-        """How many targets have something that waits."""
+        """How many targets have something that waits for a place; what waits behind a run that rests is that run's to hear."""
         with self._changed:
-            return len(self._waiting)
+            return len(self._waiting.keys() - self._resting)
 
 
 def _place(queue: list[Work], work: Work) -> int | None:

@@ -188,6 +188,8 @@ def standing(state: State | None, result: Result, now: float) -> Standing | None
         held=state.held is not None,
         suspended=suspend is not None and not (suspend.until and seconds_of(suspend.until) <= now),
         pinned=state.pin is not None,
+        rolled_back=state.pin is not None and state.pin.automatic,
+        waiting=seconds_of(state.waiting.since) if state.waiting and state.attempt and not state.waiting.over else 0.0,
         orphans=len(state.orphans),
         drifted=drifted(state),
     )

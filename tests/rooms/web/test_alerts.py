@@ -23,6 +23,7 @@ HEALTHY = {
     'anneal_target_held{target="shop"}': "0x120",
     'anneal_target_suspended{target="shop"}': "0x120",
     'anneal_target_pinned{target="shop"}': "0x120",
+    'anneal_target_rolled_back{target="shop"}': "0x120",
     'anneal_target_drifted_objects{target="shop"}': "0x120",
     "anneal_queue_waiting": "0x120",
     'anneal_deliveries_total{provider="github",outcome="refused",code="bad-signature"}': "0x120",
@@ -43,6 +44,7 @@ TROUBLE: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
     "AnnealTargetHeld": ({'anneal_target_held{target="shop"}': "1x120"}, {"target": "shop"}, "2h"),
     "AnnealTargetSuspended": ({'anneal_target_suspended{target="shop"}': "1x1600"}, {"target": "shop"}, "25h"),
     "AnnealTargetPinned": ({'anneal_target_pinned{target="shop"}': "1x1600"}, {"target": "shop"}, "25h"),
+    "AnnealTargetRolledBack": ({'anneal_target_rolled_back{target="shop"}': "1x120"}, {"target": "shop"}, "2h"),
     "AnnealTargetDrifted": ({'anneal_target_drifted_objects{target="shop"}': "2x120"}, {"target": "shop"}, "2h"),
     "AnnealQueueWaits": ({"anneal_queue_waiting": "3x120"}, {}, "2h"),
     "AnnealDeliveriesRefused": (

@@ -58,6 +58,7 @@ def test_a_run_is_one_line_of_the_embedded_metric_format(lines: Lines, told: lis
         "anneal_target_held": 1,
         "anneal_target_suspended": 0,
         "anneal_target_pinned": 0,
+        "anneal_target_rolled_back": 0,
         "anneal_target_orphans": 3,
         "anneal_target_drifted_objects": 4,
         "anneal_target_last_success_age_seconds": 90,

@@ -63,6 +63,7 @@ def test_a_run_is_counted_by_target_trigger_and_outcome_and_what_it_wrote_by_act
 def test_how_a_target_stands_is_what_its_record_says() -> None:
     metrics = counting()
     standing = Standing(failures=3, next_try=2000.0, succeeded=1000.0, held=True, suspended=True, pinned=True, orphans=4, drifted=5)
+    standing = replace(standing, rolled_back=True, waiting=1500.0)
     metrics.run(TICK, Result("shop", Outcome.FAILED, next_try=2000.0, standing=standing), 0.1)
     found = parsed(metrics.text())
     assert {key[0].removeprefix("anneal_target_"): value for key, value in found.items() if key[0].startswith("anneal_target_")} == {
@@ -72,6 +73,8 @@ def test_how_a_target_stands_is_what_its_record_says() -> None:
         "held": 1,
         "suspended": 1,
         "pinned": 1,
+        "rolled_back": 1,
+        "waiting_since_timestamp_seconds": 1500,
         "orphans": 4,
         "drifted_objects": 5,
     }
