@@ -127,7 +127,15 @@ def at_address(server: str, loaded: Loaded | None = None) -> Loaded:
     """Return what leads to this address with the trust and credentials of what was loaded; without any, where nothing was (client-go)."""
     found = loaded or Loaded(Configuration(), {}, lambda: ())
     if server:
-        found.configuration.host = server
+        configuration = found.configuration
+        renew = configuration.refresh_api_key_hook
+
+        def renewed(given: Any) -> None:
+            if renew:
+                renew(given)  # sets the kubeconfig's own address, too
+            given.host = server
+
+        configuration.host, configuration.refresh_api_key_hook = server, renewed
     return found
 
 

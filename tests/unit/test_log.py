@@ -79,6 +79,14 @@ def test_secrets_are_masked_in_message_fields_keys_and_traces() -> None:
     assert "ValueError: token ***" in json.loads(text)["trace"]
 
 
+def test_only_what_is_wanted_is_logged() -> None:
+    stream = io.StringIO()
+    log.configure(str, stream, logging.ERROR)
+    logging.getLogger("anneal.test").warning("a warning")
+    logging.getLogger("anneal.test").error("an error")
+    assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["an error"]
+
+
 def test_a_terminal_gets_plain_lines() -> None:
     text = written(Terminal(), "run", {"target": "shop", "empty": ""})
     assert text[9:] == 'warning run target="shop"\n'

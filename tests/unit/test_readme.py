@@ -223,7 +223,7 @@ def test_what_the_readme_shows_of_the_demo_is_in_its_transcript() -> None:
 def test_the_rollout_that_the_readme_shows_is_read() -> None:
     (document,) = [found for text in blocks(README, "yaml") if (found := yaml.safe_load(text)).get("kind") == "Rollout"]
     keys = [step["object"] for group in document["spec"]["groups"] for step in group["steps"]]
-    found = {key: Identity("apps", "Deployment", "shop", key) for key in keys}
+    found = {key: (Identity("apps", "Deployment", "shop", key),) for key in keys}
     rollout = read(Manifest.of(document, "README.md:1"), found, ACTIONS, CHECKS)
     assert [group.name for group in rollout.groups] == ["migrate", "roll"]
 

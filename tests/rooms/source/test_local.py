@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handler.model.errors import SourceRefused
-from handler.source import Limits, open_local
+from handler.source import Limits, open_beside, open_local
 from infra.githost import Work
 
 LIMITS = Limits(object=1000, inflated=5000, entries=50, depth=5)
@@ -53,6 +53,31 @@ def test_any_change_makes_it_dirty_and_only_there(tmp_path: Path, change: str) -
     assert open_local(work.directory / "other", LIMITS)[1] is True
     work.commit("Second")
     assert open_local(work.directory / "deploy", LIMITS)[1] is False
+
+
+def test_a_file_from_elsewhere_stands_beside_the_directory(tmp_path: Path) -> None:
+    work, _ = shop(tmp_path)
+    far = tmp_path / "far"
+    far.mkdir()
+    (far / "rollout.yaml").write_text("kind: Rollout\n")
+    (far / "deploy").write_text("kind: Rollout\n")
+    (far / "link").symlink_to("rollout.yaml")
+    directory = work.directory / "deploy"
+    for name, seen in (("rollout.yaml", "rollout.yaml"), ("deploy", "beside-deploy"), ("link", "link")):
+        tree, inside, outside = open_beside(directory, far / name, LIMITS)
+        assert (inside, outside, tree.commit.sha) == ("deploy", seen, "")
+        same = open_local(directory, LIMITS)[0].lookup("")
+        placed, file = tree.lookup("deploy"), tree.lookup(outside)
+        assert same
+        assert placed
+        assert file
+        assert placed.oid == same.oid
+        assert tree.blobs([file.oid])[file.oid] == b"kind: Rollout\n"
+    for missing in (far / "none", far):
+        with pytest.raises(SourceRefused, match="far"):
+            open_beside(directory, missing, LIMITS)
+    with pytest.raises(SourceRefused, match="is not a directory"):
+        open_beside(far / "link", far / "link", LIMITS)
 
 
 def test_without_a_repository_or_a_commit_there_is_no_commit(tmp_path: Path) -> None:

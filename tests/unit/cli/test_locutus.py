@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from handler.cli.directory import Directory, Rereading
 from handler.cli.goflags import go_duration, spelled
 from handler.cli.group import USAGE, anneal
 from handler.cli.locutus import locutus
+from handler.config.git import Revision
+from handler.model.errors import RefNotFound
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n"
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {password: canary-77}\n"
@@ -117,3 +120,16 @@ def test_a_configuration_brings_its_target(tmp_path: Path) -> None:
     assert "expected one target, found 2" in ran(f"--renderer.file.dir={manifests}", f"--config-file={config}", code=USAGE).stderr
     config.write_text('{"replicas": 3}')
     assert "is no configuration of Anneal" in ran(f"--renderer.file.dir={manifests}", f"--config-file={config}", code=USAGE).stderr
+
+
+def test_a_directory_is_read_anew_at_each_look(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(CONFIG_MAP)
+    source, main = Rereading(lambda: Directory(tmp_path)), Revision(branch="main")
+    first = source.head(main).commit
+    assert source.head(main).commit == first, "what is the same has the same name"
+    (tmp_path / "two.yaml").write_text(CONFIG_MAP.replace("one", "two"))
+    second = source.head(main).commit
+    assert second != first
+    assert [entry.path for entry in source.fetch(second).walk("")] == ["one.yaml", "two.yaml"]
+    with pytest.raises(RefNotFound):
+        source.fetch(first)

@@ -57,6 +57,19 @@ def test_the_context_flag_beats_the_targets(tmp_path: Path) -> None:
     assert connect(Cluster(context="spare"), kubeconfig=path, context="main", environ={}).host == "https://one:6443"
 
 
+def test_an_address_of_its_own_keeps_the_credentials_and_the_pin(tmp_path: Path) -> None:
+    path, master = write(tmp_path / "a"), "http://127.0.0.1:8001/"
+    connection = connect(Cluster(), kubeconfig=path, master=master, environ={})
+    assert (connection.host, connection.authorization()) == ("http://127.0.0.1:8001", "Bearer t0ken-value")
+    with pytest.raises(ServerPinned):
+        connect(Cluster(server="https://one:6443"), kubeconfig=path, master=master, environ={})
+    for nowhere in ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}):
+        alone = connect(Cluster(), master=master, environ=nowhere)
+        assert (alone.host, alone.authorization()) == ("http://127.0.0.1:8001", ""), "the pod's token goes nowhere else"
+    with pytest.raises(KubeconfigInvalid, match="no address"):
+        connect(Cluster(), kubeconfig=path, master="one:6443", environ={})
+
+
 def test_a_token_becomes_the_authorization(tmp_path: Path) -> None:
     assert connect(Cluster(), kubeconfig=write(tmp_path / "a"), environ={}).authorization() == "Bearer t0ken-value"
 

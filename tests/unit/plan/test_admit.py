@@ -38,6 +38,10 @@ def test_marks_and_the_default_namespace_are_put_on() -> None:
     assert metadata["annotations"] == {IDENTITY: "shop:/ConfigMap:shop/web"}
 
 
+def test_a_star_allows_every_cluster_scoped_kind() -> None:
+    assert desired(document("Namespace", "shop"), cluster_scoped=("*",))
+
+
 def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
     (item,) = desired(document("Namespace", "shop", metadata={"namespace": "shop"}), cluster_scoped=("Namespace",))
     assert item.identity == Identity("", "Namespace", "", "shop")
