@@ -105,6 +105,10 @@ def _from_leftovers(target: Target, state: State) -> Advice | None:
     """What stands, but isn't quite what git says."""
     if state.drift:
         return Advice(f"{len(state.drift)} fields differ from git; to bring them back:", f"anneal apply {target.name}")
+    if state.pin and state.pin.automatic:
+        return Advice(
+            "its newest commit failed and was rolled back: push what mends it; to try the same once more:", f"anneal unpin {target.name}"
+        )
     if state.pin:
         return Advice("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
     if state.orphans:

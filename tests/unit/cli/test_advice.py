@@ -44,6 +44,7 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"status": failed("operator")}, "anneal apply shop", "said below"),
         ({"status": failed("nobody", LATER)}, "anneal apply shop", "tried again in 1 min"),
         ({"pin": Pin(SHA)}, "anneal unpin shop", "pinned"),
+        ({"pin": Pin(SHA, automatic=True)}, "anneal unpin shop", "rolled back"),
         ({"drift": (Drift(ONE, "data.a", "1", "2"),)}, "anneal apply shop", "1 fields differ"),
         ({"orphans": (Orphan("uid", ONE, stamp(NOW)),)}, "anneal prune shop --dry-run", "1 objects"),
     ],
