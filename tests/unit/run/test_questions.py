@@ -1,0 +1,117 @@
+"""Questions for metrics: who judges never waits for an answer but the first, and a hanging Prometheus holds up nobody else."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from handler.model.errors import Stopping
+from handler.model.metrics import Moments, Sample
+from handler.prometheus.errors import MetricsUnavailable
+from handler.run import questions
+from handler.run.questions import Questions
+
+PATIENCE = 60.0
+
+
+class Slow:
+    """Answers when it is let go. `asked`: so many times."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.asked: list[tuple[Any, ...]] = []
+        self.error: Exception | None = None
+
+    def __call__(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments:
+        self.asked.append((url, query, seconds, step))
+        assert self.let_go.wait(PATIENCE)
+        if self.error:
+            raise self.error
+        return [[Sample({}, float(len(self.asked)))]]
+
+
+def answer(ask: Questions, *question: Any) -> Moments | None:
+    """Look until the answer is here."""
+    for _ in range(int(PATIENCE * 100)):
+        found = ask(*question)
+        if found is not None:
+            return found
+        threading.Event().wait(0.01)
+    raise AssertionError("no answer")
+
+
+def test_the_first_answer_is_waited_for_and_later_ones_are_not() -> None:
+    slow = Slow()
+    slow.let_go.set()
+    ask = Questions(slow, lambda: None)
+    assert ask("", "up") == [[Sample({}, 1.0)]]
+    slow.let_go.clear()
+    assert ask("", "up") is None
+    assert ask("", "up") is None
+    assert ask.open
+    slow.let_go.set()
+    assert answer(ask, "", "up") == [[Sample({}, 2.0)]]
+    assert slow.asked == [("", "up", 0.0, 0.0)] * 2
+
+
+def test_whoever_waits_for_the_first_answer_still_sees_that_the_run_may_not_go_on() -> None:
+    slow, looks = Slow(), []
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 2:
+            raise Stopping.of("target shop", "the worker is shutting down")
+
+    with pytest.raises(Stopping):
+        Questions(slow, look)("", "up")
+    slow.let_go.set()
+
+
+def test_a_first_answer_that_does_not_come_is_awaited_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "FIRST", 0.0)
+    slow = Slow()
+    assert Questions(slow, lambda: None)("", "up") is None
+    slow.let_go.set()
+
+
+def test_questions_under_way_hold_up_only_themselves() -> None:
+    slow = Slow()
+    slow.let_go.set()
+
+    def ask_one(url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments | None:
+        return slow(url, query, seconds, step) if query == "slow" else [[Sample({}, 7.0)]]
+
+    ask = Questions(ask_one, lambda: None)
+    assert ask("", "quick") == [[Sample({}, 7.0)]]
+    slow.let_go.clear()
+    assert ask("", "slow", 60.0, 15.0) is None
+    assert answer(ask, "", "quick") == [[Sample({}, 7.0)]]
+    assert ask.open
+    slow.let_go.set()
+    assert answer(ask, "", "slow", 60.0, 15.0) == [[Sample({}, 1.0)]]
+
+
+def test_an_error_is_raised_where_it_was_asked_and_the_next_question_is_a_new_one() -> None:
+    slow = Slow()
+    slow.let_go.set()
+    slow.error = MetricsUnavailable.of("prometheus", "can't be reached")
+    ask = Questions(slow, lambda: None)
+    with pytest.raises(MetricsUnavailable, match="can't be reached"):
+        ask("", "up")
+    slow.error = None
+    assert answer(ask, "", "up") == [[Sample({}, 2.0)]]
+
+
+def test_one_without_an_answer_for_ever_is_given_up_and_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "FIRST", 0.0)
+    slow = Slow()
+    ask = Questions(slow, lambda: None)
+    assert ask("http://127.0.0.1", "up") is None
+    monkeypatch.setattr(questions, "ABANDONED", -1.0)
+    with pytest.raises(MetricsUnavailable, match=r"prometheus http://127.0.0.1: hasn't answered"):
+        ask("http://127.0.0.1", "up")
+    assert not ask.open
+    slow.let_go.set()
+    assert answer(ask, "http://127.0.0.1", "up")
