@@ -135,17 +135,21 @@ def test_what_another_version_brings_is_refused(seed: Seed) -> None:
 def test_once_applies_and_ends_and_at_an_interval_it_stays_as_declared(
     seed: Seed, place: Place, kubectl: Kubectl, deployed: None, tmp_path: Path
 ) -> None:
+    def uid() -> str:
+        return kubectl.tried("get", "deployment", "grafana", "-n", NAMESPACE, "-o", "jsonpath={.metadata.uid}").stdout
+
     place = Place(place.directory, kubectl.kubeconfig)
     once, staying = [line for line in seed.of_files if "--render-only" not in line]
     assert f"Deployment/{NAMESPACE}/grafana created" in place.run(once)
     found = kubectl("get", "deployment", "grafana", "-n", NAMESPACE)
     kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
     log = tmp_path / "log"
-    command = place.arguments(staying)
+    command = place.arguments(staying, "-trigger.interval.duration=1s")
     with log.open("wb") as said, subprocess.Popen(command, cwd=place.directory, env=place.environ, stderr=said) as process:
         try:
-            until(lambda: '"outcome"' in log.read_text(), told=log.read_text)
-            assert kubectl("get", "deployment", "grafana", "-n", NAMESPACE)["metadata"]["uid"] != found["metadata"]["uid"]
+            until(lambda: uid() not in ("", found["metadata"]["uid"]), told=log.read_text)
+            kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
+            until(uid, told=log.read_text)
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
