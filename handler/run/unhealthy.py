@@ -6,7 +6,7 @@ tick. Everything is masked, then cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.cluster.evidence import Evidence
@@ -66,8 +66,13 @@ class Telling:
         for item in sorted(news, key=lambda item: item.identity.kind not in HAVE_PODS)[:EXPLAINED]:
             found = self._explained(evidence, item)
             texts[item.identity] += f"; {found}" if found else ""
-        self.run.unhealthy = tuple(f"{identity}: {text}" for identity, text in texts.items())
+        self.leave(f"{identity}: {text}" for identity, text in texts.items())
         return RolloutFailed(*self._problems(blamed, texts))
+
+    def leave(self, lines: Iterable[str]) -> None:
+        """Leave lines to the record, beside those of other steps that end at the same time."""
+        with self.run.writing:
+            self.run.unhealthy = tuple(dict.fromkeys((*(self.run.unhealthy or ()), *lines)))[:RECORDED]
 
     def _problems(self, left: Left, texts: Mapping[Identity, str]) -> list[Problem]:
         shown = [Problem(str(item.identity), texts[item.identity], item.manifest.place) for item, _ in left[:SHOWN]]

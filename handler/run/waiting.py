@@ -83,7 +83,7 @@ class Waits:
         vigil = Vigil(asked, generations, limits.progress_timeout, self.run.rooms.planner.api.server_time, verdict)
         if asked:
             self._watch(what, vigil, limits, beat, since)
-        self.notes += vigil.notes()
+        self.notes += [note for note in vigil.notes() if note not in self.notes]
 
     def _watch(self, what: str, vigil: Vigil, limits: Wait, beat: Callable[[], None], since: float) -> None:
         """Follow the objects of a vigil to its end; see `healthy`."""
@@ -92,7 +92,7 @@ class Waits:
 
         def tick() -> list[Identity]:
             beat()
-            if time.monotonic() >= told[0]:
+            if time.monotonic() >= told[0] and not since:  # of a step the journal tells
                 told[0] = time.monotonic() + _TELL_EVERY
                 self._tell(telling, vigil)
             return vigil.beat()
@@ -101,15 +101,15 @@ class Waits:
         still = f"{UNHEALTHY}, and nothing has changed for {duration(limits.progress_timeout)}"
         try:
             if self.follow(what, wanted, vigil.judge, limits.timeout, tick, since):
-                self.run.unhealthy = ()
+                self.run.unhealthy = self.run.unhealthy or ()
                 return
         except Ended as ended:
             why = still if ended.stuck else ""
             if ended.stuck and not since:
-                self._note(what, self._since(what), over=True)
+                self._note_end(what)
         except StillWaiting:
             if not self._stands_still(what, vigil.digest(), limits.progress_timeout):
-                self.run.unhealthy = telling.lines(vigil.unhealthy())
+                telling.leave(telling.lines(vigil.unhealthy()))
                 raise
             why = still
         raise telling.failure(vigil.unhealthy(), why)
@@ -130,8 +130,14 @@ class Waits:
             return False
         still = now - seconds_of(before.moved) >= patience
         if still:
-            self._note(what, seconds_of(before.since), over=True)
+            self._note_end(what)
         return still
+
+    def _note_end(self, what: str) -> None:
+        """Record that a wait has ended before its time: from now on it is only looked at."""
+        before = self.run.state.waiting
+        known = before is not None and (before.commit, before.what) == (self.run.goal, what)
+        self._note(what, seconds_of(before.since) if before is not None and known else self.run.rooms.clock(), over=True)
 
     def follow(
         self,
@@ -177,9 +183,10 @@ class Waits:
     def _earlier(self, what: str) -> Waiting | None:
         """Return what is recorded of this wait: an earlier run may have begun it. A person who asks again begins anew after its end."""
         before = self.run.state.waiting
-        if before is None or (before.commit, before.what) != (self.run.goal, what) or (self.run.job.force and before.over):
+        if before is None or (before.commit, before.what) != (self.run.goal, what):
             return None
-        return before
+        ended = before.over or self.run.state.status.phase == "failed"
+        return None if ended and self.run.job.force else before
 
     def _since(self, what: str) -> float:
         """Return since when this is waited for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 from handler.build import Handler, Options
 from handler.config.secrets import resolve_all
@@ -26,7 +27,7 @@ def fated(document: Document, fate: str, **spec: int) -> Document:
     return document
 
 
-def failed(shop: Shop, **fields: str) -> str:
+def failed(shop: Shop, **fields: Any) -> str:
     """Run the target; it must fail as a rollout. Return what is said."""
     result = shop.run(**fields)
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
@@ -46,6 +47,14 @@ def made_ready(shop: Shop, app: str) -> None:
     patch = {"status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]}}
     for pod in pods:
         shop.kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", shop.name, "--subresource=status", "-p", json.dumps(patch))
+
+
+def stands_still(shop: Shop, app: str) -> bool:
+    """Whether the pod of a Deployment has come to its fate, and the Deployment's controller has told of it."""
+    status = (shop.live(deployment(shop.name, app)) or {}).get("status") or {}
+    events = shop.kubectl("get", "events", "-n", shop.name, "--field-selector=reason=Unhealthy")["items"]
+    told = any(event["involvedObject"]["name"].startswith(f"{app}-") for event in events)
+    return told and (status.get("updatedReplicas"), status.get("unavailableReplicas")) == (1, 1)
 
 
 def _status(shop: Shop, document: Document) -> str:
@@ -107,16 +116,19 @@ def test_what_fails_ends_the_wait_at_once_and_says_why_as_a_person_would_want_it
 
 
 def test_a_standstill_ends_the_wait_and_is_told_once(shop: Shop) -> None:
-    shop.configure(wait=Wait(120.0, 2.0))
     slow = fated(deployment(shop.name, "slow", replicas=1), "never-ready")
     shop.push(slow)
+    shop.applied()
+    until(lambda: stands_still(shop, "slow"))
+    shop.configure(wait=Wait(120.0, 2.0))
+    shop.push(slow, config_map(shop.name, "a"))
     said = failed(shop)
     assert "isn't healthy, and nothing has changed for 2s: 0 of 1 replica available; pod slow-" in said
     assert "Warning Unhealthy: Readiness probe failed" in said
     assert shop.state().waiting is not None
     assert [failed(shop, trigger="tick") for _ in range(2)] == [said, said]
     history = shop.state().history
-    assert [(run.outcome, run.times) for run in history] == [("failed", 3)]
+    assert [(run.outcome, run.times) for run in history] == [("failed", 3), ("applied", 1)]
     made_ready(shop, "slow")
     until(lambda: is_available(shop, slow))
     recorded(shop)
@@ -126,7 +138,9 @@ def test_a_standstill_ends_the_wait_and_is_told_once(shop: Shop) -> None:
 def test_a_time_out_names_all_that_is_missing_and_ten_of_it_in_the_error(shop: Shop) -> None:
     shop.configure(wait=Wait(1.0, 120.0))
     shop.push(*(fated(deployment(shop.name, f"w{number:02}", replicas=1), "never-ready") for number in range(12)))
-    lines = failed(shop).splitlines()
+    assert failed(shop).count(": isn't healthy after 1s: ") == 10
+    until(lambda: all(stands_still(shop, f"w{number:02}") for number in range(12)))
+    lines = failed(shop, force=True).splitlines()
     assert sum("isn't healthy after 1s: 0 of 1 replica" in line for line in lines) == 10
     assert lines[-1].startswith(f"target {shop.name}: 2 more objects are not healthy; see them all: anneal status")
     assert sum("; pod w" in line for line in lines) == 3
@@ -162,7 +176,7 @@ def test_three_hundred_deployments_cost_a_list_and_a_watch(shop: Shop, wired: Ca
     wire = wired()
     shop.configure(wait=PATIENT)
     spaces = [shop.name, f"{shop.name}-jobs"]
-    apps = [deployment(spaces[number % 2], f"w{number:03}", replicas=int(number % 3 == 0)) for number in range(300)]
+    apps = [deployment(spaces[number % 2], f"w{number:03}", replicas=int(number % 10 == 0)) for number in range(300)]
     shop.push(namespace(spaces[1]), *apps, config_map(shop.name, "a"))
     result = shop.handler_at(wire.kubeconfig).run(shop.job())
     assert result.outcome is Outcome.APPLIED, told(result)
@@ -186,7 +200,7 @@ def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> 
     assert first.outcome is Outcome.WAITING, told(first)
     assert began.waiting
     assert [line.partition(": ")[0] for line in began.status.unhealthy] == [f"Deployment/{shop.name}/slow"]
-    until(lambda: "Unhealthy" in shop.kubectl.run("get", "events", "-n", shop.name))
+    until(lambda: stands_still(shop, "slow"))
     shop.run("tick")
     stood = shop.state()
     assert shop.run("tick").outcome is Outcome.WAITING

@@ -29,7 +29,8 @@ def pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
     while "BackOff" not in kubectl.run("get", "events", "-n", namespace):
         assert time.monotonic() < end
         time.sleep(0.1)
-    return kubectl("get", "pod", "api", "-n", namespace)
+    found: dict[str, Any] = kubectl("get", "pod", "api", "-n", namespace)
+    return found
 
 
 def test_a_pod_its_warnings_and_its_log_are_read(api: Api, pod: dict[str, Any], namespace: str) -> None:
