@@ -186,3 +186,23 @@ def test_what_another_has_is_left_to_it_and_not_waited_for(shop: Shop) -> None:
     refused = shop.run()
     assert refused.code == "plan-refused", told(refused)
     assert f"Service/{shop.name}/theirs: isn't ours, so that its checks can't follow it (step theirs.json in group 1)" in refused.message
+
+
+def test_a_list_is_all_its_items_and_what_a_step_deletes_needn_t_be_ours(shop: Shop) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [config_map(shop.name, "one"), config_map(shop.name, "two")]}
+    old, kept = config_map(shop.name, "old"), config_map(shop.name, "kept", labels={"argocd.argoproj.io/instance": "other"})
+    for theirs in (old, kept):
+        shop.kubectl.run("create", "-f", "-", given=json.dumps(theirs))
+    steps = [{"object": "list.json", "action": "CreateOrUpdate"}, {"object": "old.json", "action": "DeleteIfExist"}]
+    also = {"object": "kept.json", "action": "DeleteIfExist"}
+    push(shop, {"list.json": listed, "old.json": old, "kept.json": config_map(shop.name, "kept")}, {"steps": [*steps, also]})
+    refused = shop.run()
+    assert refused.code == "plan-refused", told(refused)
+    assert "belongs to Argo CD application other, and step kept.json in group 1 would delete it" in refused.message
+    assert shop.live(old) is not None, "nothing is written before everything is allowed"
+    (shop.work.directory / PATH / "kept.json").unlink()
+    push(shop, {}, {"steps": steps})
+    assert shop.applied().counts == {"created": 2, "pruned": 1}
+    assert outcomes(shop) == {"list.json[0]": "done", "list.json[1]": "done", "old.json": "done"}
+    assert (shop.live(old), shop.live(kept) is None) == (None, False)
+    assert rendered(shop)["objects"]["list.json"] == listed
