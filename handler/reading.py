@@ -25,7 +25,7 @@ from handler.model.plain import masked, plain
 from handler.model.result import Outcome, Result
 from handler.state import history
 from handler.state.configmap import state_name
-from handler.state.record import Held, Progress, Run, State, Summary
+from handler.state.record import Held, Progress, Run, State, Summary, Waiting
 from handler.state.rules import stamp
 from handler.state.store import StateStore
 from handler.summaries import Readable
@@ -204,7 +204,7 @@ def shown(state: State) -> Json:
     approval, attempt = state.approval, state.attempt
     return found | {
         "attempt": {"commit": attempt.commit, "since": attempt.since} if attempt else None,
-        "waiting": plain(state.waiting) if state.waiting else None,
+        "waiting": _waiting(state.waiting) if state.waiting else None,
         "rollout": _rollout(state.rollout) if state.rollout else None,
         "held": held(state.held) if state.held else None,
         "approval": {"id": approval.id, "by": approval.by, "at": approval.at} if approval else None,
@@ -224,6 +224,11 @@ def held(waiting: Held) -> Json:
         "commit": waiting.commit,
         "since": waiting.since,
     }
+
+
+def _waiting(known: Waiting) -> Json:
+    """Return what the open run waits for; how things stood at its last look is for the next one."""
+    return {"commit": known.commit, "what": known.what, "since": known.since, "over": known.over}
 
 
 def _rollout(known: Progress) -> Json:
