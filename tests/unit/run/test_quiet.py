@@ -27,7 +27,7 @@ from handler.run.preparing import Preparer
 from handler.run.recovering import Found
 from handler.run.rooms import Rooms
 from handler.state.configmap import SUMMARY, encode, summary_of
-from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, home_of
+from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, Waiting, home_of
 from handler.state.rules import stamp
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
@@ -64,7 +64,9 @@ states = st.builds(
     cluster_uid=_rarely(st.just("u-2"), "u-1"),
     drift_due=_rarely(times, ""),
     status=_rarely(
-        st.builds(Status, phase=st.sampled_from(["", "applied", "failed", "held", "pruning", "suspended", "drifted"]), next_try=times),
+        st.builds(
+            Status, phase=st.sampled_from(["", "applied", "failed", "held", "pruning", "waiting", "suspended", "drifted"]), next_try=times
+        ),
         GOOD.status,
     ),
     attempt=_maybe(Attempt, commit=samples.shas, token=samples.tokens, since=samples.times, **_COMMON),
@@ -141,6 +143,9 @@ def is_quiet(metadata: dict[str, Any], head: str) -> bool:
 @example(replace(GOOD, status=Status("failed")), HEAD)
 @example(replace(GOOD, status=Status("held")), HEAD)
 @example(replace(GOOD, status=Status("pruning")), HEAD)
+@example(replace(GOOD, status=Status("waiting")), HEAD)
+@example(replace(GOOD, attempt=Attempt(HEAD, "d" * 64, SETTINGS, "t.1", samples.NOON), waiting=Waiting(HEAD, "all", samples.NOON)), HEAD)
+@example(replace(GOOD, pin=Pin(HEAD, automatic=True)), "e" * 40)
 def test_a_summary_says_quiet_only_where_the_state_would_end_a_tick(state: State, head: str) -> None:
     store, metadata = stored(state)
     known, whole = is_quiet(metadata, head), tick_ends_unchanged(store, head)
