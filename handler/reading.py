@@ -227,8 +227,8 @@ def held(waiting: Held) -> Json:
 
 
 def _waiting(known: Waiting) -> Json:
-    """Return what the open run waits for; how things stood at its last look is for the next one."""
-    return {"commit": known.commit, "what": known.what, "since": known.since, "over": known.over}
+    """Return what the open run waits for; the digest of how things stood at its last look is for the next one."""
+    return {"commit": known.commit, "what": known.what, "since": known.since, "over": known.over, "moved": known.moved}
 
 
 def _rollout(known: Progress) -> Json:

@@ -163,7 +163,7 @@ def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -
 
 def test_a_rollout_is_shown_but_for_what_its_actions_remember(here: FakeObjects) -> None:
     state = reader(here, FakeObjects).target("shop-prod")["state"]
-    assert state["waiting"] == {"commit": sha("e"), "what": "everything", "since": NOON, "over": False}
+    assert state["waiting"] == {"commit": sha("e"), "what": "everything", "since": NOON, "over": False, "moved": ""}
     steps = state["rollout"].pop("steps")
     assert state["rollout"] == {"commit": sha("e"), "started": NOON, "finished": "", "outcome": ""}
     assert [(step["group"], step["step"], step["outcome"], step["message"]) for step in steps["items"]] == [
