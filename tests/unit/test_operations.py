@@ -16,6 +16,7 @@ from handler.model.errors import AnnealError, LeaseError, OperatorError, SenderE
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "operations.md").read_text()
 RULES: list[dict[str, Any]] = yaml.safe_load((ROOT / "infra" / "prometheus" / "alerts.yaml").read_text())["groups"][0]["rules"]
+INNER = {"Elsewhere"}  # the echo of one step's end in those beside it
 ENTRY = re.compile(
     r"^### (\S+)\n\n- \*\*Symptom\*\*: .+?\n- \*\*Cause\*\*: .+?\n- \*\*Command\*\*: .+?(?=\n\n|\n?\Z)", re.MULTILINE | re.DOTALL
 )
@@ -24,8 +25,8 @@ for module in (path for path in (ROOT / "handler").rglob("*.py") if '    code = 
 
 
 def codes(cls: type[AnnealError] = AnnealError) -> set[str]:
-    """Return the codes of a class' leaves: what is raised, but for what never leaves its module."""
-    below = [each for each in cls.__subclasses__() if not each.__name__.startswith("_")]
+    """Return the codes of a class' leaves: what is raised, but for what never leaves a run."""
+    below = [each for each in cls.__subclasses__() if each.__name__ not in INNER]
     return set().union(*map(codes, below)) if below else {cls.code}
 
 
