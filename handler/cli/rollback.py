@@ -11,7 +11,11 @@ from handler.cli.apply import agreed, finish, show
 from handler.cli.options import command, target_argument, yes_option
 from handler.cli.running import run
 from handler.cli.session import Session, local_user
+from handler.config.settings import Target
 from handler.model.event import Job
+
+WHOLE = 40
+"""Digits of a commit's id."""
 
 
 @command()
@@ -26,7 +30,7 @@ def rollback(session: Session, target: str | None, commit: str, dry_run: bool, y
     nothing of the target keep the pin; `anneal unpin` follows the branch again.
     """
     chosen = session.target(target)
-    job = Job(chosen.name, "oneoff", commit=commit, rollback=True, actor=local_user())
+    job = Job(chosen.name, "oneoff", commit=_whole(session, chosen, commit.lower()), rollback=True, actor=local_user())
     if dry_run or (not yes and session.output.interactive):
         planned = run(session, replace(job, dry_run=True), f"planning {chosen.name}")
         if dry_run or planned.plan is None:
@@ -37,3 +41,17 @@ def rollback(session: Session, target: str | None, commit: str, dry_run: bool, y
             return reports.FAILED
         job = replace(job, commit=planned.commit)
     return finish(session, run(session, job, f"rolling {chosen.name} back"))
+
+
+def _whole(session: Session, target: Target, commit: str) -> str:
+    """Return the one commit of a target's history that begins so, as `anneal history` shows it; a whole id is left as it is."""
+    if not commit or len(commit) >= WHOLE:
+        return commit
+    from handler.run.recording import deployed  # noqa: PLC0415 - usage errors don't wait for it
+
+    state = session.handler.store(target).read().state
+    known = sorted(each for each in deployed(state) if each.startswith(commit)) if state else []
+    if len(known) != 1:
+        seen = f"{len(known)} commits of its history begin so" if known else "none of its history begins so"
+        raise click.UsageError(f"--to {commit}: {seen}; give the whole id of 40 digits")
+    return known[0]

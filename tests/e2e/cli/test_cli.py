@@ -120,6 +120,23 @@ def test_an_older_commit_pins_until_unpin(shop: Shop) -> None:
     assert len(shop.cli("history", "-n", "2").stdout.splitlines()) == 3
 
 
+def test_a_rollback_goes_to_the_deployment_before_and_shows_first_what_it_would_do(shop: Shop, kubectl: Kubectl) -> None:
+    first = shop.work.head()
+    shop.cli("apply")
+    shop.declare("one", "two", "three", "four")
+    shop.push("Four comes")
+    shop.cli("apply")
+    assert f"- prune ConfigMap/{shop.namespace}/four" in shop.cli("rollback", "--dry-run").stdout
+    assert kubectl.tried("get", "cm", "four", "-n", shop.namespace).returncode == 0
+    done = shop.cli.json("rollback")
+    assert (done["commit"], done["counts"]["pruned"]) == (first, 1)
+    assert kubectl.tried("get", "cm", "four", "-n", shop.namespace).returncode == 1
+    assert "anneal unpin shop" in shop.cli("status").stdout
+    assert shop.cli.json("rollback", "--to", shop.work.head()[:12])["commit"] == shop.work.head()
+    refused = shop.cli("rollback", "--to", "abc123abc123", code=64)
+    assert "none of its history begins so" in refused.output
+
+
 def test_the_lease_of_a_dead_worker_is_freed(shop: Shop, kubectl: Kubectl) -> None:
     assert "nobody held it" in shop.cli("unlock").stdout
     spec = {"holderIdentity": "dead_1", "leaseDurationSeconds": 1, "renewTime": "2020-01-01T00:00:00.000000Z", "leaseTransitions": 1}

@@ -1,12 +1,23 @@
-"""Ctrl-C while a run is under way."""
+"""Ctrl-C while a run is under way, and what goes on after it."""
 
 from __future__ import annotations
 
 import signal
+import threading
+from types import SimpleNamespace
 
 import pytest
 
-from handler.cli.running import stoppable
+from handler.cli.printing import Output
+from handler.cli.running import run, stoppable
+from handler.cli.session import Session
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(Output(), {})
 
 
 def test_ctrl_c_stops_at_the_next_write_and_the_second_one_at_once() -> None:
@@ -24,3 +35,31 @@ def test_sigterm_is_such_a_request_too() -> None:
     with stoppable(lambda _: None) as stop:
         signal.raise_signal(signal.SIGTERM)
         assert stop.is_set()
+
+
+def outcomes(session: Session, *results: Result) -> tuple[Result, list[Job]]:
+    """Run a job whose runs end so; return its end, and the jobs that were run."""
+    left, jobs = list(results), list[Job]()
+
+    def run_one(job: Job, _stop: threading.Event) -> Result:
+        jobs.append(job)
+        return left.pop(0)
+
+    session.__dict__ |= {"handler": SimpleNamespace(run=run_one), "sandbox": SimpleNamespace(start=lambda: None)}
+    found = run(session, Job("shop", "oneoff", commit="a" * 40, rollback=True, actor="ann"), "applying shop")
+    session._sandbox = None
+    return found, jobs
+
+
+def test_a_newer_head_that_came_meanwhile_is_gone_on_with(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = Result("shop", Outcome.SUPERSEDED, message="the head moved", again=Job("shop", "push", hint="b" * 40))
+    found, jobs = outcomes(session, moved, moved, Result("shop", Outcome.APPLIED))
+    assert found.outcome is Outcome.APPLIED
+    assert [(job.commit, job.rollback, job.actor) for job in jobs] == [("a" * 40, True, "ann"), ("", False, "ann"), ("", False, "ann")]
+    assert capsys.readouterr().err.count("the head moved; going on with that") == 2
+
+
+def test_what_was_stopped_or_asked_for_elsewhere_says_what_goes_on(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes(session, Result("shop", Outcome.BUSY, code="stopping"))
+    outcomes(session, Result("shop", Outcome.SUPERSEDED, message="it was pinned"))
+    assert capsys.readouterr().err.count("anneal apply shop") == 2
