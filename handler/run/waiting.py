@@ -19,6 +19,7 @@ from handler.config.settings import Wait
 from handler.model.errors import StillWaiting
 from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
+from handler.model.tree import printable
 from handler.plan.admit import Desired
 from handler.rollout.health import ALWAYS_HEALTHY
 from handler.run.context import Context
@@ -83,7 +84,8 @@ class Waits:
         vigil = Vigil(asked, generations, limits.progress_timeout, self.run.rooms.planner.api.server_time, verdict)
         if asked:
             self._watch(what, vigil, limits, beat, since)
-        self.notes += [note for note in vigil.notes() if note not in self.notes]
+        notes = [printable(self.run.mask(note)) for note in vigil.notes()]
+        self.notes += [note for note in notes if note not in self.notes]
 
     def _watch(self, what: str, vigil: Vigil, limits: Wait, beat: Callable[[], None], since: float) -> None:
         """Follow the objects of a vigil to its end; see `healthy`."""

@@ -12,7 +12,7 @@ from handler.config.secrets import resolve_all
 from handler.config.settings import Wait
 from handler.model.result import Outcome, Result
 from infra.controlplane.fates import FATE, LOG
-from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret
+from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret, service
 from tests.e2e.serving import until
 from tests.e2e.shop import DONE, Shop, told
 from tests.e2e.wire import Wired
@@ -229,3 +229,16 @@ def test_a_standstill_over_several_runs_ends_the_wait_as_well(shop: Shop) -> Non
     until(is_over)
     assert results[0].outcome is Outcome.WAITING, told(results[0])
     assert "nothing has changed for 1s" in results[-1].message
+
+
+def test_what_is_healthy_only_so_far_is_noted(shop: Shop) -> None:
+    shop.configure(wait=PATIENT)
+    paused = deployment(shop.name, "still", replicas=1)
+    paused["spec"]["paused"] = True
+    balanced = service(shop.name, "outside")
+    balanced["spec"]["type"] = "LoadBalancer"
+    shop.push(paused, balanced)
+    plan = shop.applied().plan
+    assert plan
+    assert f"Service/{shop.name}/outside: its load balancer has no address yet" in plan.notes
+    assert any(note.startswith(f"Deployment/{shop.name}/still: is paused, so its rollout stands still") for note in plan.notes)
