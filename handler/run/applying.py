@@ -7,6 +7,7 @@ three times at most; a lost Lease stops everything; a failed apply means that no
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ _MUST_GO = "changed since it was planned, and would have to be deleted now; the 
 
 @dataclass(slots=True)
 class Applier:
-    """Carries out one plan under one Lease. `between`: called before each stage (suspend, shutdown)."""
+    """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown)."""
 
     planner: Planner
     planned: Planned
@@ -52,6 +53,7 @@ class Applier:
     uids: set[str] = field(default_factory=set)
     settling: set[Identity] = field(default_factory=set)
     generations: dict[Identity, int] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def _api(self) -> Api:
@@ -85,11 +87,14 @@ class Applier:
         self._wait_for({need for change in writes for need in self._desired(change).needs})
         self._check_deferred(writes)
         self._collect(writes, parallel([partial(self._write, change) for change in writes]))
-        self.settling |= {change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)}
+        with self.lock:
+            self.settling |= {change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)}
 
     def settle(self) -> None:
         """Wait until the CRDs and Namespaces that were written stand. Raises NotReady."""
-        self._wait_for(self.settling)
+        with self.lock:
+            left = set(self.settling)
+        self._wait_for(left)
 
     def put(self, identity: Identity) -> None:
         """Bring one declared object to what git says from what is live now, whatever was planned; what would be deleted is refused.
@@ -195,10 +200,11 @@ class Applier:
 
     def _wait_for(self, needed: set[Identity]) -> None:
         """Wait for those of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""
-        wanted = sorted(needed & self.settling)
+        with self.lock:
+            wanted = sorted(needed & self.settling)
+            self.settling -= set(wanted)
         if not wanted:
             return
-        self.settling -= set(wanted)
         asked = [(self.planned.desired[identity].resource, identity) for identity in wanted]
         missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence, f"{PART_OF}={self.planner.applyset}")
         if missing:

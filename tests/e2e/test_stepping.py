@@ -8,7 +8,7 @@ from handler.config.settings import Wait
 from handler.model.result import Outcome
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map, deployment
+from tests.e2e.documents import Document, config_map, definition, deployment, offer
 from tests.e2e.killing import Wire
 from tests.e2e.rollouts import assert_carried_out, data, everything, group, opened, outcomes, planted, progress, recorded, step, written
 from tests.e2e.shop import DONE, Shop, told
@@ -133,6 +133,19 @@ def test_parallel_steps_are_under_way_together_and_others_one_after_the_other(sh
     a, b, c, d = (recorded(shop, name) for name in "abcd")
     assert max(a.started, b.started) < min(a.finished, b.finished)
     assert max(a.finished, b.finished) <= c.started < c.finished <= d.started
+
+
+def test_objects_of_a_new_kind_may_come_at_once_when_the_step_of_their_definition_is_done(shop: Shop) -> None:
+    kind = definition(shop.group)
+    offers = [offer(shop.group, shop.name, f"o{number}") for number in range(4)]
+    groups = [
+        group("kinds", step("CreateOrUpdate", kind)),
+        group("objects", *(step("CreateOrUpdate", each) for each in offers), parallel=True),
+    ]
+    rollouts.push(shop, [kind, *offers], *groups)
+    assert shop.run().outcome in DONE
+    assert set(outcomes(shop).values()) == {"done"}
+    assert all(shop.live(each) for each in offers)
 
 
 def test_a_deployment_whose_target_waits_is_waited_for_by_its_step(shop: Shop) -> None:

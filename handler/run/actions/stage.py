@@ -146,6 +146,7 @@ class StepStage:
         change = self.change
         if change is not None and change.identity not in self.applier.written:
             self.applier.apply([change])
+            self.applier.settle()  # a CRD or Namespace stands before what lives in it begins, maybe in several steps at once
 
     def put(self) -> None:
         """Bring the step's object to what git declares from what is live now, whatever the plan said of it; never by a deletion.
