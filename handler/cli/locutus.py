@@ -47,7 +47,11 @@ class _Files:
 @click.option("--master", metavar="URL", default="", help="Address of the API server, before the kubeconfig's.")
 @click.option("--log-level", type=click.Choice(list(_LEVELS)), default="info", show_default=True, help="What is logged.")
 @click.option("--renderer", metavar="NAME", default="file", show_default=True, help="What makes the objects.")
-@click.option("--config-file", type=click.Path(path_type=Path), help="An anneal.yaml with one target: its guards instead of none.")
+@click.option(
+    "--config-file",
+    type=click.Path(path_type=Path),
+    help="An anneal.yaml with one target: its guards instead of none, and its repository where no directory is named.",
+)
 @click.option("--renderer.file.dir", "directory", type=click.Path(path_type=Path), help="Directory of the manifests.")
 @click.option("--renderer.file.rollout", "rollout", type=click.Path(path_type=Path), help="File of the Rollout.")
 @click.option("--trigger", metavar="NAME", default="oneoff", show_default=True, help="oneoff | interval.")
@@ -62,12 +66,12 @@ def locutus(session: Session, *, directory: Path | None, rollout: Path | None, t
     renderer = _known("--renderer", str(flags["renderer"]), known)
     _known("--trigger", trigger, ("oneoff", "interval"))
     every = _seconds(interval)
-    if directory is None:
+    config = flags["config_file"] if isinstance(flags["config_file"], Path) else None
+    if directory is None and (rollout or not config):
         raise click.UsageError("--renderer.file.dir is missing")
     session.master, session.log_level = str(flags["master"]), _LEVELS[str(flags["log_level"])]
     session.any_metrics = True  # who names a Prometheus in these files is who runs this
-    config = flags["config_file"]
-    target = _use(session, _Files(directory, rollout), config if isinstance(config, Path) else None, renderer)
+    target = _use(session, _Files(directory, rollout) if directory else None, config, renderer)
     if flags["render_only"]:
         return _print(session, target)
     log.configure(session.secrets.mask, level=session.log_level)
@@ -89,10 +93,13 @@ def _seconds(interval: str) -> float:
     return found
 
 
-def _use(session: Session, files: _Files, config: Path | None, renderer: str) -> Target:
-    """Make the files' target the session's. Raises ConfigInvalid, SourceRefused."""
-    source = Rereading(files.read)
+def _use(session: Session, files: _Files | None, config: Path | None, renderer: str) -> Target:
+    """Make the files' target the session's; without files the configured one, from its repository. Raises ConfigInvalid, SourceRefused."""
     settings = _configured(session, config) if config else _unconfigured(renderer)
+    if files is None:
+        session.settings = settings
+        return session.target(None)
+    source = Rereading(files.read)
     (target,) = settings.targets
     name, now = target.name, source.now
     made = replace(target, repository=Repository(url=f"directory:{name}"), path=now.path, rollout=now.rollout)
@@ -130,7 +137,7 @@ def _configured(session: Session, config: Path) -> Settings:
 def _print(session: Session, target: Target) -> int:
     """Print what would be rolled out."""
     session.sandbox.start()
-    source = session.sources[target.name]
+    source = session.handler.source(target)
     rendered = session.handler.render(target, source.fetch(source.head(target.revision).commit, target.path))
     session.output.text(flat.line(flat.flat(rendered)) + "\n")
     return reports.DONE_CODE

@@ -87,6 +87,17 @@ def test_at_an_interval_what_somebody_changes_comes_back_and_no_failure_ends_it(
     assert not lease["spec"].get("holderIdentity"), "given back"
 
 
+def test_locutus_follows_the_repository_of_a_configuration(shop: Shop) -> None:
+    config = f"--config-file={shop.cli.config}"
+    printed = json.loads(shop.cli("locutus", config, "--render-only").stdout)
+    assert list(printed["objects"]) == ["one.yaml", "secret.yaml", "three.yaml", "two.yaml"]
+    assert "shop: applied" in shop.cli("locutus", config, "--trigger=oneoff").stdout
+    shop.declare("one")
+    shop.push("Two go")
+    assert "2 pruned" in shop.cli("locutus", config).stdout, "as the configuration says"
+    assert "--renderer.file.dir" in shop.cli("locutus", config, "--renderer.file.rollout=x", code=64).stderr
+
+
 def test_only_the_named_targets_stay(shop: Shop, tmp_path: Path) -> None:
     with_a_broken_one(shop)
     log = tmp_path / "log"
