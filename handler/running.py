@@ -22,7 +22,7 @@ P = ParamSpec("P")
 def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[Job, P], Result]:
     """Return a run that never raises: one that fails unexpectedly ends alone, and other targets and the next run of this one go on."""
 
-    def whole(job: Job, *more: P.args, **named: P.kwargs) -> Result:
+    def whole(job: Job, /, *more: P.args, **named: P.kwargs) -> Result:
         try:
             return run(job, *more, **named)
         except AnnealError as error:

@@ -66,7 +66,8 @@ def locutus(session: Session, *, directory: Path | None, rollout: Path | None, t
     renderer = _known("--renderer", str(flags["renderer"]), known)
     _known("--trigger", trigger, ("oneoff", "interval"))
     every = _seconds(interval)
-    config = flags["config_file"] if isinstance(flags["config_file"], Path) else None
+    named = flags["config_file"] or session.named  # `--config` names the same
+    config = Path(str(named)) if named else None
     if directory is None and (rollout or not config):
         raise click.UsageError("--renderer.file.dir is missing")
     session.master, session.log_level = str(flags["master"]), _LEVELS[str(flags["log_level"])]

@@ -115,7 +115,8 @@ def test_a_configuration_brings_its_target(tmp_path: Path) -> None:
     target = "- {name: shop, repository: {url: https://git.example.com/a/b}, namespaces: [shop], renderer: {include: ['*.yml']}}\n"
     header = "apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n"
     config.write_text(header + target)
-    assert list(printed(manifests, f"--config-file={config}")["objects"]) == ["two.yml"]
+    for flag in (f"--config-file={config}", f"--config={config}"):
+        assert list(printed(manifests, flag)["objects"]) == ["two.yml"]
     config.write_text(header + target + target.replace("shop,", "other,", 1))
     assert "expected one target, found 2" in ran(f"--renderer.file.dir={manifests}", f"--config-file={config}", code=USAGE).stderr
     config.write_text('{"replicas": 3}')
