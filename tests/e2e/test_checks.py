@@ -65,16 +65,18 @@ def says(shop: Shop, name: str, text: str) -> None:
 
 def test_every_check_passes_when_what_it_asks_for_is_so(shop: Shop, exporter: Exporter) -> None:
     """The seed's own example in its old dialect, the new one, a Job, health; and metrics that are first missing, then bad."""
-    web, api, migration, last = (
+    web, api, migration, last, old = (
         deployment(shop.name, "web", replicas=2),
         deployment(shop.name, "api", replicas=2),
         job(shop.name, "migrate"),
         config_map(shop.name, "last"),
+        config_map(shop.name, "old"),
     )
     metric = named(shop)
     rollouts.push(
         shop,
-        [web, api, migration, last],
+        [web, api, migration, last, old],
+        group("clean", step("DeleteIfExist", old, success=[asks("vector(1)", "> 0")])),
         group("migrate", step("CreateOrUpdate", migration, success=[{"jobComplete": {}}], failure=[{"checkName": "JobOOMKilled"}])),
         group(
             "roll out",

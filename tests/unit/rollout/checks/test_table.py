@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.model.errors import RolloutFailed
+from handler.model.errors import ManifestInvalid, RolloutFailed
+from handler.model.manifest import Manifest
 from handler.rollout.checks import CHECKS
+from handler.rollout.spec import read
 from handler.rollout.tables import Verdict
+from handler.run.actions import ACTIONS
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mistakes, moment
 
 SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "samples.yaml").read_text())
@@ -48,6 +51,21 @@ def test_another_shape_is_refused_with_its_place(name: str, raw: Any) -> None:
     found = mistakes(name, raw)
     assert found
     assert all(place.startswith("check") for place in found)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_step_that_deletes_its_object_may_only_check_what_is_not_about_it(name: str) -> None:
+    one = {"object": "web.yaml", "action": "DeleteIfExist", "success": [{name: SAMPLES[name]["written"]}]}
+    head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "shop"}}
+    document = Manifest.of({**head, "spec": {"groups": [{"steps": [one]}]}}, "rollout.yaml:1")
+    keys = {"web.yaml": (identity(**SAMPLES[name]["kind"]),)}
+    if name == "prometheus":
+        assert read(document, keys, ACTIONS, CHECKS).steps[0].success
+        return
+    with pytest.raises(
+        ManifestInvalid, match=rf"steps\[0\].action: DeleteIfExist leaves no object that {name} could look at; there prometheus"
+    ):
+        read(document, keys, ACTIONS, CHECKS)
 
 
 @pytest.mark.parametrize("name", ["jobComplete", "JobOOMKilled"])
