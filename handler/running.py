@@ -59,5 +59,5 @@ def tell(work: Work, result: Result, seconds: float) -> None:
         "next_try": result.next_try,
         "looks_for": result.again.hint if result.again else "",
     }
-    level = logging.WARNING if result.outcome is Outcome.FAILED else logging.INFO
+    level = logging.WARNING if result.outcome in (Outcome.FAILED, Outcome.ROLLED_BACK) else logging.INFO
     _LOG.log(level, "run", extra={"fields": {key: value for key, value in fields.items() if value not in ("", (), [], {}, 0.0)}})

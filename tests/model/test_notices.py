@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,7 +11,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from handler.cluster.write import Writer
-from handler.model.plan import Plan
 from handler.run.walking import Walk
 from tests.model.machine import Deployments
 from tests.model.simulated import simulated
@@ -36,19 +34,18 @@ def without_preconditions(delete: Callable[..., bool]) -> Callable[..., bool]:
     return deleted
 
 
-def without_the_last_stage(go: Callable[[Walk], Plan]) -> Callable[[Walk], Plan]:
-    def gone(self: Walk) -> Plan:
-        plan = self.planned.plan
-        self.planned = replace(self.planned, plan=replace(plan, stages=plan.stages[:-1]))
-        return go(self)
+def without_the_last_stage(stage: Callable[[Walk, int], None]) -> Callable[[Walk, int], None]:
+    def staged(self: Walk, number: int) -> None:
+        if number < len(self.planned.plan.stages) - 1:
+            stage(self, number)
 
-    return gone
+    return staged
 
 
 MUTANTS: dict[str, tuple[str, Any, str]] = {
     "no superset before the first write": ("handler.run.recording.widened", lambda state, desired, planned: state, "I5"),
     "deletes without preconditions": ("handler.cluster.write.Writer.delete", without_preconditions(Writer.delete), "I4"),
-    "a commit recorded before all of it is applied": ("handler.run.walking.Walk.go", without_the_last_stage(Walk.go), "I3"),
+    "a commit recorded before all of it is applied": ("handler.run.walking.Walk._stage", without_the_last_stage(Walk._stage), "I3"),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
     "a copied label is membership": ("handler.plan.compare.is_member", lambda live, *rest: True, "I4"),
     "an old look at the host is believed": ("handler.run.context.Context._since", lambda self: (0.0, True), r"I2|\('"),
