@@ -23,6 +23,7 @@ _CLASSES = {
 }
 _ANY = re.compile(r".*", re.DOTALL)
 _NEVER = r"(?!)"
+_ESCAPED_SLASH = re.compile(r"(?<=[^\\])((?:\\\\)*)\\/")
 _POSIX = re.compile(r"\[:([a-z]+):\]")
 
 
@@ -35,7 +36,8 @@ class Glob:
     @classmethod
     def of(cls, text: str) -> Glob:
         """Read `**/*.yaml`, `crds/` (everything below), `[a-c]*/x.json`; `/` at the start says nothing more."""
-        parts = (text + "**" if text.endswith("/") else text).removeprefix("/").split("/")
+        plain = _ESCAPED_SLASH.sub(r"\1/", text)
+        parts = (plain + "**" if plain.endswith("/") else plain).removeprefix("/").split("/")
         return cls(tuple(None if len(part) > 1 and not part.strip("*") else _segment(part) for part in parts))
 
     def matches(self, parts: Sequence[str]) -> bool:
