@@ -147,9 +147,8 @@ def test_a_wait_outlives_its_process_with_what_time_is_left(open_shop: Open) -> 
     before = shop.state()
     assert before.attempt
     assert before.waiting
-    shop.handler.store(shop.target).update(  # as if it had waited for all but the last moments
-        lambda state: replace(state, waiting=replace(before.waiting, since="2026-01-01T00:00:00Z"))
-    )
+    long_ago = replace(before.waiting, since="2026-01-01T00:00:00Z")
+    shop.handler.store(shop.target).update(lambda state: replace(state, waiting=long_ago))
     shop.configure()
     result = shop.run("tick")
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)

@@ -111,7 +111,7 @@ def test_the_place_goes_back_when_the_last_of_several_threads_wakes(runs: Waitin
     first.__exit__(None, None, None)
     assert queue.resting == ("w",)
     second.__exit__(None, None, None)
-    assert queue.resting == ()
+    assert len(queue.resting) == 0
 
 
 def test_who_waits_without_a_message_counts_as_nobody_for_the_shared_queue(side: Side) -> None:
