@@ -18,8 +18,8 @@ from handler.state.rules import stamp
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
-_LONGEST = 4000
-"""Characters of a message that the record holds."""
+_LONGEST = 1200
+"""Characters of a step's message: a thousand of them are read again, whatever they are written in."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 from handler.model.errors import Problem, StateInvalid
 from handler.model.names import GroupKind, applyset_id
 from handler.state.objects import Body
-from handler.state.record import FORMAT, State, Summary
+from handler.state.record import FORMAT, Progress, State, Summary
 from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
 
 ID = "applyset.kubernetes.io/id"
@@ -34,6 +34,8 @@ LIMIT = 700_000
 """Most bytes of data and binaryData (as base64); the API server's own limit is 1 MiB."""
 _GZIP_ABOVE = 4096
 _INFLATED = 8_000_000
+_BRIEF = 200
+"""Characters of what a step says where there is no room for more."""
 _GROUPED = {
     "target": ("target", "installation", "cluster_uid", "repository", "format"),
     "applied": ("commit", "reads", "settings", "digest", "drift_due"),
@@ -89,7 +91,8 @@ def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
 def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
     """Return what will really be stored, trimmed to the limit, and its ConfigMap.
 
-    History goes first, then changed subjects, then the drift record, then the read paths (the next push then renders); `declared` never.
+    History goes first, then changed subjects, then what a rollout's steps say, then the drift record, then the read paths (the next push
+    then renders); `declared` never.
     Raises StateInvalid when that isn't enough, or when a value breaks its rule: nothing is written that couldn't be read again.
     """
     for smaller in _trimmed(state):
@@ -109,8 +112,18 @@ def _trimmed(state: State) -> Iterator[State]:
         yield replace(state, history=state.history[:count])
     bare = replace(state, history=tuple(replace(run, changed=()) for run in state.history[:5]))
     yield bare
+    for most in (_BRIEF, 0):
+        bare = replace(bare, rollout=_shortened(bare.rollout, most))
+        yield bare
     yield replace(bare, drift=())
     yield replace(bare, drift=(), reads_paths=())
+
+
+def _shortened(rollout: Progress | None, most: int) -> Progress | None:
+    """Return a rollout whose steps say less; what has ended how stays."""
+    if rollout is None:
+        return None
+    return replace(rollout, steps=tuple(replace(step, message=step.message[:most]) for step in rollout.steps))
 
 
 def size(body: Body) -> int:

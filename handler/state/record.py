@@ -69,11 +69,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One step of a rollout, or one hook. `mark`: what its action must know after a restart (`Action.act`); `message`: masked."""
+    """One step of a rollout, or one hook, which is called as its object is.
+
+    `mark`: what its action must know after a restart (`Action.act`); `message`: masked.
+    """
 
     group: Line
-    step: Line
-    object: Line
+    step: str
+    object: str
     action: Line
     started: Time = ""
     finished: Time = ""

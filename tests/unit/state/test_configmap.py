@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import LIMIT, decode, encode, fitted, read_summary, size
-from handler.state.record import Run, State, Summary
+from handler.state.record import Progress, Run, State, StepRecord, Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
 Body = dict[str, Any]
@@ -225,3 +225,26 @@ def test_whatever_stands_in_a_state_is_read_or_refused_but_never_crashes(data: s
     except StateInvalid:
         return
     assert fitted(state, NAMESPACE, TOOLING)[0] == state
+
+
+@pytest.mark.parametrize("text", [*noise(1, 1200), "\u8a9e" * 1200], ids=["noise", "cjk"])
+def test_a_rollout_of_a_thousand_failed_steps_can_be_recorded(text: str) -> None:
+    said = noise(1000, 1200) if text.isascii() else (text,) * 1000
+    steps = tuple(
+        StepRecord("one", f"step {number}", "Deployment/shop/api", "Canary", NOON, NOON, "failed", message)
+        for number, message in enumerate(said)
+    )
+    state = blank(rollout=Progress(sha(), "d" * 64, NOON, steps=steps), reads_paths=("deploy",))
+    written, _ = fitted(state, NAMESPACE, TOOLING)
+    assert written.rollout
+    assert [step.outcome for step in written.rollout.steps] == ["failed"] * 1000
+    assert all(step.message and before.startswith(step.message) for step, before in zip(written.rollout.steps, said, strict=True))
+    assert written.reads_paths == ("deploy",)
+
+
+def test_a_hook_is_found_again_by_the_longest_name_that_it_can_have() -> None:
+    name = str(Identity("g" * 253, "K" * 63, "n" * 63, "x" * 253))
+    steps = (StepRecord("PreSync", name, name, "Hook"),)
+    written, _ = fitted(blank(rollout=Progress(sha(), "d" * 64, NOON, steps=steps)), NAMESPACE, TOOLING)
+    assert written.rollout
+    assert written.rollout.steps == steps
