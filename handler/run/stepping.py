@@ -76,7 +76,8 @@ class Stepper:
         if found and found.outcome:
             return self._ended_before(group, step, found.outcome, found.message)
         begun = self.journal.started(group.name, step.name, str(step.identity), step.action)
-        stage = StepStage(self.applier, self.waits, self.journal, group.name, step, seconds_of(begun.started), self._beat)
+        since = min(seconds_of(begun.started), self.journal.run.rooms.clock())  # of a clock that ran ahead
+        stage = StepStage(self.applier, self.waits, self.journal, group.name, step, since, self._beat)
         try:
             seen = self._carry_out(stage)
         except Elsewhere as error:

@@ -80,6 +80,7 @@ class Waits:
             NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
 
         """
+        what = printable(what)  # as the record keeps it: a wait is known by its name
         asked = [item for item in items if item.identity.group_kind not in ALWAYS_HEALTHY]
         vigil = Vigil(asked, generations, limits.progress_timeout, self.run.rooms.planner.api.server_time, verdict)
         if asked:
@@ -127,7 +128,7 @@ class Waits:
         before, now = self.run.state.waiting, self.run.rooms.clock()
         if before is None or before.what != what or before.commit != self.run.goal:
             return False  # a step's wait: the journal says since when, and its time-out ends it
-        if before.seen != seen:
+        if before.seen != seen or not before.moved:
             self.run.record(lambda state: replace(state, waiting=replace(before, seen=seen, moved=stamp(now))))
             return False
         still = now - seconds_of(before.moved) >= patience
@@ -167,7 +168,7 @@ class Waits:
         run, clock = self.run, self.run.rooms.clock
         told, since = not since, since or self._since(what)
         earlier = self._earlier(what) if told else None
-        left = 0.0 if earlier and earlier.over else max(since + timeout - clock(), 0.0)
+        left = 0.0 if earlier and earlier.over else max(min(since - clock(), 0.0) + timeout, 0.0)  # a clock that ran ahead gives no more
         planner = run.rooms.planner
         with run.meanwhile.resting() as may:
             patience = min(run.rooms.patience, may)
