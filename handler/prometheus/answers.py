@@ -35,7 +35,7 @@ def moments(status: int, text: bytes, times: Sequence[float]) -> Moments:
     data = answer.get("data")
     try:
         return _read(data["resultType"], data["result"], times)  # type: ignore[index]  # whatever else it is ends below
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         raise Nonsense("answers, but not as Prometheus") from None
 
 

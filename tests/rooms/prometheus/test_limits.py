@@ -58,6 +58,7 @@ def asked(answer: Answer, seconds: float = 0.0) -> tuple[Liar, Any]:
         (403, b"", "403: doesn't accept the token"),
         (500, b"", "500: doesn't answer the query"),
         (503, b"busy", "503: answers no JSON"),
+        (200, b'{"status": "success", "data": {"resultType": "scalar", "result": [0, 1' + b"0" * 400 + b"]}}", "200: answers, but not as"),
         (503, b'{"status": "error", "errorType": "timeout", "error": "query timed out"}', "503: query timed out"),
         (400, b'{"status": "error", "errorType": "odd", "error": "\\u001b[31mred"}', "400:  \\[31mred"),
     ],
