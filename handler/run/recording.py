@@ -15,7 +15,7 @@ from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
 from handler.run import canaries
-from handler.run.due import DONE, SKIPPED
+from handler.run.due import DONE, FAILED, SKIPPED
 from handler.run.planning import Planned, namespaces_of
 from handler.run.preparing import Prepared
 from handler.state import history
@@ -61,7 +61,14 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     """Return the state with an open attempt: written before the first object write."""
     attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now), _back(state.attempt, inputs.commit.sha, pin))
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
-    return replace(widened(state, planned.desired, planned), attempt=attempt, pin=pin, held=None, digest=digest)
+    rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
+    return replace(widened(state, planned.desired, planned), attempt=attempt, pin=pin, held=None, digest=digest, rollout=rollout)
+
+
+def _comes_anew(state: State, digest: str) -> bool:
+    """Whether a set whose rollout failed is brought once more: something else was recorded since, or the way back from it was left."""
+    failed = state.rollout is not None and (state.rollout.digest, state.rollout.outcome) == (digest, FAILED)
+    return failed and (state.attempt is None or bool(state.attempt.back))
 
 
 def _back(before: Attempt | None, commit: str, pin: Pin | None) -> str:

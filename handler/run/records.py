@@ -111,10 +111,11 @@ def failed(run: Context, error: AnnealError) -> Result:
         status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome)))
         entry = history.run_of(result, run.commit, run.job.actor, run.started)
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
-        return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=back or state.pin)
+        pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
+        return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)
-    run.turned = recorded and back is not None
+    run.turned = recorded and back is not None and state.pin == back
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 
