@@ -1,6 +1,7 @@
 """`DeleteIfExist`: delete the object in the foreground, and wait until it is gone; one that isn't there is as good.
 
-Law: only what the plan showed is deleted: it carries our label and identity, or the target may adopt it; the guards have counted it.
+Law: only what the plan showed is deleted: it carries our label and identity, or the target may adopt it; the guards have counted it. Steps
+before it may have taken hours: so it is judged again right before it goes, as prune does.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
-from handler.run.actions.stage import StepStage
+from handler.plan.adopt import is_member
+from handler.plan.prune import judge, leaving, questions
+from handler.run.actions.stage import Object, StepStage
 
 
 class DeleteIfExist:
@@ -32,5 +36,26 @@ class DeleteIfExist:
         uid = stage.mark or (change.uid if change is not None and change.action is Action.PRUNE else "")
         if not uid or resource is None:
             return
+        live = stage.live(resource, step.identity)
+        if live is None or live["metadata"]["uid"] != uid:
+            return
+        if not live["metadata"].get("deletionTimestamp"):
+            _raise_if_kept(stage, step, live)
         stage.remember(uid)
         stage.remove(resource, step.identity, uid)
+
+
+def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
+    """Refuse to delete what has become another's since it was planned, or is protected or inhabited by now. Raises PlanRefused."""
+    planned, target, item = stage.applier.planned, stage.target, stage.journal.inputs.prepared.rolled.doomed[step.identity]
+    adopted = stage.change is not None and stage.change.adopted
+    if not is_member(live, step.identity, target.name, stage.applyset):
+        theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step, or delete it by hand")
+        refusal = planned.decision.judge.refusal_to_adopt(item, live) if adopted else theirs
+        if refusal:
+            raise PlanRefused(refusal)
+    gone = leaving([live, *planned.bodies.values()], target)
+    found = judge(live, target, planned.desired, stage.applier.planner.facts(*questions([live], target), gone))
+    if not found.writes:
+        seen = f"was to be deleted, but by now: {found.reason}"
+        raise PlanRefused(Problem(str(step.identity), seen, item.manifest.place, "lift what keeps it, or remove the step"))

@@ -19,6 +19,7 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
+from handler.plan.adopt import is_member
 from handler.run.actions.stage import StepStage
 
 ABSENT = "absent"
@@ -55,6 +56,8 @@ class Recreate:
         if live is None or change is None or change.action is not Action.RECREATE or change.uid != live["metadata"]["uid"]:
             stage.remember(ABSENT)
             return
+        if not change.adopted and not is_member(live, item.identity, stage.target.name, stage.applyset):
+            raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
         _raise_if_refused(stage, item)
         stage.remember(str(live["metadata"]["uid"]))
 
