@@ -46,10 +46,10 @@ class Canaries:
         steps = steps_of(rollout) if due else ()
         return cls({canary.identity_of_canary(step.identity): step for step in steps}, gradual)
 
-    def kept(self, change: Change) -> Change:
-        """Leave a canary of a rollout that is due to its step."""
+    def kept(self, change: Change, live: Object) -> Change:
+        """Leave a canary of a rollout that is due to its step; a Deployment that merely has such a name is pruned like any other."""
         step = self.steps.get(change.identity)
-        if step is None:
+        if step is None or not is_canary(live):
             return change
         return replace(change, action=Action.SKIP, reason=f"{_OF}{step.identity}; goes when its rollout ends")
 
@@ -58,6 +58,11 @@ def is_gradual(run: Context, digest: str) -> bool:
     """Whether what a run brings goes by canary. `digest`: of the rendered set."""
     pin = run.pin()
     return digest != run.state.digest and not (pin and pin.commit == run.goal)
+
+
+def is_canary(live: Object) -> bool:
+    """Whether one of ours was made to be a canary: git may have declared a Deployment of such a name before."""
+    return canary.LABEL in (live["metadata"].get("labels") or {})
 
 
 def is_kept(change: Change) -> bool:
@@ -126,7 +131,8 @@ def foresee(canaries: Canaries, changes: Mapping[Identity, Change], comparison: 
         notes.append(f"{step.identity} goes by canary: {canary.told(step.options)}")
         count = canary.replicas(canary.replicas_of(live), canary.weights(step.options)[0][0])
         try:
-            _check(composed(item, wanted, target.name, count), api, target, known=identity in comparison.candidates)
+            known = identity in comparison.candidates and is_canary(comparison.candidates[identity])
+            _check(composed(item, wanted, target.name, count), api, target, known=known)
         except AccessDenied as error:
             denied += _placed(error.problems, item)
         except (ApiRefused, PlanRefused) as error:

@@ -29,7 +29,7 @@ from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, custom_kinds, judge, leaving, prune_stages, questions
 from handler.run.acting import Acting
-from handler.run.canaries import Canaries, foresee
+from handler.run.canaries import Canaries, foresee, is_kept
 from handler.run.deciding import Decision
 from handler.run.hooked import Hooked
 from handler.run.rolled import Rolled
@@ -127,7 +127,7 @@ class Planner:
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
             due=ask.due,
         )
-        members = comparison.members - sum(identity in ask.canaries.steps for identity in bodies)
+        members = comparison.members - sum(is_kept(change) for change in prunes)
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
         present = frozenset(i.group_kind for i in (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks))
         return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, self.scopes)
@@ -220,7 +220,7 @@ class Planner:
         found = [judge(live, self.target, comparison.desired, facts) for live in candidates]
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off") for change in found]
-        return [ask.canaries.kept(change) for change in found]
+        return [ask.canaries.kept(change, comparison.candidates[change.identity]) for change in found]
 
     def _facts(self, comparison: Comparison) -> Facts:
         """Ask what Namespaces hold and how many instances CRDs have, beyond what goes with them."""

@@ -32,10 +32,11 @@ def declared(*names: str, kind: str = "Deployment") -> dict[Identity, Desired]:
 
 
 PRUNE = Change(Action.PRUNE, CANARY, "u", "7", "no longer declared")
+LIVE = {"metadata": {"labels": {canary.LABEL: "api"}}}
 
 
 def test_a_canary_of_a_rollout_that_is_due_is_its_steps_to_remove() -> None:
-    kept = Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE)
+    kept = Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE, LIVE)
     assert (kept.action, kept.reason) == (Action.SKIP, "canary of Deployment/shop/api; goes when its rollout ends")
     assert canaries.is_kept(kept)
 
@@ -44,18 +45,22 @@ def test_a_canary_of_a_rollout_that_is_due_is_its_steps_to_remove() -> None:
     ("found", "due"), [(rollout(), False), (None, True), (rollout(action="CreateOrUpdate"), True), (rollout(CANARY), True)]
 )
 def test_at_any_other_time_it_is_a_prune_candidate_as_any(found: Rollout | None, due: bool) -> None:
-    left = Canaries.of(found, due=due, gradual=True).kept(PRUNE)
+    left = Canaries.of(found, due=due, gradual=True).kept(PRUNE, LIVE)
     assert left == PRUNE
     assert not canaries.is_kept(left)
 
 
+def test_a_deployment_that_git_declared_under_a_canarys_name_is_pruned_like_any_other() -> None:
+    assert Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE, {"metadata": {"labels": {"app": "api"}}}) == PRUNE
+
+
 def test_only_the_canary_is_kept() -> None:
     other = Change(Action.PRUNE, Identity("apps", "Deployment", "shop", "other-canary"), "u", "7", "no longer declared")
-    assert Canaries.of(rollout(), due=True, gradual=True).kept(other) == other
+    assert Canaries.of(rollout(), due=True, gradual=True).kept(other, LIVE) == other
 
 
 def test_a_canary_of_a_rollout_under_way_is_no_orphan() -> None:
-    kept = Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE)
+    kept = Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE, LIVE)
     other = Change(Action.SKIP, Identity("", "Secret", "shop", "old"), "o", "7", "protected")
     assert [orphan.uid for orphan in record(state(), planned(prunes=(kept, other))).orphans] == ["o"]
 
