@@ -37,7 +37,7 @@ from handler.run.context import Context
 from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
 from handler.run.hooked import ACTION, Hooked
 from handler.run.journal import DONE, FAILED, SKIPPED, Journal
-from handler.run.trying import replaces
+from handler.run.trying import deletes, makes_way
 from handler.run.waiting import Waits
 from handler.state.rules import seconds_of
 
@@ -146,12 +146,14 @@ class Hooking:
             StillDeleting: it isn't gone in time.
 
         """
-        meta, hook = live["metadata"], self.hooked.hooks[one]
-        if not replaces(hook) and not meta.get("deletionTimestamp"):
-            return str(meta["uid"]), str(meta["resourceVersion"])
+        meta, hook, going = live["metadata"], self.hooked.hooks[one], live["metadata"].get("deletionTimestamp")
         if not is_member(live, one, self.run.job.target, self.applier.planner.applyset):
-            place = self._item(one).manifest.place
-            raise RolloutFailed.of(str(one), "lives already and isn't ours, so this hook can't take its place", place=place)
+            theirs = self.applier.planned.decision.judge.refusal_to_adopt(self._item(one), live)
+            if theirs or going or deletes(hook):
+                place = self._item(one).manifest.place
+                raise RolloutFailed.of(str(one), "lives already and isn't ours, so this hook can't take its place", place=place)
+        if not going and not makes_way(hook, live):
+            return str(meta["uid"]), str(meta["resourceVersion"])
         self._delete(one, live)
         resource, uid = self._item(one).resource, str(meta["uid"])
         survivors = until_gone(self.applier.planner.api, [(resource, one, uid)], GONE_TIMEOUT, self.waits.look)

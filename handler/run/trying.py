@@ -7,7 +7,7 @@ under another one. What isn't ours is never in our way to be deleted: it is refu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from handler.model.names import Identity
 from handler.model.rollout import Hook, Policy
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
-from handler.rollout.hooks import is_act, lasts
+from handler.rollout.hooks import ROLLOUT, is_act, lasts
 from handler.run.deciding import NO_DRY_RUN, Decision, Outcome
 from handler.run.hooked import Hooked
 
@@ -30,6 +30,20 @@ _SCRATCH = 40
 def replaces(hook: Hook) -> bool:
     """Whether what lives under a hook's name is deleted before it runs: by its policy, or for it can't be run again otherwise."""
     return not lasts(hook.identity.group_kind) and (Policy.BEFORE in hook.policies or is_act(hook.identity))
+
+
+def makes_way(hook: Hook, live: Mapping[str, Any]) -> bool:
+    """Whether what lives under a hook's name goes before it runs.
+
+    What no rollout has created was declared as something else until now: that is brought to what the hook says, for no plan has shown its
+    deletion; but for a Job and the like, which can't be changed.
+    """
+    return replaces(hook) and (is_act(hook.identity) or ROLLOUT in (live["metadata"].get("annotations") or {}))
+
+
+def deletes(hook: Hook) -> bool:
+    """Whether one of a hook's policies, or its kind, has its object deleted at any time."""
+    return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & {Policy.SUCCEEDED, Policy.FAILED}))
 
 
 def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity]) -> list[Outcome]:
@@ -55,7 +69,7 @@ def _try(decision: Decision, item: Desired, hook: Hook) -> list[Outcome]:
         return []
     if any(need in decision.absent for need in item.needs):
         return decision.postponed(item)
-    return _dry_run(decision, item, _scratch(item) if live and replaces(hook) else item.manifest.body())
+    return _dry_run(decision, item, _scratch(item) if live and makes_way(hook, live) else item.manifest.body())
 
 
 def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:
@@ -63,7 +77,7 @@ def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]
     if is_member(live, item.identity, decision.target.name, decision.applyset):
         return None
     refusal = decision.judge.refusal_to_adopt(item, live)
-    if refusal or not replaces(hook):
+    if refusal or not deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
     kind, where = item.resource.plural, f" -n {item.identity.namespace}" if item.identity.namespace else ""
