@@ -4,7 +4,7 @@ As `kubectl get -o jsonpath` has it, with braces or without: `.key`, `['key']`, 
 `['a','b']`, `[*]`, `.*`, `..key`, and filters that compare with a value or ask whether something is there. Not here: templates (`range`,
 text, several paths), which have no one value.
 
-Law: a path comes from git. Reading it takes time by its length, following it by the object's size; neither ever fails in another way.
+Law: a path comes from git. Reading it takes time by its length, following it by `LOOKS`; neither ever fails in another way.
 https://kubernetes.io/docs/reference/kubectl/jsonpath/
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from handler.rollout.pathparts import LONGEST, Reader, Span, Unreadable
@@ -19,15 +20,19 @@ from handler.rollout.same import ordered, same
 
 MOST = 10_000
 """Values that a path may find."""
+LOOKS = 200_000
+"""Values that may be looked at on the way, those of filters counted: an object's size alone doesn't bound them."""
 
 Found = Iterable[Any]
-Part = Callable[[Any], Found]
+Effort = Iterator[int]
+"""What is left of it, one a value; at its end there is none."""
+Part = Callable[[Any, Effort], Found]
 
 __all__ = ["LONGEST", "MOST", "Path", "TooMany", "Unreadable", "compiled"]
 
 
 class TooMany(Exception):
-    """A path finds more values than anybody compares."""
+    """A path finds more values than anybody compares, or looks at too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +44,30 @@ class Path:
 
     def find(self, document: Any) -> list[Any]:
         """Return every value that it finds, in the object's order; a part that doesn't fit finds none. Raises TooMany."""
-        return _follow(self.parts, document)
+        return _follow(self.parts, document, iter(range(LOOKS)))
 
 
-def _follow(parts: Sequence[Part], document: Any) -> list[Any]:
+def _follow(parts: Sequence[Part], document: Any, effort: Effort) -> list[Any]:
     found = [document]
     for part in parts:
         following: list[Any] = []
         for value in found:
-            for each in part(value):
+            for each in part(value, effort):
                 following.append(each)
-                if len(following) > MOST:
+                if len(following) > MOST or next(effort, None) is None:
                     raise TooMany
         found = following
     return found
 
 
+@lru_cache(maxsize=256)
 def compiled(text: str) -> Path:
-    """Read a path. Raises Unreadable, with the character where it can't be read and what was expected there."""
+    """Read a path; what an alias of YAML repeats a thousand times is read once.
+
+    Raises:
+        Unreadable: with the character where it can't be read and what was expected there.
+
+    """
     reader = Reader(text)
     parts = tuple(_parts(reader, braced=reader.take("{")))
     if not reader.ended:
@@ -120,18 +131,18 @@ def _filter(reader: Reader) -> Part:
     left = _side(reader)
     operator = reader.operator()
     if not operator:
-        return lambda value: (item for item in _items(value) if left(item))
+        return lambda value, effort: (item for item in _items(value) if left(item, effort))
     right = _side(reader)
-    return lambda value: (item for item in _items(value) if _compares(left(item), operator, right(item)))
+    return lambda value, effort: (item for item in _items(value) if _compares(left(item, effort), operator, right(item, effort)))
 
 
-def _side(reader: Reader) -> Callable[[Any], list[Any]]:
+def _side(reader: Reader) -> Callable[[Any, Effort], list[Any]]:
     """One side of a comparison: a path from the item, or a value as it stands."""
     reader.spaces()
     if not reader.at("@"):
         literal = reader.literal()
         reader.spaces()
-        return lambda _: [literal]
+        return lambda _item, _effort: [literal]
     reader.must("@")
     parts: list[Part] = []
     while part := _part(reader, filters=False):
@@ -139,7 +150,7 @@ def _side(reader: Reader) -> Callable[[Any], list[Any]]:
             raise reader.expected("no `..` inside a filter")
         parts.append(part)
     reader.spaces()
-    return lambda item: _follow(parts, item)
+    return lambda item, effort: _follow(parts, item, effort)
 
 
 def _compares(left: list[Any], operator: str, right: list[Any]) -> bool:
@@ -151,12 +162,12 @@ def _compares(left: list[Any], operator: str, right: list[Any]) -> bool:
     return ordered(left[0], operator, right[0])
 
 
-def _self(value: Any) -> Found:
+def _self(value: Any, _effort: Effort) -> Found:
     yield value
 
 
 def _key(name: str) -> Part:
-    def part(value: Any) -> Found:
+    def part(value: Any, _effort: Effort) -> Found:
         if isinstance(value, Mapping) and name in value:
             yield value[name]
 
@@ -164,7 +175,7 @@ def _key(name: str) -> Part:
 
 
 def _slice(span: Span) -> Part:
-    def part(value: Any) -> Found:
+    def part(value: Any, _effort: Effort) -> Found:
         items = _items(value)
         if not span.single:
             yield from items[span.start : span.stop : span.step]
@@ -177,23 +188,27 @@ def _slice(span: Span) -> Part:
 def _any_of(parts: list[Part]) -> Part:
     if len(parts) == 1:
         return parts[0]
-    return lambda value: (each for part in parts for each in part(value))
+    return lambda value, effort: (each for part in parts for each in part(value, effort))
 
 
-def _all(value: Any) -> Found:
+def _all(value: Any, _effort: Effort) -> Found:
+    yield from _below(value)
+
+
+def _below(value: Any) -> Found:
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, list):
         yield from value
 
 
-def _descend(value: Any) -> Found:
+def _descend(value: Any, _effort: Effort) -> Found:
     """The value and everything below, parents first."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
         yield each
-        waiting += reversed(list(_all(each)))
+        waiting += reversed(list(_below(each)))
 
 
 def _items(value: Any) -> list[Any]:

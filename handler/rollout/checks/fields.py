@@ -128,7 +128,7 @@ class _Side:
         try:
             found = self.path.find(live)
         except jsonpath.TooMany:
-            raise ValueError(f"{self.path.text} finds more than {jsonpath.MOST:,} values; one is compared") from None
+            raise ValueError(f"{self.path.text} finds, or looks at, too many values; one is compared") from None
         if len(found) > 1:
             raise ValueError(f"{self.path.text} finds {len(found):,} values; one is compared")
         return found[0] if found else self.default

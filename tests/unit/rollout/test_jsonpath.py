@@ -133,6 +133,15 @@ def test_a_path_that_multiplies_is_given_up() -> None:
     assert compiled("{.a[*]}").find({"a": [0] * MOST}) == [0] * MOST
 
 
+def test_a_filter_that_multiplies_for_each_of_many_is_given_up() -> None:
+    """Ten thousand looks for each of many items would take minutes, and whoever asks meanwhile whether it may go on waits as long."""
+    tens = "[" + ",".join("0" * 10) + "]"
+    compared = compiled("{.items[?(@" + tens * 4 + "==1)]}")
+    assert compared.find({"items": [[[[[1]]]]] * 10}) == []
+    with pytest.raises(TooMany):
+        compared.find({"items": [[[[[1]]]]] * 100})
+
+
 _PIECES = st.sampled_from(
     ["{", "}", ".", "..", "[", "]", "*", "?(", ")", "@", "==", "<", "'a'", '"', "\\", "a", "0", "-1", ":", ",", " ", "$", "é"]
 )
