@@ -6,7 +6,6 @@ Law: whatever stands in git is read without another exception than SpecError; a 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,8 @@ from handler.model.tree import printable
 from handler.rollout.tables import Mistake, SpecError
 
 YEAR = 31_536_000.0
+_SHOWN = 1e18
+"""Numbers from here on aren't shown; no field of ours takes any of them."""
 _MAX_STRANGE = 5
 """Unknown keys of one mapping that are named: to look for what each may have meant takes time."""
 _TYPES = {dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number", str: "text", type(None): "null"}
@@ -98,7 +99,8 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int):
             self.note(name, f"is {type_of(value)}, not a whole number")
         elif not least <= value <= most:
-            self.note(name, f"is {value}; expected {least} to {most}")
+            shown = str(value) if abs(value) < _SHOWN else "too large"  # the digits of some take long, and Python refuses them
+            self.note(name, f"is {shown}; expected {least} to {most}")
         else:
             return value
         return default
@@ -111,7 +113,7 @@ class Fields:
         found: float | None = None
         if isinstance(value, str):
             found = seconds(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and -_SHOWN < value < _SHOWN:
             found = float(value)
         if found is None:
             self.note(name, "expected a duration such as 30s, 5m or 1h30m")
