@@ -25,13 +25,13 @@ def phase_of(step: StepRecord) -> str:
 def tree(known: Progress, now: float) -> Iterator[Styled]:
     """Yield the lines of the whole tree, each with its style. `now`: seconds since the epoch."""
     outcome = known.outcome or UNDER_WAY
-    yield f"rollout of {known.commit[:12]}: {outcome}{_lasting(known.started, known.finished, now)}", _STYLES[outcome]
+    yield f"rollout of {known.commit[:12]}: {outcome}{_lasting(known.started, known.finished, now)}", _STYLES.get(outcome, "")
     width = max((len(step.step) for step in known.steps), default=0)
     for group, steps in _grouped(known.steps):
         yield f"  {group}", ""
         for step in steps:
             first, *more = _step(step, width, now)
-            yield f"    {first}", _STYLES[phase_of(step)]
+            yield f"    {first}", _STYLES.get(phase_of(step), "")
             yield from ((f"      {' ' * width}  {line}", "dim") for line in more)
 
 
@@ -44,7 +44,8 @@ def _grouped(steps: Sequence[StepRecord]) -> list[tuple[str, list[StepRecord]]]:
 
 def _step(step: StepRecord, width: int, now: float) -> Iterator[str]:
     phase = phase_of(step)
-    yield f"{_SIGNS[phase]} {step.step.ljust(width)}  {step.action} {step.object}: {phase}{_lasting(step.started, step.finished, now)}"
+    sign = _SIGNS.get(phase, "?")
+    yield f"{sign} {step.step.ljust(width)}  {step.action} {step.object}: {phase}{_lasting(step.started, step.finished, now)}"
     yield from step.message.splitlines()
 
 

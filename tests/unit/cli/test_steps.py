@@ -61,6 +61,13 @@ def test_what_became_of_a_step_is_one_line_whatever_it_said() -> None:
 
 
 # --- watching
+def test_an_outcome_that_only_another_version_knows_is_shown_as_it_is() -> None:
+    strange = Progress(sha(), "d" * 64, NOON, NOON, "odd", (StepRecord("one", "a", "ConfigMap/shop/a", "Act", NOON, NOON, "odder"),))
+    lines = [text for text, _ in tree(strange, seconds_of(NOON))]
+    assert lines[0].startswith(f"rollout of {sha()[:12]}: odd in 0 s")
+    assert lines[2].startswith("    ? a  Act ConfigMap/shop/a: odder in 0 s")
+
+
 def opened(known: Progress | None, commit: str = sha(), **more: Any) -> State:
     return replace(blank(attempt=Attempt(commit, "b" * 64, "c" * 64, TOKEN, NOON), rollout=known), **more)
 
