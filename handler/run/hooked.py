@@ -16,6 +16,7 @@ from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Mode, Phase
 from handler.plan.admit import Desired
 from handler.plan.order import DEPENDS_ON, Order, depends_on, order, sort_key
 from handler.rollout.hooks import Read, read
+from handler.rollout.spec import MAX_STEPS
 
 PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
 """The phases that run, in their order."""
@@ -64,7 +65,7 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
         others: what this run declares besides.
 
     Raises:
-        PlanRefused: every annotation that can't be read; a cycle.
+        PlanRefused: every annotation that can't be read; a cycle; too many.
 
     """
     declared = tuple(desired)
@@ -73,6 +74,7 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
     if problems:
         raise PlanRefused(*problems)
     hooks = {identity: one.hook for identity, one in found.items() if one.hook}
+    _refuse_too_many(hooks.values())
     items = {item.identity: replace(item, mode=Mode.HOOK) for item in declared if item.identity in hooks}
     rest = [items.get(item.identity, item) for item in declared if item.identity not in hooks or Phase.SYNC in hooks[item.identity].phases]
     _refuse_cycles(declared, hooks)
@@ -85,6 +87,14 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
     needed = {need for item in by_phase[Phase.PRE_SYNC] for need in item.needs}
     notes = [one.note for one in found.values() if one.note] + [note for ordered in orders.values() for note in ordered.notes]
     return tuple(rest), Hooked(hooks, items, waves, frozenset(needed & {item.identity for item in rest} - hooks.keys()), tuple(notes))
+
+
+def _refuse_too_many(hooks: Iterable[Hook]) -> None:
+    """Refuse more hooks than the record has lines for. Raises PlanRefused."""
+    runs = sum(len(hook.phases - {Phase.SKIP}) for hook in hooks)
+    if runs > MAX_STEPS:
+        seen = f"would run {runs:,} times in one rollout; at most {MAX_STEPS:,} are recorded"
+        raise PlanRefused.of("hooks", seen, fix="split the target")
 
 
 def _refuse_cycles(declared: Sequence[Desired], hooks: Mapping[Identity, Hook]) -> None:

@@ -105,6 +105,13 @@ def test_what_depends_on_a_later_phase_is_refused_naming_the_path(one: dict[str,
     separated(job("post", "PostSync", **{DEPENDS_ON: "/namespaces/shop/ConfigMap/web"}), document())
 
 
+def test_more_hooks_than_the_record_has_lines_for_are_refused() -> None:
+    _, hooked = separated(*(job(f"j{number}", "PreSync") for number in range(1000)), job("skip", "Skip"))
+    assert len(hooked.due()) == 1000
+    with pytest.raises(PlanRefused, match="hooks: would run 1,002 times in one rollout; at most 1,000 are recorded; split the target"):
+        separated(*(job(f"j{number}", "PreSync,PostSync") for number in range(501)))
+
+
 def test_a_cycle_among_hooks_is_refused_naming_the_path() -> None:
     first = job("a", "PreSync", **{DEPENDS_ON: "batch/namespaces/shop/Job/b"})
     with pytest.raises(PlanRefused, match="waits for itself: Job/shop/a -> Job/shop/b -> Job/shop/a"):
