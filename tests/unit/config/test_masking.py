@@ -51,6 +51,12 @@ def test_each_line_of_a_secret_is_masked() -> None:
     assert Mask.of(["first-line\nsecond-line"])("x first-line y second-line z") == "x *** y *** z"
 
 
+@pytest.mark.parametrize("text", ["two  spaces", "a\ttab between", "ab\ncd\nef"])
+def test_a_secret_told_in_one_line_is_masked(text: str) -> None:
+    """As the messages of a cluster are: short lines alone aren't masked."""
+    assert Mask.of([text])(f"it is {' '.join(text.split())}, it says") == "it is ***, it says"
+
+
 def test_the_longest_secret_is_masked_first() -> None:
     assert Mask.of(["token", "token-and-more"])("token-and-more token") == "*** ***"
 
