@@ -115,7 +115,7 @@ def failed(run: Context, error: AnnealError) -> Result:
         return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)
-    run.turned = recorded and back is not None and state.pin == back
+    run.turned = recorded and back is not None and state.pin is not None and state.pin.automatic  # the record cuts a long reason
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 

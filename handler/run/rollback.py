@@ -70,18 +70,23 @@ def told(run: Context, result: Result) -> Result:
     back, pin = run.state.attempt.back if run.state.attempt else "", run.state.pin
     if not back or pin is None:
         return result
-    name = run.job.target
-    why = pin.reason.removeprefix("rollback: ")
+    name, why = run.job.target, pin.reason.removeprefix("rollback: ")
     problem = Problem(f"target {name}", f"{why}; rolled back to {run.goal[:12]}", fix=f"push what mends it; once more: anneal unpin {name}")
     return replace(
         result,
         outcome=Outcome.ROLLED_BACK,
         trigger=TRIGGER,
         message=str(problem),
-        problems=(problem,),
+        problems=(replace(problem, message=f"{_failure(run.state, back) or why}; rolled back to {run.goal[:12]}"),),
         who=RolloutFailed.who,
         code=RolloutFailed.code,
     )
+
+
+def _failure(state: State, commit: str) -> str:
+    """Return why a commit failed, in full: a pin's reason has room for its beginning only. Empty: the history has lost it."""
+    entry = next((run for run in state.history if (run.commit, run.outcome) == (commit, Outcome.FAILED)), None)
+    return f"{commit[:12]} failed: {entry.message}" if entry and entry.message else ""
 
 
 # --- by hand
