@@ -128,15 +128,15 @@ class Handler(Reaching):
         """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later. Raises AnnealError."""
         return self._host(target).head(target.revision, since)
 
-    def render(self, target: Target, tree: Tree) -> Rendered:
-        """Render a target's path of a tree; asks no cluster.
+    def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
+        """Render a target's path of a tree; asks no cluster. `older`: see `RenderRequest`.
 
         Raises:
             AuthorError: every mistake in git, all at once.
 
         """
         options = target.renderer
-        request = RenderRequest(target.path, options.include, options.exclude, target.rollout)
+        request = RenderRequest(target.path, options.include, options.exclude, target.rollout, older=older)
         return self.tables.renderers[options.type].render(tree, request, self._sandbox)
 
     def _rooms(self, target: Target) -> Rooms:

@@ -49,4 +49,4 @@ def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[Com
     source = handler.source(target)
     sha = commit or source.head(target.revision).commit
     tree = source.fetch(sha, target.path)
-    return tree.commit, handler.render(target, tree)
+    return tree.commit, handler.render(target, tree, older=bool(commit))

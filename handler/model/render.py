@@ -17,7 +17,8 @@ Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 class RenderRequest:
     """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
 
-    `rollout`: path of a Rollout from the root of the repository; empty: none.
+    `rollout`: path of a Rollout from the root of the repository; empty: none. `older`: the commit isn't the newest, so it may be from before
+    that file was: one without it is rendered without a Rollout.
     """
 
     path: str
@@ -25,6 +26,7 @@ class RenderRequest:
     exclude: tuple[str, ...] = ()
     rollout: str = ""
     known: Files = field(default_factory=dict, repr=False)
+    older: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class FileRenderer:
         root, reads = _root(tree, path)
         selecting = Selecting(tree, root, Selection.of(request.include, request.exclude))
         files = selecting.run()
-        rollout, looked = _rollout(tree, _normal(request.rollout))
+        rollout, looked = _rollout(tree, _normal(request.rollout), older=request.older)
         if rollout:
             files.pop(rollout.path, None)
         if len(files) > MAX_FILES:
@@ -69,12 +69,14 @@ def _read(contents: Mapping[str, bytes], sandbox: Sandbox, path: str, rollout: E
     return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}
 
 
-def _rollout(tree: Tree, path: str) -> tuple[Entry | None, dict[str, str]]:
+def _rollout(tree: Tree, path: str, *, older: bool) -> tuple[Entry | None, dict[str, str]]:
     """Find the target's Rollout, if it names one, and all that was looked at on the way."""
     if not path:
         return None, {}
     resolved = resolve_links(tree, path)
     entry, subject = resolved.entry, printable(path)
+    if entry is None and older:
+        return None, dict(resolved.looked)
     if entry is None:
         fix = "correct `rollout` of the target, or add the file"
         raise SourceRefused.of(subject, f"isn't in commit {tree.commit.sha[:12]}; the target takes its Rollout from there", fix=fix)

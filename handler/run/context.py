@@ -144,7 +144,9 @@ class Context:
         known = recording.deployed(self.state)
         if self.job.commit not in {*known, self.head} and not self.job.force:
             seen = f"commit {self.job.commit[:12]} is neither the head nor in this target's history"
-            raise PlanRefused.of(f"target {self.job.target}", seen, fix="pass --force to deploy it all the same; it pins the target")
+            forced = "pass --force to deploy it all the same; it pins the target"
+            fix = f"anneal history {self.job.target} lists them" if self.job.rollback else forced
+            raise PlanRefused.of(f"target {self.job.target}", seen, fix=fix)
 
     def reads_at(self, commit: str) -> str:
         """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere."""
@@ -254,7 +256,7 @@ class Context:
     # --- what to do
     def inputs(self) -> Inputs:
         """Return the goal's desired set."""
-        prepared = self.rooms.preparer.prepare(self.goal)
+        prepared = self.rooms.preparer.prepare(self.goal, older=self.goal != self.head)
         self.commit, self.reads = self._told(prepared.commit), prepared.reads
         self.mask = Hiding(self.rooms.mask, prepared.manifests)
         return Inputs(prepared, self.rooms.settings)

@@ -113,16 +113,19 @@ class Preparer:
         """
         return self.source.fetch(sha, self.target.path)
 
-    def prepare(self, sha: str) -> Prepared:
+    def prepare(self, sha: str, *, older: bool = False) -> Prepared:
         """Fetch, render, admit and order a commit; what was rendered from the same reads is not rendered again.
 
         Whose signature counts is asked each time, also of the commit that was prepared last: a key may have ended since.
+        `older`: the commit isn't the head; one from before the target's Rollout goes without, so that there is a way back to it.
 
         Raises:
             AuthorError: every mistake in git, all at once.
 
         """
         last = self.last  # another thread may `forget` it meanwhile
+        if last and not older and self.target.rollout and last.document is None:
+            last = None  # a head without its Rollout is refused
         if last and last.commit.sha == sha:
             self.source.recheck(sha, self.target.path)
             return last
@@ -130,7 +133,7 @@ class Preparer:
         if last and last.reads.on(tree) == last.reads:
             rendered = Rendered(last.manifests, last.reads, last.files, last.document, last.keys)
         else:
-            rendered = self.render(tree, self.request())
+            rendered = self.render(tree, self.request(older=older))
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
@@ -146,7 +149,7 @@ class Preparer:
             files=rendered.files,
             hooked=hooked,
             awaits=ordered.awaits,
-            notes=(*rolled.notes, *hooked.notes, *ordered.notes),
+            notes=(*self._without(rendered, tree.commit.sha), *rolled.notes, *hooked.notes, *ordered.notes),
             rolled=rolled,
             document=rendered.rollout,
             keys=rendered.keys if rendered.rollout else {},
@@ -163,10 +166,15 @@ class Preparer:
         last = self.last
         return len(last.manifests) if last else 0
 
-    def request(self) -> RenderRequest:
+    def request(self, *, older: bool = False) -> RenderRequest:
         """Return what the renderer is asked for."""
         options, last = self.target.renderer, self.last
-        return RenderRequest(self.target.path, options.include, options.exclude, self.target.rollout, last.files if last else {})
+        return RenderRequest(self.target.path, options.include, options.exclude, self.target.rollout, last.files if last else {}, older)
+
+    def _without(self, rendered: Rendered, sha: str) -> tuple[str, ...]:
+        """Return the note of a commit that has no Rollout although the target names one."""
+        path = self.target.rollout
+        return (f"commit {sha[:12]} has no {path}: it goes without a Rollout",) if path and not rendered.rollout else ()
 
     def _admit(self, manifests: tuple[Manifest, ...]) -> tuple[Desired, ...]:
         """Admit what was rendered; a kind nobody serves is looked for once more in a fresh discovery."""

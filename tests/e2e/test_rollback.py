@@ -61,6 +61,7 @@ def test_a_release_that_never_becomes_ready_is_rolled_back_and_not_tried_again(o
     result = shop.run()
     assert (result.outcome, result.commit, result.who) == (Outcome.ROLLED_BACK, old, "author"), told(result)
     assert "web" in str(result.problems[0])
+    assert f": {shop.state().history[1].message}; rolled back to {old[:12]}" in str(result.problems[0])
     assert_is_back(shop, old, new)
     before = shop.versions()
     for trigger in ("tick", "push", "drift"):
@@ -177,6 +178,25 @@ def test_with_nothing_before_it_a_rollback_by_hand_is_refused(shop: Shop) -> Non
     result = shop.run("oneoff", rollback=True)
     assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused")
     assert "--to SHA" in result.problems[0].fix
+
+
+def test_the_commit_that_brings_the_first_rollout_is_rolled_back_to_one_without(open_shop: Open) -> None:
+    shop = open_shop(rollback=Rollback(on_failure=True))
+    old = deployed(shop)
+    shop.configure(rollout=rollouts.ROLLOUT)
+    added = config_map(shop.name, "added", {"key": "1"})
+    expected = [{"name": "never", "path": "{.data.key}", "value": {"static": "another"}}]
+    never = [{"fieldComparisons": {"expectedValues": expected, "timeout": "1s", "pollInterval": "1s"}}]
+    new = rollouts.push(shop, [*good(shop), added], group("all", step("CreateOrUpdate", added, success=never)))
+    result = shop.run()
+    assert (result.outcome, result.commit) == (Outcome.ROLLED_BACK, old), told(result)
+    assert result.plan
+    assert f"commit {old[:12]} has no {rollouts.ROLLOUT}: it goes without a Rollout" in result.plan.notes
+    assert_is_back(shop, old, new)
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    shop.work.git("reset", "-q", "--hard", old)  # a head has no such leave: its author has lost the file
+    shop.work.git("push", "-q", "--force", "origin", "HEAD")
+    assert "isn't in commit" in shop.run().message
 
 
 def test_the_way_back_has_steps_of_its_own_and_a_change_of_the_rollout_alone_ends_the_pin(open_shop: Open) -> None:

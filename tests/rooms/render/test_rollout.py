@@ -142,6 +142,15 @@ def test_a_rollout_that_is_not_there_says_what_names_it(sandbox: Sandbox) -> Non
     assert _refused(sandbox, {"x/y.yaml": ""}, "x") == ["x: is a directory; `rollout` of a target names a file"]
 
 
+def test_a_commit_from_before_the_rollout_goes_without_and_says_where_it_was_looked_for(sandbox: Sandbox) -> None:
+    tree = FakeTree({"deploy/a.yaml": _config("a"), "elsewhere/b.yaml": ""})
+    request = RenderRequest("deploy", rollout="elsewhere/rollout.yaml", older=True)
+    rendered = RENDERERS["file"].render(tree, request, sandbox)
+    assert ([found.identity.name for found in rendered.manifests], rendered.rollout) == (["a"], None)
+    later = FakeTree({"deploy/a.yaml": _config("a"), "elsewhere/rollout.yaml": ROLLOUT})
+    assert rendered.reads.on(later) != rendered.reads
+
+
 def test_a_rollout_among_the_objects_is_rendered_as_one(sandbox: Sandbox) -> None:
     """Whether it may be there is asked where the target is known (`handler.run.preparing`)."""
     rendered = _render(sandbox, FakeTree({"deploy/a.yaml": ROLLOUT}), "")
