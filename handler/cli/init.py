@@ -44,6 +44,8 @@ targets:
       enabled: true                  # what git no longer declares is deleted ...
       holdAbove: {{count: 10, fraction: 0.3}}    # ... but more than both waits for `anneal approve`
     drift: correct                   # what others change is brought back; or report, or ignore
+    # wait: {{timeout: 5m}}            # a commit counts once all is healthy; only then what it dropped is deleted
+    # rollback: {{onFailure: true}}    # a release that fails goes back to the one before, which is pinned
 """
 
 _STEPS = {

@@ -134,6 +134,7 @@ def facts(ended: Result) -> dict[str, Any]:
         "counts": ended.counts,
         "changes": [change_facts(change) for change in plan.writes] if plan else [],
         "held": plan.hold if plan and ended.outcome is Outcome.HELD else None,
+        "notes": plan.notes if plan else (),
         "problems": ended.problems,
         "who": ended.who,
         "code": ended.code,

@@ -111,6 +111,7 @@ def test_the_json_of_a_run_has_everything_but_the_objects(capsys: pytest.Capture
     found = json.loads(capsys.readouterr().out)
     assert (found["outcome"], found["held"]["id"], found["nextTry"]) == ("held", HELD.id, None)
     assert [change["object"] for change in found["changes"]] == ["Deployment/shop/api", "Service/shop/old"]
+    assert found["notes"] == list(PLAN.notes) != []
     assert reports.plan_facts(PLAN)["digest"] == PLAN.digest()
 
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from handler import __version__
 from handler.cli.group import COMMANDS, anneal
 from handler.config.load import load
+from handler.config.settings import Rollback, Wait
 
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
@@ -152,6 +153,9 @@ def test_init_writes_what_loads_and_never_replaces_it(tmp_path: Path, provider: 
     (target,) = load(path).targets
     assert (target.name, target.path, target.namespaces, target.namespace) == ("shop", "", ("shop", "jobs"), "shop")
     assert f"/webhooks/{provider}" in result.stdout
+    path.write_text(path.read_text().replace("# wait:", "wait:").replace("# rollback:", "rollback:"))  # what it offers loads, too
+    (target,) = load(path).targets
+    assert (target.wait, target.rollback) == (Wait(), Rollback(on_failure=True))
     assert f'export {provider.upper()}_WEBHOOK_SECRET="$(openssl rand -hex 32)"' in result.stdout
     path.write_text("# mine\n")
     again = run("init", "-c", str(path), *INIT)
