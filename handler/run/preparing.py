@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from handler.cluster.discovery import Discovery
@@ -20,7 +20,7 @@ from handler.model.manifest import Manifest, digest_of
 from handler.model.names import Identity
 from handler.model.refs import Head
 from handler.model.render import Files, Rendered, RenderRequest
-from handler.model.rollout import Rollout
+from handler.model.rollout import Mode, Rollout
 from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan.admit import Admission, Desired
 from handler.plan.order import order
@@ -139,6 +139,7 @@ class Preparer:
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
         refuse(rolled.rollout, {item.identity: item for item in admitted})
         rest, hooked = separate(automatic, rolled.named)
+        rolled = replace(rolled, rest=sum(item.mode is not Mode.HOOK for item in rest))
         ordered = order(rest, self.own, hooked.first, {*hooked.items, *rolled.named})
         prepared = self.last = Prepared(
             commit=tree.commit,
