@@ -80,6 +80,7 @@ def _stage(fate: str, phase: str, state: str, last: str, restarts: int, event: t
 def _held() -> dict[str, Any]:
     """Return the Stage that keeps a pod whose fate has come, and that is Pending still, from being made ready."""
     come = [{"key": ".status.startTime", "operator": "Exists"}, {"key": f'.metadata.annotations["{FATE}"]', "operator": "Exists"}]
+    come.append({"key": ".metadata.deletionTimestamp", "operator": "DoesNotExist"})
     spec = {"resourceRef": {"apiGroup": "v1", "kind": "Pod"}, "selector": {"matchExpressions": come}, "weight": 1, "next": {}}
     return _kwok("Stage", "pod-held", {**spec, "delay": {"durationMilliseconds": 86_400_000}})
 
