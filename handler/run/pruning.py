@@ -1,7 +1,8 @@
 """Deleting, the most dangerous thing we do: in stages, each object under its uid and resourceVersion, each stage gone before the next.
 
-Law: only after every apply of the run succeeded; only what the plan showed; a moved object is judged again, and so is every Namespace
-and CRD right before it goes. What isn't gone in time stops the rest: an operator must live to clear its finalizers.
+Law: only after every apply of the run succeeded, also those of steps that may fail; only what the plan showed; a moved object is judged
+again, and so is every Namespace and CRD right before it goes. What isn't gone in time stops the rest: an operator must live to clear its
+finalizers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from handler.cluster.parallel import parallel
 from handler.cluster.wait import until_gone
 from handler.cluster.write import Writer
 from handler.model.errors import Moved, Problem, StillDeleting
-from handler.model.plan import Change
+from handler.model.names import Identity
+from handler.model.plan import Action, Change, Plan
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
@@ -24,6 +26,7 @@ from handler.run.planning import Planned, Planner
 
 _TRIES = 3
 _GOING, _GONE = "is being deleted already", "is gone already"
+_DOUBT = "so nothing is pruned"
 
 
 @dataclass(slots=True)
@@ -54,6 +57,12 @@ class Pruner:
             remaining = self._remaining([change for change in done if change.writes])
             if remaining:
                 raise StillDeleting(*remaining)
+
+    def keep_all(self, unwritten: Sequence[Identity]) -> None:
+        """Leave every candidate, for what was to be written and wasn't may be what replaces it; the next run that writes it prunes."""
+        more = f" and {len(unwritten) - 1} more" if len(unwritten) > 1 else ""
+        reason = f"{unwritten[0]}{more} wasn't written by its step, {_DOUBT}"
+        self.outcomes += [replace(each, action=Action.SKIP, reason=reason) for each in self.planned.plan.prunes if each.writes]
 
     def _prune_one(self, change: Change, tries: int = _TRIES) -> Change:
         """Delete one object under its uid and resourceVersion; a moved one is looked at and judged again."""
@@ -93,3 +102,8 @@ class Pruner:
         if found is None:
             raise Moved.of(str(change.identity), "its kind is no longer served")
         return found
+
+
+def doubted(plan: Plan) -> str:
+    """Return why a run has pruned nothing although it might, from the plan as it came out; empty: it has."""
+    return next((change.reason for change in plan.prunes if change.reason.endswith(_DOUBT)), "")

@@ -12,6 +12,7 @@ from handler.model.result import Outcome, Result
 from handler.run import recording, rollback
 from handler.run.context import Context
 from handler.run.planning import Planned
+from handler.run.pruning import doubted
 from handler.run.recording import Inputs
 from handler.state import history
 from handler.state.record import State, Status
@@ -82,7 +83,9 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     assert run.lease is not None  # noqa: S101 - a run writes under the Lease
     run.lease.check()
     writes = len(planned.plan.writes)
-    result = rollback.told(run, run.result(Outcome.APPLIED, f"{writes} object{'s' if writes != 1 else ''} written", planned))
+    doubt = doubted(planned.plan)
+    message = f"{writes} object{'s' if writes != 1 else ''} written{f'; {doubt}' if doubt else ''}"
+    result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else _due(run)
 

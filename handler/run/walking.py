@@ -34,7 +34,7 @@ from handler.run.hooked import Hooked
 from handler.run.hooking import Hooking
 from handler.run.journal import FAILED, Journal
 from handler.run.planning import Planned
-from handler.run.pruning import Pruner
+from handler.run.pruning import Pruner, doubted
 from handler.run.recording import Inputs
 from handler.run.stepping import Stepper, passed_over, repaired
 from handler.run.waiting import Waits
@@ -107,11 +107,21 @@ class Walk:
             self.hooks.expect(Phase.POST_SYNC)
         self._all_healthy()
         pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.uids)
-        pruner.prune()
+        unwritten = self._unwritten()
+        if unwritten:
+            pruner.keep_all(unwritten)
+        else:
+            pruner.prune()
         if self.due:
             self.hooks.phase(Phase.POST_SYNC)
         plan = self.planned.plan.with_outcomes([*self.applier.outcomes, *pruner.outcomes])
-        return replace(plan, notes=(*plan.notes, *self.waits.notes))
+        return replace(plan, notes=(*plan.notes, *self.waits.notes, *filter(None, [doubted(plan)])))
+
+    def _unwritten(self) -> list[Identity]:
+        """Return what steps that may fail were to write, and haven't: a failed apply, after which nothing is pruned."""
+        rollout = self.inputs.prepared.rollout
+        over = passed_over(rollout, self.journal) - self.applier.written if rollout else frozenset()
+        return sorted(each.identity for each in self.planned.plan.writes if each.identity in over and each.action is not Action.PRUNE)
 
     def _stage(self, number: int) -> None:
         """Write one stage when what it waits for is healthy, then run its hooks."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from handler.model.manifest import Manifest
+from handler.model.plan import Action
 from handler.model.resource import Resource
 from handler.model.result import Outcome
 from handler.plan.admit import Desired
@@ -15,7 +16,8 @@ from handler.run.actions.recreate import _scratch
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked
-from tests.unit.run.town import DONE, GROUPS, MAPS, NAMES, Town, assert_carried_out, config_map, planted, wanted
+from tests.fakes.engine import state_of
+from tests.unit.run.town import DONE, GROUPS, MAPS, NAMES, Town, assert_carried_out, config_map, group, planted, step, wanted
 
 
 # --- each action
@@ -65,6 +67,36 @@ def test_a_person_who_asks_again_has_it_carried_out_again() -> None:
     first = town.uid("anew")
     assert town.run("oneoff", force=True).outcome is Outcome.APPLIED
     assert town.uid("anew") not in ("", first)
+
+
+# --- what isn't written
+def test_nothing_is_pruned_where_a_step_that_may_fail_has_written_nothing() -> None:
+    """What is deleted may be what the other should have replaced."""
+    town = planted()
+    groups = (group("all", step("CreateOrUpdate", "fresh", continueOnError=True), step("CreateOrUpdate", "last")),)
+    town.push({"fresh": "2", "last": "2"}, *groups)
+    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/fresh"))
+    result = town.run()
+    assert (result.outcome, town.data("fresh", "last", "old")) == (Outcome.APPLIED, [None, "2", "1"]), result
+    assert not town.deleted
+    assert result.plan
+    assert "ConfigMap/shop/fresh wasn't written by its step, so nothing is pruned" in result.plan.notes
+    left = {change.identity.name: change.action for change in result.plan.prunes}
+    assert left == dict.fromkeys(set(NAMES) - {"last"}, Action.SKIP)
+    state = state_of(town.handler())
+    assert {orphan.identity.name for orphan in state.orphans} == left.keys()
+    assert "fresh wasn't written" in state.history[0].message
+    town.meet = straight
+    assert town.run("drift").outcome is Outcome.APPLIED
+    assert (town.data("fresh", "last"), len(town.deleted)) == (["2", "2"], len(left))
+
+
+def test_a_step_that_failed_after_its_write_keeps_nothing() -> None:
+    town = planted()
+    bad = {"fieldComparisons": {"expectedValues": [{"name": "bad", "path": "{.data.key}", "value": {"static": "2"}}]}}
+    town.push({"last": "2"}, group("all", step("CreateOrUpdate", "last", continueOnError=True, failure=[bad])))
+    result = town.run()
+    assert (result.outcome, town.outcomes(), town.data("last", "old")) == (Outcome.APPLIED, {"last": "failed"}, ["2", None]), result
 
 
 # --- refusals
