@@ -73,7 +73,7 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
 def _kept(live: dict[str, Any], target: Target) -> str:
     """Return what on an object itself keeps it."""
     metadata, identity = live["metadata"], identity_of(live)
-    own = _kept_by_place(identity, target) or _kept_by_owner(metadata) or _kept_by_mark(metadata)
+    own = _kept_by_place(identity, target) or _kept_by_owner(metadata) or kept_by_mark(metadata)
     return own or _kept_by_kind(metadata, identity, target)
 
 
@@ -93,8 +93,8 @@ def _kept_by_owner(metadata: Mapping[str, Any]) -> str:
     return f"owned by {references[0].get('kind')} {references[0].get('name')}" if references else ""
 
 
-def _kept_by_mark(metadata: Mapping[str, Any]) -> str:
-    """Anybody's protection counts."""
+def kept_by_mark(metadata: Mapping[str, Any]) -> str:
+    """Return the protection that an object carries, whoever has put it there; empty: none."""
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for name, values in PROTECTIONS:
         present = f"{annotations.get(name, '')},{labels.get(name, '')}".split(",")

@@ -19,7 +19,7 @@ from handler.model.rollout import Mode
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
-from handler.plan.prune import Facts, judge, leaving, questions
+from handler.plan.prune import Facts, judge, kept_by_mark, leaving, questions
 from handler.run.rolled import Rolled
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
@@ -70,15 +70,16 @@ class Acting:
         if problems:
             raise PlanRefused(*problems)
 
-    def recreated(self, changes: Mapping[Identity, Change]) -> dict[Identity, Change]:
-        """Return the changes of what lives and is made anew by a due step.
+    def recreated(self, probe: Probe, changes: Mapping[Identity, Change]) -> dict[Identity, Change]:
+        """Return the changes of what lives and is made anew by a due step. `probe`: see `deleted`.
 
         Raises:
-            PlanRefused: its kind holds data, and the target doesn't name it; checks look at what isn't ours.
+            PlanRefused: its kind holds data, and the target doesn't name it; it is protected; checks look at what isn't ours.
 
         """
         self._refuse_unseen(changes)
-        found, problems = {}, []
+        found: dict[Identity, Change] = {}
+        problems = []
         for identity, step in self.steps.items():
             item, change = self.comparison.desired.get(identity), changes.get(identity)
             if item is None or change is None or item.mode is not Mode.RECREATE or change.action not in _LIVE:
@@ -90,9 +91,24 @@ class Acting:
                 problems.append(Problem(str(identity), f"{_named(step)} would delete it and all it holds", item.manifest.place, fix))
             reason = f"{_named(step)} makes it anew"
             found[identity] = replace(change, action=Action.RECREATE, reason=reason, manifest=item.manifest, managed_fields=b"")
+        problems += self._protected(probe, found)
         if problems:
             raise PlanRefused(*problems)
         return found
+
+    def _protected(self, probe: Probe, found: Iterable[Identity]) -> list[Problem]:
+        """Name what an annotation keeps from being deleted; what is as declared is looked at now, for nobody has read its marks."""
+        known = {**self.comparison.undecided, **self.comparison.unowned}
+        items = [self.comparison.desired[identity] for identity in found]
+        unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]
+        known |= probe(unseen) if unseen else {}
+        marks = [(item, kept_by_mark(known[item.identity]["metadata"])) for item in items if item.identity in known]
+        fix = "lift what keeps it, or write action: CreateOrUpdate"
+        return [
+            Problem(str(item.identity), f"{_named(self.steps[item.identity])} would delete it, but: {mark}", item.manifest.place, fix)
+            for item, mark in marks
+            if mark
+        ]
 
     def deleted(self, probe: Probe, facts: AskFacts) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step.

@@ -112,7 +112,7 @@ class Planner:
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
         going = acting.deleted(self._probe, self.facts)
         notes = (*ask.notes, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
-        changes.update(acting.recreated(changes))
+        changes.update(acting.recreated(self._probe, changes))
         prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)

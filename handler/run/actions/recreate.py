@@ -20,6 +20,7 @@ from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
+from handler.plan.prune import kept_by_mark
 from handler.run.actions.stage import StepStage
 
 ABSENT = "absent"
@@ -58,6 +59,9 @@ class Recreate:
             return
         if not change.adopted and not is_member(live, item.identity, stage.target.name, stage.applyset):
             raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
+        mark = kept_by_mark(live["metadata"])
+        if mark:
+            raise RolloutFailed.of(str(item.identity), f"was to be made anew, but by now: {mark}", place=item.manifest.place)
         _raise_if_refused(stage, item)
         stage.remember(str(live["metadata"]["uid"]))
 

@@ -144,6 +144,20 @@ def test_what_a_due_step_makes_anew_is_a_recreate_that_the_guards_count(cluster:
     assert [key[0] for key in held.hold.changes] == ["recreate"]
 
 
+@pytest.mark.parametrize(
+    ("mark", "value"),
+    [("anneal.dev/prune", "disabled"), ("helm.sh/resource-policy", "keep"), ("argocd.argoproj.io/sync-options", "Prune=false")],
+)
+@pytest.mark.parametrize("declared", [config("job", "1"), config("job", "2")], ids=["same", "differs"])
+def test_what_is_protected_is_not_made_anew(cluster: Cluster, mark: str, value: str, declared: Body) -> None:
+    cluster.has(config("job", annotations={mark: value}))
+    with pytest.raises(PlanRefused) as refused:
+        cluster.plan({"job": "Recreate"}, declared)
+    said = f"job.yaml:1: ConfigMap/shop/job: step job in all would delete it, but: protected by {mark}: {value}"
+    assert str(refused.value) == f"{said}; lift what keeps it, or write action: CreateOrUpdate"
+    assert actions(cluster.plan({"job": "Recreate"}, declared, due=False))["job"] in (Action.UPDATE, Action.UNCHANGED)
+
+
 def test_a_step_that_is_not_due_or_done_makes_nothing_anew(cluster: Cluster) -> None:
     cluster.has(config("job", "1"))
     assert actions(cluster.plan({"job": "Recreate"}, config("job", "2"), due=False)) == {"job": Action.UPDATE}

@@ -100,6 +100,25 @@ def test_a_step_that_failed_after_its_write_keeps_nothing() -> None:
 
 
 # --- refusals
+def test_what_is_protected_after_it_was_planned_isnt_made_anew() -> None:
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+
+    def protect(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "DELETE" and call.asked.path.endswith("/old"):
+            live = town.live("anew")
+            assert live
+            live["metadata"]["annotations"]["anneal.dev/prune"] = "disabled"
+            town.server.answer(Asked("PUT", f"{MAPS}/anew", {}, live, "", ""))
+        return do()
+
+    town.meet = protect
+    result = town.run()
+    assert (result.outcome, town.uid("anew"), town.outcomes()["anew"]) == (Outcome.FAILED, uid, "failed"), result
+    assert "was to be made anew, but by now: protected by anneal.dev/prune: disabled" in result.message
+
+
 def refusing(
     chosen: Callable[[Asked], bool], status: int = 422, message: str = "spec: Invalid value"
 ) -> Callable[[Call, Callable[[], Reply]], Reply]:
