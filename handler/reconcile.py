@@ -30,6 +30,7 @@ from handler.model.result import Outcome, Result
 from handler.run import arriving, recording, records, rollback
 from handler.run.asking import ask
 from handler.run.context import Context
+from handler.run.hiding import hidden
 from handler.run.planning import Planned
 from handler.run.recording import Inputs
 from handler.run.rooms import Rooms
@@ -61,12 +62,13 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
         How it ended; never raises an AnnealError.
 
     """
-    run = Context(rooms, job, stop or threading.Event(), job.run or run_id(job.target), started=rooms.clock(), meanwhile=meanwhile)
+    stop, name = stop or threading.Event(), job.run or run_id(job.target)
+    run = Context(rooms, job, stop, name, started=rooms.clock(), meanwhile=meanwhile, mask=rooms.mask)
     since = time.monotonic()
     try:
         result = _walk(run)
     except Busy as error:
-        result = run.problem_result(Outcome.BUSY, error)
+        result = run.problem_result(Outcome.BUSY, hidden(error, run.mask))
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:
@@ -90,8 +92,10 @@ def _looking_on(run: Context, job: Job, result: Result) -> Result:
 def _ended_by(run: Context, error: AnnealError) -> Result:
     """Turn an error into the run's end; a lost Lease, a pause and our own shutdown record nothing.
 
-    What would be tried again by itself, once we are to end, may be no more than the end's own doing.
+    What would be tried again by itself, once we are to end, may be no more than the end's own doing. Whatever it says is masked here,
+    before anything of it is kept or returned.
     """
+    hidden(error, run.mask)
     if isinstance(error, LeaseLost):
         return run.problem_result(Outcome.BUSY, error)
     if isinstance(error, Suspended):

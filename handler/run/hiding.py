@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handler.config.masking import Mask
+from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest, at
 from handler.model.names import GroupKind
 
@@ -27,6 +28,13 @@ class Hiding:
         if self._declared is None:
             self._declared = Mask.of(values(self.manifests))
         return self._declared(self.mask(text))
+
+
+def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
+    """Mask what an error's problems say. It stays the same error: its class tells who must act, what else it carries nobody shows."""
+    error.problems = tuple(replace(each, message=mask(each.message), fix=mask(each.fix)) for each in error.problems)
+    error.args = error.problems
+    return error
 
 
 def values(manifests: Iterable[Manifest]) -> Iterator[str]:

@@ -1,0 +1,57 @@
+"""What an author's error carries is masked wherever a run leaves it: in the history, the status, the pin, the journal, the Result."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+
+import pytest
+
+from handler.config.masking import Mask
+from handler.config.secrets import Secrets
+from handler.model.event import Job
+from handler.model.result import Outcome
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply
+from tests.fakes.engine import state_of
+from tests.unit.run.test_going_back import BACK, HOOK, push
+from tests.unit.run.town import MAPS, Town, config_map
+
+DECLARED, OPERATORS = "hunter2-of-the-database", "ghp_of-the-operator"
+
+
+def saying(words: str, name: str) -> Callable[[Call, Callable[[], Reply]], Reply]:
+    """Return a way on which an admission webhook refuses one ConfigMap, in these words."""
+    refused = {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": f'admission webhook "w" denied: {words}'}
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        return (422, refused, {}) if call.writes and call.asked.path == f"{MAPS}/{name}" else do()
+
+    return way
+
+
+@pytest.mark.parametrize("marks", [HOOK, {**HOOK, "argocd.argoproj.io/hook": "PostSync"}, {}])
+def test_no_secret_that_a_failure_tells_reaches_the_record_or_the_result(marks: dict[str, str]) -> None:
+    town = Town()
+    push(town, "1")
+    assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "stringData": {"password": DECLARED}}
+    last = config_map("migrate", "2")
+    last["metadata"]["annotations"] = marks
+    sha = town.host.commit({f"shop/{body['metadata']['name']}.yaml": json.dumps(body) for body in (config_map("web", "2"), secret, last)})
+    town.host.push(sha)
+    town.meet = saying(f"with {DECLARED} and {base64.b64encode(OPERATORS.encode()).decode()}", "migrate")
+    handler = town.handler(BACK)
+    handler.secrets = Secrets(masking=Mask.of([OPERATORS]))
+    result = handler.run(Job("shop", "push"))
+    assert result.outcome is Outcome.ROLLED_BACK
+    state = state_of(handler)
+    assert state.pin
+    assert state.pin.automatic
+    failed = next(run for run in state.history if run.outcome == Outcome.FAILED)
+    for left in (failed.message, state.pin.reason, state.status.message, str(result), str(result.problems), repr(state)):
+        assert "denied: with *** and ***" in left
+        assert DECLARED not in left
+        assert OPERATORS not in left
+        assert base64.b64encode(OPERATORS.encode()).decode() not in left
