@@ -31,7 +31,7 @@ Read = Callable[[], State | None]
 def rollout(session: Session, target: str | None, watch: bool) -> int:
     """Show the groups and steps of TARGET's newest rollout: what is done, what goes on, since when.
 
-    Exit codes: 0 done or under way, 1 failed, 4 suspended while it was watched.
+    Exit codes: 0 done or under way, 1 failed or gone back from, 4 suspended while it was watched.
     """
     chosen = session.target(target)
     store = session.handler.store(chosen)
@@ -45,13 +45,21 @@ def rollout(session: Session, target: str | None, watch: bool) -> int:
     elif not watch:
         for text, style in tree(known, time.time()):
             output.line(text, style)
-    return _code(known, state if watch else None)
+    if state and (why := gone_back(state)):
+        output.line(why, "bad")
+    return _code(state, watch=watch) if state else reports.DONE_CODE
 
 
-def _code(known: Progress | None, watched: State | None) -> int:
-    if known is not None and known.outcome == FAILED:
+def gone_back(state: State) -> str:
+    """Say what was gone back from by itself, and why; empty: the target isn't, or isn't yet, where a failed rollout has sent it."""
+    pin = state.pin
+    return pin.reason if pin and pin.automatic and state.attempt is None and state.commit == pin.commit else ""
+
+
+def _code(state: State, *, watch: bool) -> int:
+    if gone_back(state) or (state.rollout is not None and state.rollout.outcome == FAILED):
         return reports.FAILED
-    return reports.BUSY if watched and goes_on(watched) else reports.DONE_CODE
+    return reports.BUSY if watch and goes_on(state) else reports.DONE_CODE
 
 
 def goes_on(state: State) -> bool:

@@ -56,6 +56,18 @@ def test_a_failed_rollout_is_a_failure(shop: Shop) -> None:
     assert shop.cli("rollout", code=1).stdout.splitlines()[-1].strip() == f". two  CreateOrUpdate ConfigMap/{shop.namespace}/two: pending"
 
 
+def test_a_rollout_that_was_gone_back_from_is_a_failure_that_says_why(shop: Shop) -> None:
+    rolled(shop, timeout=1)
+    shop.cli("apply")
+    good = shop.cli.json("status")["targets"][0]["state"]["commit"]
+    bad = rolled(shop, fails=True, timeout=1)
+    shop.configure("rollout: rollout.yaml\nrollback: {onFailure: true}")
+    shop.cli("apply", code=1)
+    lines = shop.cli("rollout", "--watch", code=1).stdout.splitlines()
+    assert lines[-2].startswith(f"rollout of {good[:12]}: done in ")
+    assert lines[-1].startswith(f"rollback: {bad[:12]} failed: ")
+
+
 @pytest.mark.slow
 def test_a_rollout_that_goes_on_is_followed_to_its_end(shop: Shop) -> None:
     """The run is another process's, as it always is where somebody watches."""

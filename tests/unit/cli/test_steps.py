@@ -11,7 +11,7 @@ import pytest
 from handler.cli import rollout
 from handler.cli.printing import Output
 from handler.cli.steps import summed, told, tree
-from handler.state.record import Attempt, Progress, State, StepRecord, Suspend
+from handler.state.record import Attempt, Pin, Progress, State, StepRecord, Suspend
 from handler.state.rules import seconds_of, stamp
 from tests.unit.state.samples import NOON, TOKEN, blank, sha
 
@@ -103,7 +103,7 @@ def test_watching_tells_each_transition_once_and_ends_with_the_record(capsys: py
 def test_watching_ends_where_a_pause_holds_everything_up() -> None:
     paused = opened(UNDER_WAY, suspend=Suspend("ada", "maintenance"))
     assert rollout._watched(Output(), reading(opened(UNDER_WAY), paused)) == paused
-    assert rollout._code(paused.rollout, paused) == 4
+    assert rollout._code(paused, watch=True) == 4
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,15 @@ def test_what_goes_on_is_watched_and_nothing_else(state: State, goes_on: bool) -
 
 
 def test_a_failed_rollout_is_the_commands_failure() -> None:
-    assert rollout._code(replace(DONE, outcome="failed"), None) == 1
-    assert rollout._code(UNDER_WAY, None) == 0
-    assert rollout._code(None, None) == 0
+    assert rollout._code(opened(replace(DONE, outcome="failed")), watch=False) == 1
+    assert rollout._code(opened(UNDER_WAY), watch=False) == 0
+    assert rollout._code(blank(), watch=True) == 0
+
+
+def test_where_a_failed_rollout_was_gone_back_from_is_told_once_it_is_true() -> None:
+    pin = Pin(sha("a"), by="anneal", reason="rollback: bbbbbbbbbbbb failed: why", automatic=True)
+    there = replace(blank(), commit=sha("a"), rollout=DONE, pin=pin)
+    assert (rollout.gone_back(there), rollout._code(there, watch=True)) == (pin.reason, 1)
+    under_way = replace(opened(UNDER_WAY), commit=sha("a"), pin=pin)
+    by_hand = replace(there, pin=replace(pin, automatic=False))
+    assert [rollout.gone_back(state) for state in (under_way, by_hand, blank())] == ["", "", ""]
