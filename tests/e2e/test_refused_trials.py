@@ -9,13 +9,14 @@ import pytest
 
 from handler.config.settings import Prometheus, Rollback
 from handler.model.result import Outcome
+from handler.run.actions import stage
 from infra.prometheushost import Exporter, PrometheusHost
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, deployment
 from tests.e2e.rollouts import key_of
 from tests.e2e.serving import until
 from tests.e2e.shop import Shop, told
-from tests.e2e.trials import NEW, NEWER, OLD, Trial
+from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, Running, Trial
 
 
 @pytest.fixture
@@ -74,6 +75,22 @@ def test_pods_that_never_run_take_only_the_canary_down(open_shop: Open) -> None:
     assert f"Deployment/{shop.name}/api-canary" in result.message
     assert trial.canary is None
     assert trial.stable == before
+
+
+def test_a_refused_canary_that_takes_its_time_to_go_says_why_it_goes(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "GONE_TIMEOUT", 0.5)
+    trial = Trial.of(open_shop)
+    shop = trial.shop
+    trial.push(NEW, [{"weight": 25, "for": "1h"}], failure=[{"name": "seen", **LET_GO}])
+    running = Running.of(shop)
+    trial.holds("hold 0")
+    shop.kubectl.run("patch", "deployment", "api-canary", "-n", shop.name, "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
+    trial.let_go()
+    assert running.result().outcome is Outcome.PRUNING
+    assert trial.steps()[0].message.startswith("the canary is removed: failure check seen: ")
+    shop.kubectl.run("patch", "deployment", "api-canary", "-n", shop.name, "-p", '{"metadata":{"finalizers":null}}')
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
 
 
 def test_a_canary_beside_a_step_that_fails_goes_with_the_rollout(open_shop: Open) -> None:

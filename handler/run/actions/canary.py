@@ -76,13 +76,12 @@ class _Trial:
             self.stage.apply()
             return self._watch(self.item, self.stage.since, "written at once")
         if mark and mark.phase is Phase.REMOVE and mark.reason:
-            self._remove()
+            self._refuse(mark.reason)
             raise RolloutFailed.of(str(self._identity), mark.reason, place=self.item.manifest.place)
         try:
             seen = self._tried(mark or self._at(Phase.SCALE, 0))
         except AuthorError as error:
-            self._at(Phase.REMOVE, 0, self._reason(error))
-            self._remove()
+            self._refuse(self._at(Phase.REMOVE, 0, self._reason(error)).reason)
             raise
         except Elsewhere as error:
             if error.failed:
@@ -181,6 +180,11 @@ class _Trial:
         return check(self.stage.waits, watched, self.stage.beat, lambda seen: self.stage.tell(f"{what}: {seen}"))
 
     # --- away
+    def _refuse(self, reason: str) -> None:
+        """Take the canary away because of what it has shown; who watches is told why, for its pods may take their time."""
+        self.stage.tell(f"the canary is removed: {reason}")
+        self._remove()
+
     def _remove(self, *, waits: bool = True) -> None:
         """Delete the canary, if it is there and ours, and wait until it is gone. Raises StillDeleting: the next run goes on with that."""
         live = self._live()
