@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handler.model.errors import PlanRefused
 from handler.run import recording
 from handler.run.context import Context
@@ -9,6 +11,9 @@ from handler.run.context import Context
 
 def ask(run: Context) -> None:
     """Write what a person asked into the state, for us or for whoever holds the Lease.
+
+    Force stands there from now on, and isn't ours alone any more: whoever opens the next attempt honours it, once. It stays ours where it
+    vouches for a commit.
 
     Raises:
         PlanRefused: what is to be approved isn't held any more.
@@ -23,6 +28,8 @@ def ask(run: Context) -> None:
     pin = run.pin() if run.job.commit else None
     initial = None if run.stored.uid else run.state
     run.stored = run.rooms.store.update(lambda state: recording.asked(state, run.job, pin, run.rooms.clock()), initial)
+    if run.job.force and not run.job.commit:
+        run.job, run.forced = replace(run.job, force=False), True
 
 
 def _is_approved(run: Context) -> bool:

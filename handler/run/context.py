@@ -20,10 +20,9 @@ from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
 from handler.run import arriving, recording
-from handler.run.canaries import Canaries, is_gradual
-from handler.run.due import all_due, is_due
 from handler.run.hiding import Hiding
-from handler.run.planning import Ask, Planned
+from handler.run.planned_for import ask_of
+from handler.run.planning import Planned
 from handler.run.quiet import UNSETTLED
 from handler.run.recording import Inputs
 from handler.run.recovering import Found, scan
@@ -43,8 +42,9 @@ class Context:
     """One run under way.
 
     `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
-    `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back. `mask`: hides the operator's secrets
-    and the commit's; `unhealthy`: what the newest wait left, a line an object; None: nothing was waited for.
+    `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
+    `mask`: hides the operator's secrets and the commit's; `unhealthy`: what the newest wait left, a line an object; None: nothing was
+    waited for.
     """
 
     rooms: Rooms
@@ -60,6 +60,7 @@ class Context:
     lease: HeldLease | None = None
     recovery: bool = False
     opened: bool = False
+    forced: bool = False
     turned: bool = False
     started: float = 0.0
     found: Found | None = None
@@ -101,6 +102,7 @@ class Context:
             known = replace(known, kinds=found.kinds, namespaces=found.namespaces)
         self.stored = replace(stored, state=known)
         self.recovery = bool(known.kinds) and not known.commit
+        self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
 
     # --- which commit
     def choose_goal(self) -> None:
@@ -205,6 +207,11 @@ class Context:
             raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
 
     @property
+    def force(self) -> bool:
+        """Whether somebody asks for what is applied, or has failed, once more: of this run, or of whoever comes next (`ask`)."""
+        return self.job.force or self.forced
+
+    @property
     def drift(self) -> bool:
         """Whether this run LISTs whatever git says: a drift run, one that was asked for, or one due after a takeover."""
         due = self.state.drift_due
@@ -218,7 +225,7 @@ class Context:
     def unchanged(self) -> Result | None:
         """Return the end of a run that finds nothing new, or None."""
         state = self.state
-        busy = self.drift or self.job.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
+        busy = self.drift or self.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
         if busy or state.status.phase in UNSETTLED or self.pin() != state.pin or not self.is_recorded():
             return None
         due = seconds_of(state.drift_due) if state.drift_due else 0.0
@@ -241,7 +248,7 @@ class Context:
     def same_reads(self) -> bool:
         """Whether the new commit changes nothing that the render read (monorepos)."""
         state = self.state
-        special = self.drift or self.job.force or self.job.dry_run or self.recovery or self.job.commit or state.pin or state.approval
+        special = self.drift or self.force or self.job.dry_run or self.recovery or self.job.commit or state.pin or state.approval
         unsettled = state.attempt or state.status.phase in UNSETTLED
         if special or unsettled or not state.reads or state.settings != self.rooms.settings:
             return False
@@ -262,15 +269,8 @@ class Context:
         return Inputs(prepared, self.rooms.settings)
 
     def plan(self, inputs: Inputs) -> Planned:
-        """Return the plan; a recovery and a run without prune only show what would go."""
-        prune = self.rooms.target.prune.enabled and self.job.prune and not self.recovery
-        reason = "the state was missing; the next run prunes" if self.recovery else "prune is off"
-        prepared = inputs.prepared
-        due = all_due(prepared.hooked, prepared.rolled, self.state, prepared.digest, force=self.job.force)
-        ask = Ask(inputs.commit.sha, inputs.reads, inputs.settings, prepared.stages, self.state.kinds, prune, reason, prepared.hooked, due)
-        rolling = is_due(self.state, prepared.digest, force=self.job.force)
-        canaries = Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(self, prepared.digest))
-        return self.rooms.planner.plan(replace(ask, notes=prepared.notes, rolled=prepared.rolled, canaries=canaries))
+        """Return the plan."""
+        return self.rooms.planner.plan(ask_of(self, inputs))
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
         """Return what must wait for a person, unless exactly that was approved."""
@@ -281,7 +281,7 @@ class Context:
 
     def only_reports(self, inputs: Inputs) -> bool:
         """Whether this drift run may only report: what it would repair isn't a new commit's."""
-        reports = self.job.drift and self.rooms.target.drift == "report"
+        reports = self.job.drift and self.rooms.target.drift == "report" and not self.force
         return reports and self.is_recorded() and self.state.reads == inputs.reads
 
     def again(self) -> None:

@@ -37,9 +37,9 @@ class Journal:
 
         """
         digest, known = self.inputs.prepared.digest, self.run.state.rollout
-        if under_way(self.run.state, digest, force=self.run.job.force):
+        if under_way(self.run.state, digest, force=self.run.force):
             return
-        if known is not None and (known.digest, known.outcome) == (digest, FAILED) and not self.run.job.force:
+        if known is not None and (known.digest, known.outcome) == (digest, FAILED) and not self.run.force:
             raise RolloutFailed.of(
                 f"target {self.run.job.target}",
                 f"the rollout of {known.commit[:12]} failed; {self._first_failure(known)}",

@@ -62,7 +62,8 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now), _back(state.attempt, inputs.commit.sha, pin))
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
     rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
-    return replace(widened(state, planned.desired, planned), attempt=attempt, pin=pin, held=None, digest=digest, rollout=rollout)
+    wide = widened(state, planned.desired, planned)
+    return replace(wide, attempt=attempt, pin=pin, held=None, requested=None, digest=digest, rollout=rollout)
 
 
 def _comes_anew(state: State, digest: str) -> bool:
@@ -101,7 +102,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         waiting=None,
         held=None,
         approval=None,
-        requested=None,
+        requested=state.requested if state.attempt else None,  # its attempt has answered what was asked before that opened
         drift=(),
         drift_due=stamp(drift_due) if drift_due else "",
         rollout=_carried_out(state.rollout, inputs.prepared.digest, now),

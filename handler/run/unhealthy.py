@@ -41,10 +41,10 @@ class Telling:
 
     def __post_init__(self) -> None:
         """Read what was said before; a person who asks again wants to know anew."""
-        state, job = self.run.state, self.run.job
+        state = self.run.state
         last = state.history[0] if state.history else None
         same = last is not None and (last.outcome, last.commit, last.code) == (Outcome.FAILED, self.run.goal, RolloutFailed.code)
-        lines = [line.partition(": ") for line in state.status.unhealthy] if same and not job.force else []
+        lines = [line.partition(": ") for line in state.status.unhealthy] if same and not self.run.force else []
         self.known = {subject: said for subject, _, said in lines}
 
     def lines(self, left: Left) -> tuple[str, ...]:

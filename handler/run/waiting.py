@@ -189,7 +189,7 @@ class Waits:
         if before is None or (before.commit, before.what) != (self.run.goal, what):
             return None
         ended = before.over or self.run.state.status.phase == "failed"
-        return None if ended and self.run.job.force else before
+        return None if ended and self.run.force else before
 
     def _since(self, what: str) -> float:
         """Return since when this is waited for."""

@@ -62,7 +62,7 @@ class Walk:
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)
-        due = is_due(self.run.state, self.inputs.prepared.digest, force=self.run.job.force)
+        due = is_due(self.run.state, self.inputs.prepared.digest, force=self.run.force)
         self.due = due and (self.hooked.runs or self.inputs.prepared.rollout is not None)
 
     @property

@@ -92,12 +92,19 @@ def test_an_open_attempt_says_what_is_being_applied_and_by_whose_token() -> None
 def test_a_finished_run_moves_the_commit_and_closes_everything_it_answered() -> None:
     attempt = Attempt("x", "y", "z", "token", NOON)
     drift = (Drift(WEB, "data.a", "1", "2"),)
-    before = state(attempt=attempt, held=WAITING, approval=APPROVAL, requested=Request("ada", NOON), drift=drift, drift_due=NOON, pin=PIN)
+    before = state(attempt=attempt, held=WAITING, approval=APPROVAL, drift=drift, drift_due=NOON, pin=PIN)
     found = record(before, planned(UPDATE))
     assert (found.commit, found.reads, found.settings, found.digest) == (COMMIT.sha, READS.digest(), "settings", "rendered")
     assert (found.reads_paths, found.declared, found.deliveries) == (("deploy/web.yaml",), (WEB,), (DELIVERY,))
-    assert (found.attempt, found.held, found.approval, found.requested, found.drift, found.drift_due) == (None, None, None, None, (), "")
+    assert (found.attempt, found.held, found.approval, found.drift, found.drift_due) == (None, None, None, (), "")
     assert found.pin == PIN
+
+
+def test_what_was_asked_is_answered_by_the_attempt_that_opens_next_and_not_by_the_one_that_is_open() -> None:
+    wanted = Request("ada", NOON, force=True)
+    assert opened(state(requested=wanted), INPUTS, planned(UPDATE), "token", None, NOW).requested is None
+    assert record(state(requested=wanted), planned()).requested is None, "a run without writes has looked everywhere"
+    assert record(state(attempt=Attempt("x", "y", "z", "token", NOON), requested=wanted), planned(UPDATE)).requested == wanted
 
 
 def test_a_recovery_records_neither_reads_nor_settings_so_that_the_next_run_plans_fully() -> None:

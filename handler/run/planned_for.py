@@ -1,0 +1,33 @@
+"""What one run's plan is made for: the goal's desired set, what of its rollout is due, whether anything may be pruned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from handler.run.canaries import Canaries, is_gradual
+from handler.run.due import all_due, is_due
+from handler.run.planning import Ask
+from handler.run.recording import Inputs
+
+if TYPE_CHECKING:
+    from handler.run.context import Context
+
+
+def ask_of(run: Context, inputs: Inputs) -> Ask:
+    """Return what is asked of the planner; a recovery and a run without prune only show what would go."""
+    prepared, state = inputs.prepared, run.state
+    rolling = is_due(state, prepared.digest, force=run.force)
+    return Ask(
+        inputs.commit.sha,
+        inputs.reads,
+        inputs.settings,
+        prepared.stages,
+        state.kinds,
+        prune=run.rooms.target.prune.enabled and run.job.prune and not run.recovery,
+        keep_reason="the state was missing; the next run prunes" if run.recovery else "prune is off",
+        hooked=prepared.hooked,
+        due=all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force),
+        notes=prepared.notes,
+        canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
+        rolled=prepared.rolled,
+    )
