@@ -7,6 +7,7 @@ import json
 import re
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
@@ -18,6 +19,15 @@ SHORTEST = 4
 LEARNED = 4000
 """Values made while the process runs that are masked at once, at most: far above what lives at a time, so only memory is guarded by it."""
 
+BEGINNING = 8
+"""Characters at a text's end that are masked as the beginning of a secret: who cut the text knew nothing of it."""
+
+_CUT = ".…\ufffd"
+"""How a text may tell that it was cut, in the middle of a character maybe."""
+
+_TAIL = 1 << 16
+"""Characters of a text's end in which such a beginning is looked for: more than anybody cuts texts to."""
+
 _HEAD = 32
 """Characters that tell most spellings apart; tokens of one kind begin alike."""
 
@@ -28,7 +38,7 @@ class _Spellings:
     No pattern: compiling one over many spellings takes seconds, and `re` keeps hundreds of them for ever. It holds secrets: no repr.
     """
 
-    __slots__ = ("_starts", "count")
+    __slots__ = ("_longest", "_ordered", "_starts", "count")
 
     def __init__(self, found: Iterable[str] = ()) -> None:
         starts: dict[str, dict[int, dict[str, list[str]]]] = {}
@@ -37,13 +47,18 @@ class _Spellings:
             head = text[:_HEAD]
             starts.setdefault(text[:SHORTEST], {}).setdefault(len(head), {}).setdefault(head, []).append(text)
         self._starts = [(start, list(widths.items())) for start, widths in starts.items()]
+        self._ordered = sorted(distinct)
+        self._longest = max(map(len, distinct), default=0)
         self.count = len(distinct)
 
     def __repr__(self) -> str:
         return "_Spellings(***)"
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield (start, end) of what is found, also where spellings overlap; of those with one head only the longest."""
+        """Yield (start, end) of what is found, also where spellings overlap; of those with one head only the longest.
+
+        What a text ends with may be a spelling's beginning: the rest was cut off.
+        """
         for start, widths in self._starts:
             at = text.find(start)
             while at >= 0:
@@ -52,6 +67,28 @@ class _Spellings:
                     if longest:
                         yield at, at + len(longest)
                 at = text.find(start, at + 1)
+        for end in {len(text), len(text.rstrip(_CUT))}:
+            yield from self._begun(text, end)
+
+    def _begun(self, text: str, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the place of the longest beginning of a spelling that a text ends with."""
+        first, last = max(0, end - min(self._longest, _TAIL)), end - BEGINNING
+        found = []
+        for start, _ in self._starts if first <= last else ():
+            at = text.find(start, first, end)
+            while 0 <= at <= last and not self._is_beginning(text, at, end):
+                at = text.find(start, at + 1, end)
+            found += [at] if 0 <= at <= last else []
+        if found:
+            yield min(found), end
+
+    def _is_beginning(self, text: str, at: int, end: int) -> bool:
+        """Whether some spelling begins with this part of a text; most don't even with its first characters."""
+        return all(self._begins(text[at:until]) for until in (min(end, at + _HEAD), end))
+
+    def _begins(self, part: str) -> bool:
+        place = bisect_left(self._ordered, part)
+        return place < len(self._ordered) and self._ordered[place].startswith(part)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -208,21 +208,21 @@ class _Probe:
     def _said(self, samples: Sequence[Sample]) -> str:
         """Tell the newest values, those that matter most first."""
         if not samples:
-            return f"{_short(self.ask.query)} finds no series"
+            return f"{_short(self.scene.mask(self.ask.query))} finds no series"
         order = sorted(samples, key=lambda each: self.ask.holds(each.value) != self.scene.failing)
-        told = ", ".join(f"{each.value:g}{_labels(each)}" for each in order[:_SHOWN])
+        told = ", ".join(f"{each.value:g}{_labels(each, self.scene.mask)}" for each in order[:_SHOWN])
         more = f" and {len(samples) - _SHOWN} more" if len(samples) > _SHOWN else ""
-        return self.scene.mask(f"{_short(self.ask.query)} is {told}{more}")
+        return self.scene.mask(f"{_short(self.scene.mask(self.ask.query))} is {told}{more}")
 
 
 def _valued(samples: Sequence[Sample]) -> bool:
     return any(not math.isnan(sample.value) for sample in samples)
 
 
-def _labels(sample: Sample) -> str:
-    """Write a sample's labels as PromQL does."""
+def _labels(sample: Sample, mask: Callable[[str], str]) -> str:
+    """Write a sample's labels as PromQL does; masked, then cut."""
     text = ", ".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()) if name != "__name__")
-    return f" {{{_short(text)}}}" if text else ""
+    return f" {{{_short(mask(text))}}}" if text else ""
 
 
 def _short(text: str) -> str:

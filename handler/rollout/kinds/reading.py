@@ -12,8 +12,8 @@ from handler.model.tree import printable
 
 Object = dict[str, Any]
 HEALTHY = Health(Status.CURRENT)
-_LONGEST = 2000
-"""Characters of a controller's message that are kept. Whoever shows them masks first and cuts then: half a secret isn't recognized."""
+_ESCAPED = 10
+"""Characters that one becomes, at most, where it isn't shown as it is."""
 
 
 def stands(note: str = "") -> Health:
@@ -68,8 +68,8 @@ def condition(live: Object, kind: str) -> Condition:
 
 
 def said(text: Any) -> str:
-    """Return a cluster's text fit to be read: one line, no control characters, not too long."""
-    return printable(" ".join(text.split()), _LONGEST) if isinstance(text, str) else ""
+    """Return a cluster's text fit to be read: one line, no control characters. Whoever shows it masks first and cuts then."""
+    return printable(line := " ".join(text.split()), _ESCAPED * len(line)) if isinstance(text, str) else ""
 
 
 def number(value: Any) -> int | None:

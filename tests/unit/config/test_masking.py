@@ -88,6 +88,29 @@ def test_every_character_of_every_secret_is_masked_and_no_other(values: list[str
     assert Mask.of(values)(text).replace("*", "") == shown.replace("*", "")
 
 
+@pytest.mark.parametrize("mark", ["", "…", "...", "\ufffd"])
+def test_a_texts_end_that_is_a_secrets_beginning_is_masked(mark: str) -> None:
+    """Whoever cut the text knew nothing of the secret."""
+    mask = Mask.of(["hunter2-of-the-database", "hunter2", "x" * 3000], [("oauth2", "hunter2-of-the-database")])
+    for length in range(masking.BEGINNING, len("hunter2-of-the-database")):
+        assert mask(f"it says {'hunter2-of-the-database'[:length]}{mark}") == f"it says ***{mark}"
+    assert mask("x" * 2999 + mark) == "***" + mark
+    basic = base64.b64encode(b"oauth2:hunter2-of-the-database").decode()
+    assert mask(f"Basic {basic[:20]}{mark}") == f"Basic ***{mark}"
+
+
+def test_a_short_end_and_what_stands_elsewhere_is_no_secrets_beginning() -> None:
+    mask = Mask.of(["a-secret-of-many-words"])
+    for text in ("it is a-secre", "a-secret-of is what it begins with", "a-secret-of-any"):
+        assert mask(text) == text
+
+
+@given(st.text("ab", min_size=10, max_size=20), st.integers(8, 20), st.text("abc", max_size=12))
+def test_no_cut_shows_a_secrets_beginning(secret: str, length: int, before: str) -> None:
+    masked = Mask.of([secret])(before + secret[:length])
+    assert masked.endswith("***")
+
+
 # --- what is learned while the process runs
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import Problem, RolloutFailed
+from handler.model.metrics import Sample
 from handler.prometheus.errors import MetricsUnavailable
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
@@ -152,6 +153,15 @@ def test_a_message_names_the_worst_series_and_is_never_long() -> None:
     assert '0.5 {pod="web-50"}, 0.7 {pod="web-51"}' in said
     assert "and 49 more" in said
     assert len(said) < 400
+
+
+def test_what_a_message_cuts_is_masked_before() -> None:
+    """Of half a secret no mask knows."""
+    long, secret = "x" * 100, "hunter2-of-the-database-and-of-all-else"
+    raw = ASKED | {"query": f'{long}{{by="{secret}"}}'}
+    said = judged([Sample({"by": long + secret}, 0.5)], raw=raw, mask=lambda text: text.replace(secret, "***")).message
+    assert "hunter2" not in said
+    assert said.count("***") == 2
 
 
 @pytest.mark.parametrize(
