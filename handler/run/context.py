@@ -285,8 +285,9 @@ class Context:
         return reports and self.is_recorded() and self.state.reads == inputs.reads
 
     def again(self) -> None:
-        """Begin another run under the same Lease: nothing that was asked of this one alone is asked twice."""
-        self.job = replace(self.job, hint="", commit="", force=False, approve="", unpin=False, rollback=False, deliveries=())
+        """Begin another run under the same Lease: nothing is asked twice that this one was to do, but what a recovery leaves to the next."""
+        left = self.force and self.recovery and self.state.rollout is None
+        self.job = replace(self.job, hint="", commit="", force=left, approve="", unpin=False, rollback=False, deliveries=())
         if self.turned:
             self.job, self.turned = replace(self.job, trigger="rollback"), False
         self.run, self.started, self.commit, self.unhealthy = run_id(self.job.target), self.rooms.clock(), None, None

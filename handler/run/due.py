@@ -1,7 +1,9 @@
 """Whether a run carries a rollout out: its hooks, and the steps of its Rollout. Drift repairs only write.
 
 Law: a rollout is due when what is rendered isn't what was recorded, when a person asks for it again, or when the one begun last was another
-set's (this one is a way back) or hasn't ended well. What the record calls done of the one under way isn't done twice.
+set's (this one is a way back) or hasn't ended well. What the record calls done of the one under way isn't done twice. A run that found no
+record, but members, is a recovery: it deletes nothing, so neither hooks nor steps are its own, whatever else speaks for them; its set
+counts as rolled out, and who asks for it again gets it with the next run.
 """
 
 from __future__ import annotations
@@ -20,9 +22,23 @@ DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 
 def is_due(state: State, digest: str, *, force: bool) -> bool:
     """Whether the rollout of a rendered set is to be carried out. `digest`: of that set; `force`: somebody asks for it again."""
+    if recovers(state):
+        return False
     known = state.rollout
     begun = known is not None and (known.digest != digest or known.outcome != DONE)
     return force or begun or state.digest != digest
+
+
+def recovers(state: State) -> bool:
+    """Whether the record was missing although members live, and nothing has been applied whole since; a first run's attempt says it wasn't."""
+    return bool(state.kinds) and not state.commit and (state.attempt is None or state.attempt.recovery)
+
+
+def left_out(state: State, hooked: Hooked, rolled: Rolled, target: str) -> str:
+    """Say what a recovery doesn't carry out of a rendered set; empty: nothing is missing."""
+    if not recovers(state) or not (hooked.runs or rolled.rollout):
+        return ""
+    return f"its hooks and steps are not carried out, for the state was missing: anneal apply {target} does that"
 
 
 def all_due(hooked: Hooked, rolled: Rolled, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:

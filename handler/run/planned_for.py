@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from handler.run.canaries import Canaries, is_gradual
-from handler.run.due import all_due, is_due
+from handler.run.due import all_due, is_due, left_out
 from handler.run.planning import Ask
 from handler.run.recording import Inputs
 
@@ -27,7 +27,7 @@ def ask_of(run: Context, inputs: Inputs) -> Ask:
         keep_reason="the state was missing; the next run prunes" if run.recovery else "prune is off",
         hooked=prepared.hooked,
         due=all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force),
-        notes=prepared.notes,
+        notes=(*prepared.notes, *filter(None, [left_out(state, prepared.hooked, prepared.rolled, run.job.target)])),
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         rolled=prepared.rolled,
     )

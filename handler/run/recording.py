@@ -15,7 +15,7 @@ from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
 from handler.run import canaries
-from handler.run.due import DONE, FAILED, SKIPPED
+from handler.run.due import DONE, FAILED, SKIPPED, recovers
 from handler.run.planning import Planned, namespaces_of
 from handler.run.preparing import Prepared
 from handler.state import history
@@ -60,6 +60,7 @@ def widened(state: State, desired: Iterable[Identity], planned: Planned) -> Stat
 def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin | None, now: float) -> State:
     """Return the state with an open attempt: written before the first object write."""
     attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now), _back(state.attempt, inputs.commit.sha, pin))
+    attempt = replace(attempt, recovery=recovers(state))
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
     rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
     wide = widened(state, planned.desired, planned)

@@ -11,6 +11,7 @@ from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.run import recording, rollback
 from handler.run.context import Context
+from handler.run.due import left_out
 from handler.run.planning import Planned
 from handler.run.pruning import doubted
 from handler.run.recording import Inputs
@@ -83,8 +84,8 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     assert run.lease is not None  # noqa: S101 - a run writes under the Lease
     run.lease.check()
     writes = len(planned.plan.writes)
-    doubt = doubted(planned.plan)
-    message = f"{writes} object{'s' if writes != 1 else ''} written{f'; {doubt}' if doubt else ''}"
+    more = filter(None, [doubted(planned.plan), left_out(run.state, inputs.prepared.hooked, inputs.prepared.rolled, run.job.target)])
+    message = "; ".join([f"{writes} object{'s' if writes != 1 else ''} written", *more])
     result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else _due(run)

@@ -11,7 +11,7 @@
     hooks after             PostSync; SyncFail if anything failed            hooking
 
 Law: everything is idempotent. A walk that was cut anywhere is walked again by the next run: what is done is seen in the plan and in the
-record, and costs a look. Hooks and groups belong to a rollout that is due; a run that only repairs drift writes, and waits for nothing
+record, and costs a look. Hooks and groups belong to a rollout that is due; a recovery and a run that only repairs drift write, and waits for nothing
 but what an edge asks for. What fails by its author's doing ends the rollout: nothing after it is written, nothing is pruned.
 """
 

@@ -26,7 +26,7 @@ def _no_counts() -> Mapping[str, int]:
 class Attempt:
     """An open run: written before its first object write, removed when the commit moves. `token` fences it (lease uid.transitions).
 
-    `back`: the commit that failed, where this one is the way back from it by itself.
+    `back`: the commit that failed, where this one is the way back from it by itself. `recovery`: the record was missing before it.
     """
 
     commit: Sha
@@ -35,6 +35,7 @@ class Attempt:
     token: Token
     since: Time
     back: Sha = ""
+    recovery: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ states = st.builds(
     settings=shas,
     digest=shas,
     reads_paths=_some(texts),
-    attempt=_maybe(Attempt, commit=shas, reads=shas, settings=shas, token=tokens, since=times),
+    attempt=_maybe(Attempt, commit=shas, reads=shas, settings=shas, token=tokens, since=times, recovery=st.booleans()),
     status=st.builds(Status, phase=words, since=times, counts=counts, unhealthy=_some(texts), message=texts, failures=st.integers(0, 99)),
     held=_maybe(Held, id=texts, reasons=_some(texts), changes=_some(keys, 200), commit=shas, reads=shas, settings=shas, since=times),
     approval=_maybe(Approval, id=texts, reads=shas, settings=shas, changes=_some(keys), by=texts, at=times),

@@ -1,0 +1,112 @@
+"""A deleted record: what lives is found by its label, and no rollout is carried out over what it had carried out before."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from handler.model.event import Job
+from handler.model.result import Outcome
+from tests.fakes.apiserver.connection import straight
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import ONE, state_of
+from tests.unit.run.test_killed_actions import Death, Killed, killed
+from tests.unit.run.town import DONE, GROUPS, NAMES, Town, config_map, planted, wanted
+
+HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
+
+
+def lose(town: Town) -> None:
+    town.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
+
+
+@pytest.fixture
+def rolled() -> Town:
+    """A town whose rollout is done; what its step has deleted was put back by its hand, and its record is gone."""
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    kept = town.live("old")
+    assert kept
+    assert town.run().outcome is Outcome.APPLIED
+    del kept["metadata"]["uid"], kept["metadata"]["resourceVersion"]
+    town.server.answer(Asked("POST", "/api/v1/namespaces/shop/configmaps", {}, kept, "", ""))
+    town.written.clear()
+    town.deleted.clear()
+    lose(town)
+    return town
+
+
+def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: Town) -> None:
+    uid = rolled.uid("anew")
+    rolled.push(wanted("3"), *GROUPS)
+    found = rolled.run("tick", prune=False)
+    assert found.outcome in DONE, found
+    assert rolled.data(*NAMES) == ["3", "1", "3", "1", "3", "1", "3"]
+    assert (rolled.uid("anew"), dict(rolled.deleted)) == (uid, {})
+    state = state_of(rolled.handler())
+    assert (state.rollout, state.attempt) == (None, None)
+    assert "its hooks and steps are not carried out, for the state was missing: anneal apply shop" in state.history[1].message
+
+
+def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_is_rolled_out(rolled: Town) -> None:
+    uid = rolled.uid("anew")
+    assert rolled.run("tick").outcome in DONE
+    assert (rolled.uid("anew"), rolled.data("old"), rolled.written) == (uid, [None], ["DELETE old"])
+    rolled.push(wanted("3"), *GROUPS)
+    assert rolled.run().outcome is Outcome.APPLIED
+    assert rolled.uid("anew") != uid
+    assert set(rolled.outcomes().values()) == {"done"}
+
+
+def test_a_person_who_asks_has_it_carried_out_by_the_round_after_the_recovery(rolled: Town) -> None:
+    uid = rolled.uid("anew")
+    result = rolled.run("oneoff", force=True)
+    assert result.outcome is Outcome.APPLIED, result
+    assert (rolled.uid("anew") == uid, rolled.data("old")) == (False, [None])
+    assert len(rolled.deleted) == 2
+    assert [entry.outcome for entry in state_of(rolled.handler()).history] == ["applied", "applied"]
+
+
+def test_a_recovery_that_is_killed_stays_one(rolled: Town) -> None:
+    rolled.push(wanted("3"), *GROUPS)
+    death = rolled.meet = Death(6, done=True)
+    with pytest.raises(Killed):
+        rolled.run()
+    assert death.dead
+    rolled.meet = straight
+    rolled.free_lease()
+    assert state_of(rolled.handler()).attempt, "the kill comes after the attempt has opened"
+    uid = rolled.uid("anew")
+    rolled.push(wanted("4"), *GROUPS)
+    assert rolled.run("tick", prune=False).outcome in DONE
+    assert (rolled.uid("anew"), dict(rolled.deleted)) == (uid, {})
+    assert rolled.data("anew", "last") == ["4", "4"]
+
+
+def test_a_hook_of_a_recovery_deletes_nothing() -> None:
+    town = Town()
+    body = config_map("migrate", "1")
+    body["metadata"]["annotations"] = HOOK
+    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(body)}))
+    assert town.handler(ONE).run(Job("shop", "push")).outcome in DONE
+    uid = town.uid("migrate")
+    lose(town)
+    assert town.handler(ONE).run(Job("shop", "tick")).outcome in DONE
+    assert town.handler(ONE).run(Job("shop", "drift")).outcome in DONE
+    assert state_of(town.handler(ONE)).rollout is None
+    assert (town.uid("migrate"), dict(town.deleted)) == (uid, {})
+
+
+def test_a_first_rollout_that_was_killed_anywhere_is_no_recovery() -> None:
+    kills = 0
+    for number in range(1, 200):
+        town = Town()
+        town.push(wanted(), *GROUPS)
+        if not killed(town, number, done=True):
+            break
+        kills += 1
+        result = town.run("tick")
+        assert result.outcome in DONE, (number, result)
+        assert set(town.outcomes().values()) == {"done"}, number
+    assert kills > 15
