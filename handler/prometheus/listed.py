@@ -11,8 +11,8 @@ from handler.config.forms import FORMS
 from handler.config.settings import Prometheus
 from handler.model.errors import PlanRefused, Problem
 
-_ENCODED = re.compile(r"%(?:2[ef]|5c)", re.IGNORECASE)
-"""`.`, `/` and `\\` in disguise, which some servers take for themselves."""
+_ENCODED = re.compile(r";|%(?:2[5ef]|3b|5c)", re.IGNORECASE)
+"""`.`, `/`, `\\` and `%` in disguise, which some servers take for themselves; and `;`, at which some end a segment."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -50,7 +50,7 @@ class Listed:
             return None if self.entries else Problem("prometheus", "no check may ask any: none is listed", fix=fix)
         seen = FORMS["metricsUrl"].complaint(url)
         if seen or _ENCODED.search(url):
-            message = seen[0] if seen else "expected a URL without encoded dots and slashes"
+            message = seen[0] if seen else "expected a URL without semicolons, and without encoded dots, slashes and percent signs"
             return Problem("prometheus", message, fix="write it as anneal.yaml lists it, e.g. https://prometheus.example.com")
         if self.anywhere or self._allowed(url):
             return None

@@ -123,15 +123,12 @@ def _work(told: dict[str, Any]) -> Work:
         raise ValueError(f"unknown trigger {trigger[:40]!a}")
     if target_of(run) != target or not _RUN.fullmatch(run[len(target) + 1 :]):
         raise ValueError("the run isn't the target's")
-    commit, force = _text(told, "commit", _COMMIT, ""), _flag(told, "force")
-    if commit and force:  # a host serves the commits of forks under the parent's address, too; the door refuses it as well
-        raise ValueError("a commit that is forced")
     job = Job(
         target=target,
         trigger=trigger,
         hint=_text(told, "hint", _COMMIT, ""),
-        commit=commit,
-        force=force,
+        commit=_text(told, "commit", _COMMIT, ""),
+        force=_flag(told, "force"),
         dry_run=_flag(told, "dryRun"),
         prune=not _flag(told, "noPrune"),
         approve=_text(told, "approve", _APPROVE, ""),
@@ -141,7 +138,18 @@ def _work(told: dict[str, Any]) -> Work:
         deliveries=_deliveries(told.get("deliveries", [])),
         looks=_number(told.get("looks", 0)),
     )
+    _refuse_together(job)
     return Work(job, (run,), (run,) if trigger in ("replay", "oneoff") else ())
+
+
+def _refuse_together(job: Job) -> None:
+    """Refuse what the door refuses (`web.replay`), too. Raises ValueError."""
+    if job.commit and job.force:  # a host serves the commits of forks under the parent's address, too
+        raise ValueError("a commit that is forced")
+    if job.rollback and job.force:
+        raise ValueError("a rollback that is forced")
+    if bool(job.commit) + job.unpin + job.rollback > 1:
+        raise ValueError("more than one of commit, unpin and rollback")
 
 
 def _deliveries(rows: Any) -> tuple[Delivery, ...]:

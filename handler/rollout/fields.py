@@ -99,8 +99,8 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int):
             self.note(name, f"is {type_of(value)}, not a whole number")
         elif not least <= value <= most:
-            shown = str(value) if abs(value) < _SHOWN else "too large"  # the digits of some take long, and Python refuses them
-            self.note(name, f"is {shown}; expected {least} to {most}")
+            beyond = "too large" if value > 0 else "too small"  # the digits of some take long, and Python refuses them
+            self.note(name, f"is {value if abs(value) < _SHOWN else beyond}; expected {least} to {most}")
         else:
             return value
         return default

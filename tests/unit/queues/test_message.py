@@ -25,18 +25,19 @@ deliveries = st.builds(Delivery, anything, anything, anything, commits | anythin
 @st.composite
 def jobs(draw: st.DrawFn) -> Job:
     """Anything that the door may ask for, and longer."""
-    commit = draw(commits)
+    commit, pinning = draw(commits), draw(st.sampled_from(["commit", "unpin", "rollback", ""]))
+    commit = commit if pinning == "commit" else ""
     return Job(
         draw(names),
         draw(st.sampled_from(["push", "replay", "tick", "drift", "oneoff"])),
         hint=draw(commits),
         commit=commit,
-        force=draw(st.booleans()) and not commit,
+        force=draw(st.booleans()) and not commit and pinning != "rollback",
         dry_run=draw(st.booleans()),
         prune=draw(st.booleans()),
         approve=draw(st.from_regex(r"[A-Za-z0-9._-]{0,128}", fullmatch=True)),
-        unpin=draw(st.booleans()),
-        rollback=draw(st.booleans()),
+        unpin=pinning == "unpin",
+        rollback=pinning == "rollback",
         actor=draw(anything),
         deliveries=tuple(draw(st.lists(deliveries, max_size=20))),
         looks=draw(st.integers(0, 4)),
@@ -79,6 +80,10 @@ def test_nothing_of_this_machines_clock_travels() -> None:
     "job",
     [
         Job("shop", "replay", commit=SHA, force=True),
+        Job("shop", "replay", rollback=True, force=True),
+        Job("shop", "replay", rollback=True, unpin=True),
+        Job("shop", "replay", rollback=True, commit=SHA),
+        Job("shop", "replay", unpin=True, commit=SHA),
         Job("shop", "replay", approve="x" * 129),
         Job("shop/other", "push"),
         Job("shop", "watch"),
