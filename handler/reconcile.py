@@ -34,7 +34,7 @@ from handler.run.hiding import hidden
 from handler.run.planning import Planned
 from handler.run.recording import Inputs
 from handler.run.rooms import Rooms
-from handler.run.walking import Walk
+from handler.run.walking import Walk, only_repairs
 
 _TRIES = 3
 
@@ -226,6 +226,7 @@ def _write(run: Context, look: Look) -> Result | None:
     """Open the attempt, apply, prune, record what came of it."""
     assert run.lease is not None  # noqa: S101 - a round runs under the Lease
     token = run.lease.token
+    repairs = only_repairs(run, look.inputs)
     takeover = run.state.attempt is not None and run.state.attempt.token != token
     state = recording.opened(run.state, look.inputs, look.planned, token, run.pin(), run.rooms.clock())
     try:
@@ -233,5 +234,5 @@ def _write(run: Context, look: Look) -> Result | None:
     except Moved:
         return None
     run.opened = True
-    plan = Walk(run, look.inputs, look.planned).go()
+    plan = Walk(run, look.inputs, look.planned, repairs).go()
     return records.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

@@ -285,7 +285,7 @@ class Context:
         return reports and self.is_recorded() and self.state.reads == inputs.reads
 
     def again(self) -> None:
-        """Begin another run under the same Lease: nothing is asked twice that this one was to do, but what a recovery leaves to the next."""
+        """Begin another run under the same Lease: nothing that was asked of this one alone is asked twice, but what a recovery leaves."""
         left = self.force and self.recovery and self.state.rollout is None
         self.job = replace(self.job, hint="", commit="", force=left, approve="", unpin=False, rollback=False, deliveries=())
         if self.turned:

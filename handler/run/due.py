@@ -30,7 +30,7 @@ def is_due(state: State, digest: str, *, force: bool) -> bool:
 
 
 def recovers(state: State) -> bool:
-    """Whether the record was missing although members live, and nothing has been applied whole since; a first run's attempt says it wasn't."""
+    """Whether the record was missing although members live, and nothing has been applied whole since. A first run's attempt denies it."""
     return bool(state.kinds) and not state.commit and (state.attempt is None or state.attempt.recovery)
 
 

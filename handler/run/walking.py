@@ -11,8 +11,10 @@
     hooks after             PostSync; SyncFail if anything failed            hooking
 
 Law: everything is idempotent. A walk that was cut anywhere is walked again by the next run: what is done is seen in the plan and in the
-record, and costs a look. Hooks and groups belong to a rollout that is due; a recovery and a run that only repairs drift write, and waits for nothing
-but what an edge asks for. What fails by its author's doing ends the rollout: nothing after it is written, nothing is pruned.
+record, and costs a look. Hooks and groups belong to a rollout that is due; a recovery, and a run that only repairs drift, carry out none.
+A repair of what is recorded waits for what it has written, and for what an edge asks for: an outage elsewhere isn't its failure. One that
+was cut waits for everything, for nobody knows any more what it wrote. What fails by its author's doing ends the rollout: nothing after it
+is written, nothing is pruned.
 """
 
 from __future__ import annotations
@@ -45,11 +47,15 @@ _NAMED = 3
 
 @dataclass(slots=True)
 class Walk:
-    """Carries out one plan under an open attempt. `due`: whether it is a rollout, with hooks or groups to carry out."""
+    """Carries out one plan under an open attempt.
+
+    `due`: whether it is a rollout, with hooks or groups to carry out; `repairs`: it brings back what is recorded, and nothing else.
+    """
 
     run: Context
     inputs: Inputs
     planned: Planned
+    repairs: bool = False
     applier: Applier = field(init=False)
     waits: Waits = field(init=False)
     journal: Journal = field(init=False)
@@ -160,11 +166,15 @@ class Walk:
             self.waits.healthy("everything", self._living(), self.applier.generations, limits)
 
     def _living(self) -> tuple[Desired, ...]:
-        """Return what is to live and is ours: not hooks, not what another has where a step would only create it, nor what might fail."""
+        """Return what is to live and is ours: not hooks, not what another has where a step would only create it, nor what might fail.
+
+        Of a repair: what it has written.
+        """
         left = {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
         rollout = self.inputs.prepared.rollout
         left |= passed_over(rollout, self.journal) if rollout else frozenset()
-        return tuple(item for identity, item in self.planned.desired.items() if item.mode is not Mode.HOOK and identity not in left)
+        found = [item for identity, item in self.planned.desired.items() if item.mode is not Mode.HOOK and identity not in left]
+        return tuple(item for item in found if not self.repairs or self.due or item.identity in self.applier.written)
 
     def _fail(self, error: AuthorError) -> None:
         """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""
@@ -176,3 +186,9 @@ class Walk:
             then = (Problem(each.subject, f"then: {each.message}", each.place, each.fix) for each in also.problems)
             error.problems = (*error.problems, *then)
         self.journal.end(FAILED)
+
+
+def only_repairs(run: Context, inputs: Inputs) -> bool:
+    """Whether what a run brings, whose attempt isn't open yet, is recorded already: then live has drifted."""
+    settled = run.is_recorded() and run.state.attempt is None and not run.force
+    return settled and run.state.digest == inputs.prepared.digest
