@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from handler.config.git import Repository
@@ -132,6 +133,7 @@ def declared(commit: Mapping[str, str], target: str) -> dict[Identity, Body] | N
     return {identity_of(body): body for body in bodies} or None
 
 
+@cache
 def applyset(target: str) -> str:
     return applyset_id(state_name(target), STATES)
 

@@ -5,9 +5,10 @@ All lists of the served kinds are atomic, so a path is a tuple of field names, a
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from tests.fakes.apiserver.bodies import copied
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
@@ -55,7 +56,7 @@ def value_at(body: Any, path: Path) -> Any:
 def _put(body: dict[str, Any], path: Path, value: Any) -> None:
     for step in path[:-1]:
         body = body.setdefault(step, {})
-    body[path[-1]] = copy.deepcopy(value)
+    body[path[-1]] = copied(value)
 
 
 def _drop(body: dict[str, Any], path: Path) -> None:
@@ -76,7 +77,7 @@ def applied(live: dict[str, Any] | None, owners: Owners, config: dict[str, Any],
         raise Conflict(in_the_way)
     others = {owner: paths - changed for owner, paths in others.items()}
     kept = frozenset().union(*others.values())
-    made = copy.deepcopy(live) if live else {key: config[key] for key in ("apiVersion", "kind")} | {"metadata": {}}
+    made = copied(live) if live else {key: config[key] for key in ("apiVersion", "kind")} | {"metadata": {}}
     for path in owners.get(me, frozenset()) - wanted - kept:
         _drop(made, path)
     for path in wanted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from handler.cluster.errors import Place, place_of
 from handler.cluster.live import matches
 from handler.model.names import Identity
 from tests.fakes.apiserver import fields
+from tests.fakes.apiserver.bodies import copied
 from tests.fakes.apiserver.kinds import BY_PLACE, Served, discovery
 from tests.fakes.apiserver.store import Body, Refusal, Store, Stored
 
@@ -234,7 +234,7 @@ def _merged(live: Any, patch: Any) -> Any:
     """Make a JSON merge patch (RFC 7396)."""
     if not isinstance(patch, dict):
         return patch
-    made = copy.deepcopy(live) if isinstance(live, dict) else {}
+    made = copied(live) if isinstance(live, dict) else {}
     for key, value in patch.items():
         if value is None:
             made.pop(key, None)
@@ -246,5 +246,5 @@ def _merged(live: Any, patch: Any) -> Any:
 def _shown(body: Body, asked: Asked) -> Body:
     """Return an object as it is asked for: whole, or its metadata."""
     if not asked.partial:
-        return copy.deepcopy(body)
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": copy.deepcopy(body["metadata"])}
+        return copied(body)
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": copied(body["metadata"])}

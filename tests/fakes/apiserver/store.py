@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.names import Identity
 from tests.fakes.apiserver import fields
+from tests.fakes.apiserver.bodies import copied
 from tests.fakes.apiserver.kinds import Served, normal
 
 Body = dict[str, Any]
@@ -69,30 +69,31 @@ class Store:
         return self._live.get(identity)
 
     def all(self) -> Iterator[tuple[Identity, Stored]]:
-        yield from sorted(self._live.items())
+        """Yield what lives, in order."""
+        yield from list(self._live.items())
 
     def put(self, identity: Identity, row: Served, body: Body, owners: fields.Owners, *, dry: bool = False) -> Body:
         """Store an object, new or changed; what is equal isn't written. Return it as stored."""
         live = self._live.get(identity)
-        made = normal(copy.deepcopy(body), row)
+        made = normal(copied(body), row)
         metadata = {key: value for key, value in made["metadata"].items() if key not in ("resourceVersion", "managedFields")}
         metadata |= {"uid": live.uid, "creationTimestamp": live.body["metadata"]["creationTimestamp"]} if live else self._born()
         made["metadata"] = metadata
         if live and owners == live.owners and _plain(made) == _plain(live.body):
-            return copy.deepcopy(live.body)
+            return copied(live.body)
         revision = self.revision + (not dry)
         metadata["managedFields"] = fields.spelled(owners, row.resource.api_version, self._now())
         if not dry or live:
             metadata["resourceVersion"] = live.version if dry and live else str(revision)
         if not dry:
             self._commit(identity, Stored(row, made, dict(owners)), revision)
-        return copy.deepcopy(made)
+        return copied(made)
 
     def remove(self, identity: Identity) -> None:
         """Delete: at once without finalizers, and with a Namespace all that is in it."""
         live = self._live[identity]
         if live.body["metadata"].get("finalizers"):
-            going = copy.deepcopy(live.body)
+            going = copied(live.body)
             going["metadata"].setdefault("deletionTimestamp", self._now())
             going["metadata"]["resourceVersion"] = str(self.revision + 1)
             self._commit(identity, replace(live, body=going), self.revision + 1)
@@ -114,8 +115,10 @@ class Store:
         self.wrote(write)
         self.revision = revision
         self.log.append(write)
-        if after:
+        if after and before:
             self._live[identity] = after
+        elif after:
+            self._live = dict(sorted([*self._live.items(), (identity, after)]))
         else:
             self._live.pop(identity, None)
 
