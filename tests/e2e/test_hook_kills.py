@@ -12,11 +12,9 @@ from handler.model.result import Outcome
 from tests.e2e.acts import held, hook, steps
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
-from tests.e2e.killing import Wire, kill_after
+from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.serving import until
 from tests.e2e.shop import DONE, MORTAL, Shop, told
-from tests.e2e.test_crash import AT_ONCE, is_step
-from tests.e2e.test_crash import steps as steps_of
 from tests.e2e.watching import Watching, is_complete
 
 
@@ -81,13 +79,17 @@ def test_a_rollout_with_hooks_killed_after_any_write_is_finished_and_runs_each_o
         policies = {"before": "PreSync", "during": "Sync", "after": "PostSync"}
         return [hook(shop, name, phase, policy="HookSucceeded" if name == "after" else "") for name, phase in policies.items()]
 
-    undisturbed = opened()
-    total = steps_of(undisturbed, wired)
+    undisturbed, wire = opened(), wired()
+    ended = undisturbed.child(wire.kubeconfig).begin(undisturbed.job()).result()
+    assert ended
+    assert ended.outcome is Outcome.APPLIED, told(ended)
+    total = sum(is_recorded(*request) for request in wire.seen)
+    assert total > 16
 
     def crash(step: int) -> bool:
         shop = opened()
         with Watching.of(connection, shop.name) as seen:
-            killed = kill_after(shop, wired, step, is_step)
+            killed = kill_after(shop, wired, step, is_recorded)
             result = shop.run("tick")
             assert result.outcome in DONE, told(result)
             until(lambda: seen.first(hooks(shop)[2], kind="DELETED"))
@@ -97,5 +99,5 @@ def test_a_rollout_with_hooks_killed_after_any_write_is_finished_and_runs_each_o
         return killed
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        numbers = range(1, total + 1, 4)  # each fourth, for the time it takes
+        numbers = range(3, total + 1, 4)  # each fourth: begins, marks, ends and a deletion; after a creation: see above
         assert sum(pool.map(crash, numbers)) >= len(numbers) - 1

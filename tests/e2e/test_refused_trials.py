@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,25 +18,14 @@ from tests.e2e.shop import Shop, told
 from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, Running, Trial
 
 
-@pytest.fixture
-def exporter() -> Iterator[Exporter]:
-    with Exporter() as running:
-        yield running
-
-
-@pytest.fixture
-def prometheus(exporter: Exporter) -> Iterator[PrometheusHost]:
-    with PrometheusHost(exporter.address) as running:
-        yield running
-
-
 def test_metrics_refuse_one_canary_and_let_the_next_pass(open_shop: Open, exporter: Exporter, prometheus: PrometheusHost) -> None:
     trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     shop.settings = replace(shop.settings, prometheus=(Prometheus(url=prometheus.url),))
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig)
-    query = 'errors{track="canary"}'
-    exporter.set("errors", 0.5, track="canary")
+    metric = f"errors_{shop.name.replace('-', '_')}"
+    query = f'{metric}{{track="canary"}}'
+    exporter.set(metric, 0.5, track="canary")
     prometheus.wait(query, 0.5)
     failure = [{"name": "errors", "prometheus": {"query": query, "is": "> 0.05"}}]
     success = [{"name": "few errors", "prometheus": {"query": query, "is": "< 0.01", "for": "1s", "interval": "1s"}}]
@@ -50,7 +38,7 @@ def test_metrics_refuse_one_canary_and_let_the_next_pass(open_shop: Open, export
     again = shop.run("tick")
     assert (again.outcome, again.code, trial.canary) == (Outcome.FAILED, "rollout-failed", None), "its steps aren't tried by themselves"
 
-    exporter.set("errors", 0.001, track="canary")
+    exporter.set(metric, 0.001, track="canary")
     prometheus.wait(query, 0.001)
     trial.push(NEWER, [{"weight": 25, "for": "1s"}], success=success, failure=failure)
     shop.applied()

@@ -14,13 +14,10 @@ from handler.state.record import Suspend
 from tests.e2e import rollouts
 from tests.e2e.child import Child
 from tests.e2e.conftest import Open
-from tests.e2e.killing import Wire, kill_after
+from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.rollouts import assert_carried_out, everything, opened, outcomes, planted, written
 from tests.e2e.shop import DONE, Shop, told
-from tests.e2e.wire import is_write
 from tests.rooms.cluster.wire import Handler
-
-AT_ONCE = 4
 
 
 @pytest.fixture
@@ -41,7 +38,7 @@ def crashed(shop: Shop, wired: Wire, number: int, version: str) -> bool:
     documents, groups = everything(shop, version)
     rollouts.push(shop, documents, *groups)
     wire = wired()
-    killed = kill_after(shop, lambda: wire, number, is_write)
+    killed = kill_after(shop, lambda: wire, number, is_recorded)
     result = shop.handler_at(wire.kubeconfig).run(shop.job("tick"))
     assert result.outcome in DONE, told(result)
     assert_carried_out(shop, uids, version)
@@ -51,7 +48,7 @@ def crashed(shop: Shop, wired: Wire, number: int, version: str) -> bool:
 
 @pytest.mark.slow
 def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Open, wired: Wire) -> None:
-    """After every third write: each step has three at least, its begin, its act and its end. (In memory it's killed at every request.)"""
+    """After every fourth write: every group, object and record of a step. (In memory it's killed at every request.)"""
     model = opened(open_shop)
     planted(model)
     documents, groups = everything(model, "2")
@@ -60,17 +57,16 @@ def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Op
     result = model.child(wire.kubeconfig).begin(model.job()).result()
     assert result
     assert result.outcome is Outcome.APPLIED, told(result)
-    total = sum(is_write(*request) for request in wire.seen)
+    total = sum(is_recorded(*request) for request in wire.seen)
     assert total > 20
 
-    numbers = range(2, total, 3)
+    numbers = range(3, total + 1, 4)
 
-    def crash(worker: int) -> int:
-        shop = opened(open_shop)
-        return sum(crashed(shop, wired, number, str(number + 2)) for number in numbers[worker::AT_ONCE])
+    def crash(number: int) -> bool:
+        return crashed(opened(open_shop), wired, number, str(number + 2))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        assert sum(pool.map(crash, range(AT_ONCE))) >= len(numbers) - 1
+        assert sum(pool.map(crash, numbers)) >= len(numbers) - 1
 
 
 # --- others
