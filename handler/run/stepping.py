@@ -12,24 +12,20 @@ meets what ends the run, those beside it end with it: nobody hangs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-from handler.cluster.parallel import parallel
-from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting
+from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
 from handler.run.actions.stage import ActionType, Elsewhere, StepStage
 from handler.run.applying import Applier
+from handler.run.chains import carry_out
 from handler.run.checking import check
 from handler.run.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.waiting import Waits
 from handler.state.rules import seconds_of
-
-_AT_ONCE = 32
-"""Threads of one parallel group, and groups at once: a step that waits holds one, and its neighbours mustn't wait for it."""
 
 
 @dataclass(slots=True)
@@ -53,35 +49,38 @@ class Stepper:
 
         """
         self.journal.expect([(group.name, step.name, str(step.identity), step.action) for group in rollout.groups for step in group.steps])
-        self._each([partial(self._group, group) for group in rollout.groups], at_once=rollout.parallel)
-
-    def _group(self, group: Group) -> None:
-        self._each([partial(self._step, group, step) for step in group.steps], at_once=group.parallel)
-
-    def _each(self, tasks: Sequence[Callable[[], None]], *, at_once: bool) -> None:
-        """Run one after the other until one raises; or all at once, until one raises what ends the others too."""
-        if not at_once:
-            for task in tasks:
-                task()
-            return
-        errors = [error for error in parallel(tasks, _AT_ONCE) if isinstance(error, AnnealError)]
+        self._ending = next(
+            (self._failure(group, step) for group in rollout.groups for step in group.steps if self._has_failed(group, step)), None
+        )
+        errors = carry_out(rollout, self._step)
         if errors:
             raise min(errors, key=_rank)
+
+    def _has_failed(self, group: Group, step: Step) -> bool:
+        """Whether an earlier run has ended the rollout at this step; all that is left is to leave what is under way beside it."""
+        found = self.journal.find(group.name, step.name)
+        return found is not None and found.outcome == FAILED and not step.continue_on_error
+
+    def _failure(self, group: Group, step: Step) -> RolloutFailed:
+        found = self.journal.find(group.name, step.name)
+        return RolloutFailed(_named(group, step, Problem(str(step.identity), found.message if found else "")))
 
     # --- one step
     def _step(self, group: Group, step: Step) -> None:
         """Carry out one step, unless that is done; say how it ended."""
-        self._beat(looks=False)
         found = self.journal.find(group.name, step.name)
         if found and found.outcome:
-            return self._ended_before(group, step, found.outcome, found.message)
+            return self._ended_before(group, step)
+        if not (found and found.started):
+            self._beat(looks=False)
         begun = self.journal.started(group.name, step.name, str(step.identity), step.action)
         since = min(seconds_of(begun.started), self.journal.run.rooms.clock())  # of a clock that ran ahead
         stage = StepStage(self.applier, self.waits, self.journal, group.name, step, since, self._beat)
         try:
+            self._beat(looks=False)
             seen = self._carry_out(stage)
         except Elsewhere as error:
-            self._leave(group, step, error)
+            self._leave(stage, error)
             raise
         except AuthorError as error:
             self._failed(group, step, error)
@@ -118,13 +117,11 @@ class Stepper:
         self._end(failure)
         raise failure from error
 
-    def _ended_before(self, group: Group, step: Step, outcome: str, message: str) -> None:
+    def _ended_before(self, group: Group, step: Step) -> None:
         """Go past a step that an earlier run ended; what live differs by since is a drift run's to see, and wasn't written by this one."""
         self._unwritten(step, "its step ended before this run went on")
-        if outcome == FAILED and not step.continue_on_error:
-            failure = RolloutFailed(_named(group, step, Problem(str(step.identity), message)))
-            self._end(failure)
-            raise failure
+        if self._has_failed(group, step):
+            raise self._failure(group, step)
 
     def _unwritten(self, step: Step, reason: str) -> None:
         """Don't tell of what the plan would have written as if it were."""
@@ -132,10 +129,17 @@ class Stepper:
         if change and change.identity not in self.applier.written:
             self.applier.outcomes.append(replace(change, action=Action.SKIP, reason=reason))
 
-    def _leave(self, group: Group, step: Step, error: Elsewhere) -> None:
-        """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still."""
-        if error.failed:
-            self.journal.finished(group.name, step.name, SKIPPED, str(error.problems[0].message))
+    def _leave(self, stage: StepStage, error: Elsewhere) -> None:
+        """A step beside one that failed is over with the rollout; beside anything else that ends the run, it is under way still.
+
+        Raises whatever keeps its action from tidying up: unless that is the author's, the next run does it before the rollout ends.
+        """
+        if not error.failed:
+            return
+        leave = getattr(self.actions[stage.step.action], "leave", None)
+        if leave:
+            leave(stage, stage.step)
+        self.journal.finished(stage.group, stage.step.name, SKIPPED, str(error.problems[0].message))
 
     # --- together
     def _end(self, error: AnnealError) -> None:
@@ -155,10 +159,15 @@ class Stepper:
 
 
 def _rank(error: AnnealError) -> int:
-    """Order what several steps raised: a lost Lease tells most, the echo of another step's end the least."""
+    """Order what several steps raised: a lost Lease tells most, the echo of another step's end the least.
+
+    What is tried again comes before a failure: that stands in the record, and is told once all is tidied up.
+    """
     if isinstance(error, LeaseError):
         return 0
-    return 3 if isinstance(error, Elsewhere) else 2 if isinstance(error, StillWaiting) else 1
+    if isinstance(error, Elsewhere | StillWaiting):
+        return 4 if isinstance(error, Elsewhere) else 3
+    return 1 if isinstance(error, TransientError) else 2
 
 
 def _named(group: Group, step: Step, problem: Problem) -> Problem:

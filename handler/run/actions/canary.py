@@ -27,7 +27,7 @@ from handler.plan.adopt import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
 from handler.run import canaries
-from handler.run.actions.stage import Elsewhere, Object, StepStage
+from handler.run.actions.stage import Object, StepStage
 from handler.run.checking import Watched, check
 from handler.state.rules import seconds_of
 
@@ -50,6 +50,11 @@ class Canary:
         item = stage.desired
         assert item is not None  # noqa: S101 - the mode makes it desired
         return _Trial(stage, step, item).go()
+
+    def leave(self, stage: StepStage, step: Step) -> None:
+        """The rollout has failed elsewhere: the canary goes with it."""
+        if stage.desired is not None:
+            _Trial(stage, step, stage.desired).leave()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +88,11 @@ class _Trial:
         except AuthorError as error:
             self._refuse(self._at(Phase.REMOVE, 0, self._reason(error)).reason)
             raise
-        except Elsewhere as error:
-            if error.failed:
-                self._remove(waits=False)
-            raise
         return seen
+
+    def leave(self) -> None:
+        """Take the canary away; nobody waits until it is gone."""
+        self._remove(waits=False)
 
     def _known(self) -> Mark | None:
         """Return where an earlier run left it; where the canary it held is gone, it comes to its share anew."""

@@ -40,7 +40,10 @@ class Elsewhere(TransientError):
 
 
 class ActionType(ActionReader, Protocol):
-    """One row of the table of actions: how its step is read, how the plan treats its object, and how it is carried out."""
+    """One row of the table of actions: how its step is read, how the plan treats its object, and how it is carried out.
+
+    One that leaves traces may have `leave(stage, step)`, too: called where its step was under way when another one failed the rollout.
+    """
 
     def act(self, stage: StepStage, step: Step) -> str | None:
         """Carry out the action; begun again after a kill, it finds its own mark (`stage.mark`) and its own traces.
