@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from handler.model.errors import AuthorError
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
@@ -198,7 +199,14 @@ def standing(state: State | None, result: Result, now: float) -> Standing | None
         suspended=suspend is not None and not (suspend.until and seconds_of(suspend.until) <= now),
         pinned=state.pin is not None,
         rolled_back=state.pin is not None and state.pin.automatic,
-        waiting=seconds_of(state.waiting.since) if state.waiting and state.attempt and not state.waiting.over else 0.0,
+        waiting=_waiting_since(state),
         orphans=len(state.orphans),
         drifted=drifted(state),
     )
+
+
+def _waiting_since(state: State) -> float:
+    """Return since when a target waits; 0: it doesn't. What was seen to fail is waited for no longer, however early that was."""
+    failed = (state.status.phase, state.status.who) == (str(Outcome.FAILED), AuthorError.who)
+    waits = state.waiting and state.attempt and not state.waiting.over and not failed
+    return seconds_of(state.waiting.since) if state.waiting and waits else 0.0

@@ -16,8 +16,8 @@ from handler.plan.admit import Desired
 from handler.run.deciding import Decision
 from handler.run.planning import Planned
 from handler.run.preparing import Prepared
-from handler.run.recording import Inputs, approve, asked, ended, held, opened, recorded, widened
-from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status
+from handler.run.recording import Inputs, approve, asked, ended, held, opened, recorded, standing, widened
+from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, Waiting
 from tests.unit.plan.samples import desired, document
 
 NOW, LATER = 1_772_366_400.0, 1_772_366_460.0
@@ -184,6 +184,23 @@ def test_a_run_that_ends_leaves_its_status_and_its_entry_in_front() -> None:
     (entry,) = found.history
     assert (entry.id, entry.started, entry.subject, entry.actor, entry.outcome) == ("r1", NOON, "Add web", "ada", "applied")
     assert ended(found, replace(result, run="r2"), None, "", LATER, LATER).history[1] == entry
+
+
+@pytest.mark.parametrize(
+    ("status", "over", "since"),
+    [
+        (Status("applied"), False, NOW),
+        (Status("waiting"), False, NOW),
+        (Status("failed", who="nobody"), False, NOW),
+        (Status("failed", who="author"), False, 0.0),
+        (Status("failed", who="author"), True, 0.0),
+    ],
+)
+def test_what_has_failed_is_no_longer_waited_for(status: Status, over: bool, since: float) -> None:
+    waiting, attempt = Waiting(COMMIT.sha, "everything", NOON, over=over), Attempt("x", "y", "z", "token", NOON)
+    found = standing(state(status=status, waiting=waiting, attempt=attempt), Result("shop", Outcome.FAILED, "", "tick"), LATER)
+    assert found
+    assert found.waiting == since
 
 
 def test_only_the_held_id_is_approved() -> None:
