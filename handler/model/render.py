@@ -17,8 +17,8 @@ Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 class RenderRequest:
     """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
 
-    `rollout`: path of a Rollout from the root of the repository; empty: none. `older`: the commit isn't the newest, so it may be from before
-    that file was: one without it is rendered without a Rollout.
+    `rollout`: path of a Rollout from the root of the repository; empty: none. `older`: the commit isn't the newest, so it may be from
+    before that file was: one without it is rendered without a Rollout.
     """
 
     path: str

@@ -29,12 +29,12 @@ VENDORS = {
     "render": {"yaml"},
     "plan": {"jsonschema"},
     "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
-    "queues": {"boto3", "botocore"},
+    "queues": {"botocore"},
     "prometheus": {"urllib3"},
     "aws": {"botocore"},
     "web": {"flask", "gunicorn", "werkzeug", "yaml"},  # yaml: its OpenAPI document
     "cli": {"click", "rich", "yaml", "urllib3"},  # yaml: what render and rbac print; urllib3: replay speaks to a running server
-    "wsgi": {"flask", "gunicorn"},
+    "wsgi": {"flask"},
     "functions": {"apig_wsgi", "flask"},
 }
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
@@ -125,6 +125,14 @@ def test_a_room_imports_only_model_config_and_its_own_vendors(path: Path) -> Non
     origin = room(path)
     wrong = [f"{name(path)}:{line}: {imported}" for line, imported in imports(path) if not may_import(origin, imported)]
     assert wrong == []
+
+
+def test_the_table_of_vendors_names_what_rooms_import_and_nothing_else() -> None:
+    used: dict[str, set[str]] = {}
+    for path in modules():
+        libraries = {imported.partition(".")[0] for _, imported in imports(path)} - sys.stdlib_module_names - {"handler"}
+        used[room(path)] = used.get(room(path), set()) | libraries
+    assert {origin: libraries for origin, libraries in used.items() if libraries} == VENDORS
 
 
 @pytest.mark.parametrize("path", sources(*PARTS), ids=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -36,8 +37,8 @@ def test_no_secret_that_a_failure_tells_reaches_the_record_or_the_result(marks: 
     town = Town()
     push(town, "1")
     assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "stringData": {"password": DECLARED}}
-    last = config_map("migrate", "2")
+    secret: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "stringData": {"password": DECLARED}}
+    last: dict[str, Any] = config_map("migrate", "2")
     last["metadata"]["annotations"] = marks
     sha = town.host.commit({f"shop/{body['metadata']['name']}.yaml": json.dumps(body) for body in (config_map("web", "2"), secret, last)})
     town.host.push(sha)
