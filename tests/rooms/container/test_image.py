@@ -142,7 +142,7 @@ def test_the_function_image_holds_the_entry_points_and_their_runtime(configurati
     asked = Image(function.root, function.config | {"Entrypoint": ["python", "-c", program], "Cmd": []})
     with Container(asked, configuration, {}) as ran:
         assert ran.ended() == 0, ran.log.read_text()
-        assert "function worker" in ran.log.read_text()
+        assert "Functions.worker" in ran.log.read_text()
 
 
 def _worker(container: Container) -> int:

@@ -84,7 +84,7 @@ def test_flags_win_over_the_environment_and_both_reach_the_web_process(
     (tmp_path / "anneal.yaml").write_text(CONFIG)
     done = CliRunner().invoke(command.serve, ["-c", str(tmp_path / "anneal.yaml"), *arguments], env=environment)
     assert done.exit_code == 0, done.output
-    ((_, given_bind, _, given_web),) = called
+    ((_, given_bind, _, given_web, *_),) = called
     assert (given_bind, given_web) == (bind, web)
 
 
