@@ -37,10 +37,11 @@ def test_no_secret_that_a_failure_tells_reaches_the_record_or_the_result(marks: 
     town = Town()
     push(town, "1")
     assert town.handler(BACK).run(Job("shop", "push")).outcome is Outcome.APPLIED
-    secret: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "stringData": {"password": DECLARED}}
-    last: dict[str, Any] = config_map("migrate", "2")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, "stringData": {"password": DECLARED}}
+    last = config_map("migrate", "2")
     last["metadata"]["annotations"] = marks
-    sha = town.host.commit({f"shop/{body['metadata']['name']}.yaml": json.dumps(body) for body in (config_map("web", "2"), secret, last)})
+    bodies: tuple[dict[str, Any], ...] = (config_map("web", "2"), secret, last)
+    sha = town.host.commit({f"shop/{body['metadata']['name']}.yaml": json.dumps(body) for body in bodies})
     town.host.push(sha)
     town.meet = saying(f"with {DECLARED} and {base64.b64encode(OPERATORS.encode()).decode()}", "migrate")
     handler = town.handler(BACK)
