@@ -1,13 +1,18 @@
 """What the record tells of a rollout under way: each step and hook, when it began, how it ended, and what its action must remember.
 
-Law: a transition stands in the record before what follows it begins, so that a killed run is gone on with at its step. A rollout that
+Law: a transition stands in the record before what follows it begins, so that a killed run is gone on with at its step. How far steps have
+come is only told: many say it at once, and each write is of the whole record, so it is written with whatever comes next. A rollout that
 failed isn't tried again by itself: its steps act (they migrate, they delete), and neither a tick nor a redelivery is a reason to.
 """
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from handler.model.errors import RolloutFailed
 from handler.run.context import Context
@@ -20,6 +25,10 @@ __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
 _LONGEST = 1200
 """Characters of a step's message: a thousand of them are read again, whatever they are written in."""
+_TELL_EVERY = 1.0
+"""Seconds between two writes that only tell."""
+_Name = tuple[str, str]
+"""A step's group, and its name there."""
 
 
 @dataclass(slots=True)
@@ -28,6 +37,10 @@ class Journal:
 
     run: Context
     inputs: Inputs
+    _places: dict[_Name, int] = field(default_factory=dict)
+    _told: dict[_Name, str] = field(default_factory=dict)
+    _written: float = -math.inf
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> None:
         """Go on with what an earlier run of the same rendered set began, or begin anew.
@@ -55,14 +68,25 @@ class Journal:
 
     def expect(self, steps: Sequence[tuple[str, str, str, str]]) -> None:
         """Record what there is to do, as (group, step, object, action), in its order; what is known already stays as it is."""
-        fresh = [StepRecord(*each, started="") for each in steps if self.find(each[0], each[1]) is None]
+        known = self.run.state.rollout
+        there = {(each.group, each.step) for each in known.steps} if known else set()
+        fresh = [StepRecord(*each, started="") for each in steps if (each[0], each[1]) not in there]
         if fresh:
             self._write(lambda known: replace(known, steps=(*known.steps, *fresh)))
 
     def find(self, group: str, step: str) -> StepRecord | None:
         """Return what is recorded of a step of this rollout."""
         known = self.run.state.rollout
-        return next((each for each in known.steps if (each.group, each.step) == (group, step)), None) if known else None
+        place = self._place(known, (group, step)) if known else None
+        return known.steps[place] if known and place is not None else None
+
+    def _place(self, known: Progress, name: _Name) -> int | None:
+        """Return where a step stands among the others: it stays there while steps are only added."""
+        place = self._places.get(name)
+        if place is None or place >= len(known.steps) or (known.steps[place].group, known.steps[place].step) != name:
+            places = self._places = {(each.group, each.step): number for number, each in enumerate(known.steps)}
+            return places.get(name)
+        return place
 
     def started(self, group: str, step: str, what: str, action: str) -> StepRecord:
         """Record that a step begins; one that has begun before keeps its time and its mark. `what`: its object."""
@@ -81,10 +105,17 @@ class Journal:
         self._change(group, step, lambda found: replace(found, mark=mark))
 
     def told(self, group: str, step: str, message: str) -> None:
-        """Record how far a step under way has come, if that isn't what is recorded; `message` is masked."""
+        """Tell how far a step under way has come, if that isn't what is recorded; `message` is masked. It is written soon (`settle`)."""
         found, message = self.find(group, step), message[:_LONGEST]
         if found and found.message != message:
-            self._change(group, step, lambda found: replace(found, message=message))
+            with self._lock:
+                self._told[group, step] = message
+            self.settle()
+
+    def settle(self) -> None:
+        """Write what was told, unless something told was written just now; called several times a second while anything waits."""
+        if self._told and time.monotonic() - self._written >= _TELL_EVERY:
+            self._write(lambda known: known)
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended: `DONE`, `FAILED` or `SKIPPED`; `message` is masked."""
@@ -97,13 +128,29 @@ class Journal:
         self._write(lambda known: replace(known, finished=now, outcome=outcome))
 
     def _change(self, group: str, step: str, change: Callable[[StepRecord], StepRecord]) -> None:
-        def changed(known: Progress) -> Progress:
-            return replace(known, steps=tuple(change(each) if (each.group, each.step) == (group, step) else each for each in known.steps))
+        self._write(lambda known: self._changed(known, (group, step), change))
 
-        self._write(changed)
+    def _changed(self, known: Progress, name: _Name, change: Callable[[StepRecord], StepRecord]) -> Progress:
+        place = self._place(known, name)
+        if place is None:
+            return known
+        return replace(known, steps=(*known.steps[:place], change(known.steps[place]), *known.steps[place + 1 :]))
 
     def _write(self, change: Callable[[Progress], Progress]) -> None:
+        """Write a transition, and what was told of steps that are still under way."""
+        with self._lock:
+            told, self._told = self._told, {}
+            self._written = time.monotonic() if told else self._written
+
         def written(state: State) -> State:
-            return replace(state, rollout=change(state.rollout)) if state.rollout else state
+            known = state.rollout
+            for name, message in told.items() if known else ():
+                known = self._changed(known, name, partial(_telling, message))
+            return replace(state, rollout=change(known)) if known else state
 
         self.run.record(written)
+
+
+def _telling(message: str, found: StepRecord) -> StepRecord:
+    """Return a step with what it tells; what it said at its end stays."""
+    return found if found.outcome else replace(found, message=message)

@@ -156,6 +156,7 @@ class Stepper:
             raise elsewhere
         if looks:
             self.waits.look()
+            self.journal.settle()
 
 
 def _rank(error: AnnealError) -> int:

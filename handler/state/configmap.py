@@ -20,6 +20,7 @@ from handler.model.errors import Problem, StateInvalid
 from handler.model.names import GroupKind, applyset_id
 from handler.state.objects import Body
 from handler.state.record import FORMAT, Progress, State, Summary
+from handler.state.remembered import Remembered
 from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
 
 ID = "applyset.kubernetes.io/id"
@@ -43,6 +44,7 @@ _GROUPED = {
 _IN_ANNOTATIONS = ("kinds", "namespaces")
 _SINGLE = tuple(item.name for item in fields(State) if item.name not in (*_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS))
 _KEYS = (*_GROUPED, *(camel(name) for name in _SINGLE))
+_REMEMBERED = Remembered()
 
 
 def state_name(target: str) -> str:
@@ -76,9 +78,10 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
 def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
     parts: dict[str, Any] = {key: write_record(state, names) for key, names in _GROUPED.items()}
     parts["target"]["format"] = state.format
-    parts |= write_record(state, _SINGLE)
-    data: dict[str, str] = {}
-    binary: dict[str, str] = {}
+    known = {name: _REMEMBERED.text(camel(name), getattr(state, name)) for name in _SINGLE}
+    parts |= write_record(state, ("", *(name for name in _SINGLE if not known[name])))
+    data = {f"{key}.json": plain for key, plain, _ in filter(None, known.values()) if plain is not None}
+    binary = {f"{key}.json.gz": zipped for key, _, zipped in filter(None, known.values()) if zipped is not None}
     for key, part in parts.items():
         compact = json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode()
         if len(compact) > _GZIP_ABOVE:
@@ -208,7 +211,7 @@ def _data_fields(body: Body) -> Iterator[tuple[str, Any]]:
         if plain is None and zipped is None and key != "target":
             continue
         shown = f"{key}.json" if zipped is None else f"{key}.json.gz"
-        yield shown, lambda key=key, plain=plain, zipped=zipped: _part(key, names, _json(plain, zipped))
+        yield shown, lambda key=key, plain=plain, zipped=zipped: _part(key, names, plain, zipped)
     for stranger in sorted({*data} - {f"{key}.json" for key in _KEYS} | {*binary} - {f"{key}.json.gz" for key in _KEYS}):
         yield stranger[:80], _unknown
 
@@ -217,20 +220,29 @@ def _unknown() -> dict[str, Any]:
     raise ValueError("is unknown here")
 
 
-def _part(key: str, names: dict[str, str], raw: Any) -> dict[str, Any]:
+def _part(key: str, names: dict[str, str], plain: Any, zipped: Any) -> dict[str, Any]:
     if key in _GROUPED:
-        return read_fields(State, raw, _GROUPED[key])
-    return {names[key]: read_value(key, field_rule(State, names[key]), raw)}
+        return read_fields(State, _json(plain, zipped)[0], _GROUPED[key])
+
+    def load() -> tuple[Any, int]:
+        raw, size = _json(plain, zipped)
+        return read_value(key, field_rule(State, names[key]), raw), size
+
+    return {names[key]: _REMEMBERED.read((key, plain, zipped), load) if _is_text(plain, zipped) else load()[0]}
 
 
-def _json(plain: Any, zipped: Any) -> Any:
-    """Parse one part. Raises ValueError for what isn't JSON, isn't gzip or inflates beyond the cap."""
+def _is_text(*parts: Any) -> bool:
+    return all(part is None or isinstance(part, str) for part in parts)
+
+
+def _json(plain: Any, zipped: Any) -> tuple[Any, int]:
+    """Parse one part; return it, and how long it is. Raises ValueError: it isn't JSON, isn't gzip or inflates beyond the cap."""
     if (plain is None) == (zipped is None):
         raise ValueError("is missing" if plain is None else "is there twice, plain and gzipped")
     text = plain if zipped is None else _inflate(zipped)
     if not isinstance(text, (str, bytes)) or len(text) > _INFLATED:
         raise ValueError("expected JSON text")
-    return json.loads(text, parse_constant=_no_constant)
+    return json.loads(text, parse_constant=_no_constant), len(text)
 
 
 def _no_constant(word: str) -> Any:

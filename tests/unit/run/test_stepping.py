@@ -10,6 +10,7 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, LeaseLost, NewerHead, Problem, RolloutFailed, StillWaiting
 from handler.model.plan import Action, Change
 from handler.model.rollout import Rollout
+from handler.run import journal
 from handler.run.actions.stage import StepStage
 from handler.run.journal import DONE, FAILED, SKIPPED
 from handler.run.stepping import passed_over, repaired
@@ -208,6 +209,34 @@ def test_what_an_action_tells_and_remembers_stands_in_the_record_at_once() -> No
         stage.remember("phase-2")
         stage.tell("10 % of the replicas")
         assert len(paper.written) == writes
+
+    go(paper, Acts({"a": act}), group("one", "a"))
+
+
+def test_what_is_told_soon_after_is_written_with_whatever_comes_next() -> None:
+    paper = begun()
+
+    def act(stage: StepStage) -> None:
+        for percent in range(50):
+            stage.tell(f"{percent} % of the replicas")
+        assert paper.step("a").message == "0 % of the replicas"
+        stage.remember("phase-2")
+        assert (paper.step("a").mark, paper.step("a").message) == ("phase-2", "49 % of the replicas")
+
+    go(paper, Acts({"a": act}), group("one", "a"))
+
+
+def test_what_is_told_is_written_by_and_by_though_nothing_else_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = begun()
+
+    def act(stage: StepStage) -> None:
+        stage.tell("1 %")
+        stage.tell("2 %")
+        stage.beat()
+        assert paper.step("a").message == "1 %"
+        monkeypatch.setattr(journal, "_TELL_EVERY", 0.0)
+        stage.beat()
+        assert paper.step("a").message == "2 %"
 
     go(paper, Acts({"a": act}), group("one", "a"))
 

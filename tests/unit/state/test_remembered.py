@@ -1,0 +1,43 @@
+"""What was read from a text: the same value again, and the same text for it, while there is room."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.state.remembered import Remembered
+
+
+def test_a_text_is_read_once_and_its_very_value_is_written_as_that_text() -> None:
+    kept, reads = Remembered(10), list[int]()
+
+    def load() -> tuple[list[str], int]:
+        reads.append(1)
+        return ["x"], 4
+
+    value = kept.read(("steps", "[1]", None), load)
+    assert kept.read(("steps", "[1]", None), load) is value
+    assert len(reads) == 1
+    assert kept.text("steps", value) == ("steps", "[1]", None)
+    assert kept.text("steps", ["x"]) is kept.text("history", value) is None
+
+
+def test_what_was_not_used_for_longest_is_forgotten_and_what_is_too_large_never_kept() -> None:
+    kept = Remembered(10)
+    texts = [("steps", str(number), None) for number in range(4)]
+    values = [kept.read(text, lambda: (["x"], 4)) for text in texts[:2]]
+    kept.read(texts[0], lambda: (["never"], 4))
+    values.append(kept.read(texts[2], lambda: (["x"], 4)))
+    large = kept.read(texts[3], lambda: (["x"], 11))
+    assert [kept.text("steps", value) for value in (*values, large)] == [texts[0], None, texts[2], None]
+
+
+def test_what_cannot_be_read_is_not_kept() -> None:
+    kept = Remembered()
+
+    def load() -> tuple[list[str], int]:
+        raise ValueError("no JSON")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no JSON"):
+            kept.read(("steps", "{", None), load)
+    assert kept.read(("steps", "{", None), lambda: (["x"], 1)) == ["x"]
