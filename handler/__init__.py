@@ -7,8 +7,10 @@
     render     Tree -> documents, in a sandboxed child.        Sees no network, no environment, no cluster.
     plan       desired + live -> Plan.                         Pure: the same inputs give the same plan.
     cluster    reads by label, dry-runs, writes under a fence. The only room that knows Kubernetes' client.
+    rollout    health, hooks, a Rollout's steps and checks.    Pure, too: what it is to ask for is handed to it.
+    prometheus asks for the metrics that checks name.          Only where the operator has listed the address.
     state      the record, the Lease.                          The commit moves last.
-    reconcile  the one place where these stages meet.
+    reconcile  the one place where these stages meet; its parts stand in `run`, in their order: planning, walking, records.
 
 Rooms import `handler.model` and `handler.config`, never each other; `tests/unit/test_house.py` keeps that.
 """
