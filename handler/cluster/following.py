@@ -34,6 +34,8 @@ _PAUSE = 0.3
 """Seconds before a WATCH that ended early is resumed."""
 _LOOK_AGAIN = 1.0
 """Seconds between LISTs of a kind that can't be watched, or isn't served yet."""
+_LONGEST = 16 << 20
+"""Bytes of one event of a WATCH: no object of etcd's is as large. A longer one is no event, and its LIST is read again."""
 _AHEAD = 256
 """States that may wait for the judge."""
 
@@ -234,6 +236,10 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
             if event.get("type") == "ERROR":
                 return _after_error(event)
             version = _tell(scope, event, lines) or version
+    except _TooLong:
+        return ""
+    except RecursionError:  # from what a proxy makes up, as any other garbage: no object of etcd's is nested so deeply
+        return version
     except (urllib3.exceptions.HTTPError, OSError, ValueError, LookupError, TypeError, AttributeError):
         return version  # cut in the middle, or no event at all: resume where it was
     finally:
@@ -241,16 +247,21 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
     return version
 
 
+class _TooLong(Exception):
+    """One line of a WATCH goes on and on."""
+
+
 def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
-    """Yield a WATCH's events: one JSON object a line."""
-    rest = b""
-    while True:
-        data = response.read1(1 << 16)
-        if not data:
-            return
-        *whole, rest = (rest + data).split(b"\n")
-        for line in whole:
+    """Yield a WATCH's events: one JSON object a line. Raises _TooLong."""
+    rest = bytearray()
+    while data := response.read1(1 << 16):
+        *whole, last = data.split(b"\n")
+        for end in whole:
+            line, rest = rest + end, bytearray()
             yield json.loads(line)
+        rest += last
+        if len(rest) > _LONGEST:
+            raise _TooLong
 
 
 def _after_error(event: dict[str, Any]) -> str:

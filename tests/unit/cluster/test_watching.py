@@ -1,0 +1,69 @@
+"""What a WATCH may send: events in pieces, and what no API server says but a proxy between may."""
+
+from __future__ import annotations
+
+import json
+import queue
+from collections.abc import Iterator
+from itertools import chain, repeat
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from handler.cluster import following
+from handler.model.names import Identity
+from handler.model.resource import Resource
+
+WEB = Identity("", "ConfigMap", "shop", "web")
+OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "8"}}
+EVENT = json.dumps({"type": "MODIFIED", "object": OBJECT}).encode() + b"\n"
+
+
+class Response:
+    """An answer whose body comes in these pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.pieces, self.reads = pieces, 0
+
+    def read1(self, _most: int) -> bytes:
+        self.reads += 1
+        return next(self.pieces, b"")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def watched(pieces: Iterator[bytes]) -> tuple[str, int, list[Any]]:
+    """Watch from version 7; return where to go on, how often was read, and what was told."""
+    response, lines = Response(pieces), following.Lines()
+    scope = following.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
+    api: Any = SimpleNamespace(stream=lambda _request: response)
+    version = following._watch(api, scope, "7", lines)
+    told = []
+    while True:
+        try:
+            told.append(lines.get_nowait()[1])
+        except queue.Empty:
+            return version, response.reads, told
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_events_are_told_whole_however_they_arrive(size: int) -> None:
+    body = EVENT * 3
+    version, _, told = watched(body[at : at + size] for at in range(0, len(body), size))
+    assert version == "8"
+    assert told == [(WEB, OBJECT)] * 3
+
+
+def test_a_line_that_does_not_end_is_cut_and_the_list_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_LONGEST", 1000)
+    version, reads, told = watched(chain([EVENT], repeat(b"x" * 100)))
+    assert (version, told) == ("", [(WEB, OBJECT)])
+    assert reads <= 12
+
+
+@pytest.mark.parametrize("garbage", [b"[" * 200_000 + b"\n", b'{"object":' * 50_000 + b"\n", b"<html>\n", b"17\n", b"{}\n"])
+def test_after_garbage_it_goes_on_where_it_was(garbage: bytes) -> None:
+    version, _, told = watched(iter([EVENT, garbage, EVENT]))
+    assert (version, told) == ("8", [(WEB, OBJECT)])
