@@ -31,6 +31,8 @@ Keys = Mapping[str, Sequence[Identity]]
 """What a Rollout calls them -> the objects: one, or the items of a List."""
 MAX_STEPS = 1_000
 """Steps of one Rollout: each has a line in the record."""
+MAX_COMPARISONS = 5_000
+"""What the checks of one Rollout compare, in all: each change of an object has its step's compared anew."""
 MAX_NAME = 100
 _MAX_MISTAKES = 100
 _MAX_KNOWN, _MAX_SEARCHED = 20, 20_000
@@ -90,6 +92,7 @@ class _Reading:
     seen: dict[Identity, str] = field(default_factory=dict)
     known: list[str] = field(default_factory=list)
     searched: int = 0
+    compared: int = 0
 
     def rollout(self, body: dict[str, Any], place: str) -> Rollout:
         """Read the whole document."""
@@ -136,7 +139,7 @@ class _Reading:
 
     def _enough(self) -> bool:
         """Whether so much is wrong already that the rest needn't be read."""
-        return len(self.mistakes) + len(self.conditions.mistakes) > 2 * _MAX_MISTAKES
+        return self.compared > MAX_COMPARISONS or len(self.mistakes) + len(self.conditions.mistakes) > 2 * _MAX_MISTAKES
 
     def _step(self, raw: Any, where: str) -> Iterator[Step]:
         """Read one step; one that names nothing usable is only its mistakes."""
@@ -155,6 +158,7 @@ class _Reading:
         go_on = step.flag("continueOnError", default=False)
         self.conditions.refuse_reports(step)
         success, failure = self.conditions.read(step)
+        self._limit_comparisons(step, (*success, *failure), len(identities))
         if action is not None and action.mode is Mode.DELETE:
             self._without_object(step, kind, (*success, *failure))
         options = self._options(action, step)
@@ -163,6 +167,13 @@ class _Reading:
             called = name if len(identities) == 1 else f"{name}[{number}]"
             yield Step(called, key, identity, kind, options, success, failure, go_on)
         self._take(step)
+
+    def _limit_comparisons(self, step: Fields, checks: Iterable[Check], objects: int) -> None:
+        """Refuse what takes a process that carries out other targets, too, longer to compare than it has."""
+        self.compared += objects * sum(map(_comparisons, checks))
+        if self.compared > MAX_COMPARISONS:
+            seen = f"with this step the checks of all compare more than {MAX_COMPARISONS:,} values, for each object of a List anew"
+            step.note("success" if step.has("success") else "failure", seen, "check what matters most, or split the target")
 
     def _without_object(self, step: Fields, kind: str, checks: Iterable[Check]) -> None:
         """Refuse checks that look at an object where none is left to look at."""
@@ -210,6 +221,11 @@ class _Reading:
             return
         fix = "one step is enough" if before == kind else "let one step do all of it: Recreate deletes an object and creates it anew"
         step.note("object", f"{identity} has a step before, which does {before}", fix)
+
+
+def _comparisons(check: Check) -> int:
+    """Return how much a check compares: the items of its list, if it has one."""
+    return max((len(value) for value in check.options.values() if isinstance(value, list | tuple)), default=1)
 
 
 def _short(key: str) -> str:

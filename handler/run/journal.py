@@ -143,10 +143,12 @@ class Journal:
             self._written = time.monotonic() if told else self._written
 
         def written(state: State) -> State:
+            if state.rollout is None:
+                return state
             known = state.rollout
-            for name, message in told.items() if known else ():
+            for name, message in told.items():
                 known = self._changed(known, name, partial(_telling, message))
-            return replace(state, rollout=change(known)) if known else state
+            return replace(state, rollout=change(known))
 
         self.run.record(written)
 

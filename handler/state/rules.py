@@ -174,7 +174,7 @@ class _Many:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    form: type[Any]
+    form: Any
 
     def read(self, raw: Any) -> Any:
         if type(raw) is dict and {*map(type, raw.values())} == _TEXT:

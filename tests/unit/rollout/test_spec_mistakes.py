@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import yaml
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
+from handler.model.rollout import Rollout
 from handler.rollout.checks import CHECKS as LITERAL
 from handler.rollout.spec import MAX_STEPS, read
 from handler.run.actions import ACTIONS
@@ -208,3 +210,21 @@ def test_a_list_may_not_stand_for_ever_so_many_steps() -> None:
     step = {"object": "list.json", "action": "CreateOrUpdate"}
     with pytest.raises(ManifestInvalid, match=r"spec\.groups: stand for more than 1,000 steps, one for each item of a List"):
         read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(step)}, PLACE), many, ACTIONS, CHECKS)
+
+
+def test_there_is_an_end_to_what_checks_compare() -> None:
+    """A step of a List compares for each of its items; a check without a list counts as one."""
+    compare = {"fieldComparisons": {"expectedValues": [{"path": "{.metadata.name}", "value": {"static": "x"}}] * 49}}
+    bare = {"object": "list.json", "action": "CreateOrUpdate"}
+    step = {**bare, "success": [compare, {"healthy": {}}]}
+    keys = {"list.json": [Identity("", "ConfigMap", "shop", f"x-{number}") for number in range(50)]}
+
+    def reading(*steps: Mapping[str, Any]) -> Rollout:
+        return read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(*steps)}, PLACE), keys, ACTIONS, LITERAL)
+
+    assert len(reading(step, step).steps) == 100
+    with pytest.raises(ManifestInvalid) as refused:
+        reading(step, step, {**bare, "failure": [{"healthy": {}}]}, *[step] * 900)
+    [problem] = refused.value.problems
+    assert problem.subject == "spec.groups[0].steps[2].failure"
+    assert "more than 5,000 values" in problem.message
