@@ -9,10 +9,20 @@ from typing import Any
 import pytest
 
 from handler.model.errors import WorkerUnavailable
+from handler.queues import wire
 from handler.queues.inbox import Inbox
-from handler.queues.outbox import AT_ONCE, Outbox
+from handler.queues.outbox import AT_ONCE, SCRAPES, Outbox
 
 PATIENCE = 10.0
+
+
+def test_who_comes_together_is_not_turned_away(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "worker.sock", lambda _work: {})  # it listens, and hasn't begun to accept
+    connections = [wire.connect(tmp_path / "worker.sock", PATIENCE) for _ in range(AT_ONCE + SCRAPES + 2)]
+    for connection in connections:
+        connection.close()
+    inbox.start()
+    inbox.stop()
 
 
 def test_readers_of_hung_clusters_take_no_place_from_a_scrape(tmp_path: Path) -> None:
