@@ -35,10 +35,10 @@ from handler.render.sandbox import Sandbox
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
 from handler.rollout.tables import CheckType
-from handler.run.actions import ACTIONS, ActionType
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
 from handler.run.remembering import Remembering
+from handler.run.rollout.actions import ACTIONS, ActionType
 from handler.run.rooms import Rooms
 from handler.state.configmap import state_name
 from handler.stores import Services

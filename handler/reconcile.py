@@ -33,8 +33,8 @@ from handler.run.context import Context
 from handler.run.hiding import hidden
 from handler.run.planning import Planned
 from handler.run.recording import Inputs
+from handler.run.rollout.walking import Walk, only_repairs
 from handler.run.rooms import Rooms
-from handler.run.walking import Walk, only_repairs
 
 _TRIES = 3
 

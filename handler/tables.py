@@ -22,12 +22,12 @@ from handler.rollout.tables import CheckType
 from handler.triggers import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
-    from handler.run.actions import ActionType
+    from handler.run.rollout.actions import ActionType
 
 
 def _actions() -> Mapping[str, ActionType]:
     """Return the literal table; it reaches clusters, so only a program that carries steps out loads it."""
-    from handler.run.actions import ACTIONS  # noqa: PLC0415 - see above
+    from handler.run.rollout.actions import ACTIONS  # noqa: PLC0415 - see above
 
     return ACTIONS
 

@@ -16,7 +16,7 @@ from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
 
 if TYPE_CHECKING:
-    from handler.run.actions import ActionType
+    from handler.run.rollout.actions import ActionType
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.settings import Prometheus, Rollback
 from handler.model.result import Outcome
-from handler.run.actions import stage
+from handler.run.rollout.actions import stage
 from infra.prometheushost import Exporter, PrometheusHost
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, deployment

@@ -12,8 +12,8 @@ from handler.build import Handler, Options
 from handler.config.secrets import resolve_all
 from handler.model.names import GroupKind
 from handler.model.result import Outcome
-from handler.run import looking
-from handler.run.actions import stage
+from handler.run.rollout.actions import stage
+from handler.run.waits import looking
 from tests.e2e.conftest import Open
 from tests.e2e.killing import Wire, kill_after
 from tests.e2e.serving import until

@@ -21,7 +21,8 @@ from handler.model.result import Outcome, Result
 from handler.queues.handling import settles
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
-from handler.run import looking, quiet
+from handler.run import quiet
+from handler.run.waits import looking
 from handler.state.record import Summary
 from handler.state.rules import seconds_of
 from tests.e2e.conftest import Open

@@ -20,7 +20,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
 from handler.rollout.spec import read
-from handler.run.actions import ACTIONS
+from handler.run.rollout.actions import ACTIONS
 from infra.functions.configured import settings_of, unfit
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.health import ALWAYS_HEALTHY, KINDS
 from handler.rollout.spec import MAX_STEPS
-from handler.run.actions import ACTIONS
+from handler.run.rollout.actions import ACTIONS
 from tests.unit.test_readme import ROOT, blocks, spans
 
 PAGE = ROOT / "docs" / "rollouts.md"

@@ -15,7 +15,7 @@ from handler.model.rollout import Rollout
 from handler.rollout.fields import Fields, type_of
 from handler.rollout.spec import read
 from handler.rollout.tables import CheckType, Options, Probe, Scene, SpecError
-from handler.run.actions import ACTIONS
+from handler.run.rollout.actions import ACTIONS
 
 PLACE = "deploy/rollout.yaml:1"
 KEYS = {

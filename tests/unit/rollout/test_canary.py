@@ -18,7 +18,7 @@ from handler.rollout import canary, spec
 from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
 from handler.rollout.checks import CHECKS
 from handler.rollout.tables import SpecError
-from handler.run.actions import ACTIONS
+from handler.run.rollout.actions import ACTIONS
 from handler.state.rules import seconds_of
 
 ANYTHING = st.recursive(

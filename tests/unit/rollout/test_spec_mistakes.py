@@ -16,7 +16,7 @@ from handler.model.names import Identity
 from handler.model.rollout import Rollout
 from handler.rollout.checks import CHECKS as LITERAL
 from handler.rollout.spec import MAX_STEPS, read
-from handler.run.actions import ACTIONS
+from handler.run.rollout.actions import ACTIONS
 from tests.unit.rollout.documents import CHECKS, KEYED, LISTED, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
 

@@ -13,9 +13,9 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Change, Plan
 from handler.model.rollout import Group, Mode, Rollout, Step
-from handler.run.actions.stage import StepStage
-from handler.run.journal import Journal
-from handler.run.stepping import Stepper
+from handler.run.rollout.actions.stage import StepStage
+from handler.run.rollout.journal import Journal
+from handler.run.rollout.stepping import Stepper
 from handler.state.record import Progress, State, StepRecord
 from handler.state.rules import seconds_of
 from tests.unit.state.samples import NOON, blank, sha

@@ -22,9 +22,9 @@ from handler.model.tree import ReadSet
 from handler.plan.admit import Admission
 from handler.plan.order import order
 from handler.rollout.checks import CHECKS
-from handler.run.actions import ACTIONS
 from handler.run.planning import Ask, Planner
 from handler.run.rolled import roll
+from handler.run.rollout.actions import ACTIONS
 from tests.fakes.apiserver import ApiServer, FakeConnection
 
 Body = dict[str, Any]

@@ -11,8 +11,8 @@ from handler.model.plan import Action
 from handler.model.resource import Resource
 from handler.model.result import Outcome
 from handler.plan.admit import Desired
-from handler.run.actions import ACTIONS
-from handler.run.actions.recreate import _scratch
+from handler.run.rollout.actions import ACTIONS
+from handler.run.rollout.actions.recreate import _scratch
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked

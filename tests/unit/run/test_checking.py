@@ -15,7 +15,7 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.tables import Judged, Options, Probe, Scene, Verdict
-from handler.run.checking import Watched, check
+from handler.run.rollout.checking import Watched, check
 
 THING = Resource("example.com", "v1", "Thing", "things", namespaced=True)
 IDENTITY = Identity("example.com", "Thing", "shop", "web")
@@ -184,7 +184,7 @@ def test_what_ends_the_run_ends_the_wait() -> None:
 
 def test_how_far_it_has_come_is_told_masked_short_and_not_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("handler.run.checking.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("handler.run.rollout.checking.time.monotonic", lambda: now[0])
     finds = [Judged(Verdict.PENDING, f"CANARY {number} " + "x" * 1000) for number in range(4)]
     told: list[str] = []
 

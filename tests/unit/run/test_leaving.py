@@ -9,9 +9,9 @@ import pytest
 
 from handler.model.errors import ClusterUnavailable, RolloutFailed
 from handler.model.rollout import Step
-from handler.run.actions.stage import StepStage
-from handler.run.chains import AT_ONCE
-from handler.run.journal import DONE, FAILED, SKIPPED
+from handler.run.rollout.actions.stage import StepStage
+from handler.run.rollout.chains import AT_ONCE
+from handler.run.rollout.journal import DONE, FAILED, SKIPPED
 from tests.unit.run.paper import Acts, Paper, begun, go, group, held_up, once_all_began, record, refused
 
 

@@ -13,10 +13,11 @@ from handler.build import Handler
 from handler.config.settings import Settings
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
-from handler.run import looking, recording
+from handler.run import recording
 from handler.run.asking import ask
 from handler.run.context import Context
-from handler.run.looking import Lookout
+from handler.run.waits import looking
+from handler.run.waits.looking import Lookout
 from handler.state.record import Suspend
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, cluster, engine, pushed

@@ -10,8 +10,8 @@ import pytest
 from handler.model.errors import Stopping
 from handler.model.metrics import Moments, Sample
 from handler.prometheus.errors import MetricsUnavailable
-from handler.run import questions
-from handler.run.questions import Questions
+from handler.run.rollout import questions
+from handler.run.rollout.questions import Questions
 
 PATIENCE = 60.0
 

@@ -13,7 +13,7 @@ from handler.model.errors import RolloutFailed
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.plan.admit import Desired
-from handler.run.waiting import Waits
+from handler.run.waits.waiting import Waits
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of
 from tests.unit.run.town import MAPS, Town

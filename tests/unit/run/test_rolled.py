@@ -16,8 +16,8 @@ from handler.model.rollout import Mode
 from handler.model.tree import ReadSet
 from handler.plan.admit import Desired
 from handler.rollout.checks import CHECKS
-from handler.run.actions import ACTIONS
 from handler.run.rolled import Rolled, refuse_strays, roll
+from handler.run.rollout.actions import ACTIONS
 from tests.unit.plan import samples
 from tests.unit.plan.samples import document
 

@@ -10,10 +10,10 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, LeaseLost, NewerHead, Problem, RolloutFailed, StillWaiting
 from handler.model.plan import Action, Change
 from handler.model.rollout import Rollout
-from handler.run import journal
-from handler.run.actions.stage import StepStage
-from handler.run.journal import DONE, FAILED, SKIPPED
-from handler.run.stepping import passed_over, repaired
+from handler.run.rollout import journal
+from handler.run.rollout.actions.stage import StepStage
+from handler.run.rollout.journal import DONE, FAILED, SKIPPED
+from handler.run.rollout.stepping import passed_over, repaired
 from handler.state.rules import seconds_of
 from tests.unit.run.paper import Acts, begun, go, group, held_up, identity, once_all_began, raising, record, refused, step
 from tests.unit.state.samples import NOON

@@ -14,9 +14,9 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.plan.admit import Desired
 from handler.rollout.kinds.reading import moment
-from handler.run import vigil as vigils
 from handler.run.hiding import Hiding
-from handler.run.vigil import Ended, Vigil, as_usual
+from handler.run.waits import vigil as vigils
+from handler.run.waits.vigil import Ended, Vigil, as_usual
 
 CREATED = "2026-01-01T00:00:00Z"
 JOB = Resource("batch", "v1", "Job", "jobs", namespaced=True)

@@ -15,8 +15,8 @@ from handler.config.settings import Wait
 from handler.model.errors import StillWaiting
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE
-from handler.run import waiting
-from handler.run.waiting import Waits
+from handler.run.waits import waiting
+from handler.run.waits.waiting import Waits
 from handler.state.configmap import fitted
 from handler.state.record import State, Waiting
 from handler.state.rules import seconds_of, stamp

@@ -14,7 +14,7 @@ from handler.model.manifest import Manifest
 from handler.rollout.checks import CHECKS
 from handler.rollout.spec import read
 from handler.rollout.tables import Verdict
-from handler.run.actions import ACTIONS
+from handler.run.rollout.actions import ACTIONS
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mistakes, moment
 
 SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "samples.yaml").read_text())

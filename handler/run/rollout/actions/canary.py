@@ -27,8 +27,8 @@ from handler.plan.adopt import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
 from handler.run import canaries
-from handler.run.actions.stage import Object, StepStage
-from handler.run.checking import Watched, check
+from handler.run.rollout.actions.stage import Object, StepStage
+from handler.run.rollout.checking import Watched, check
 from handler.state.rules import seconds_of
 
 _TRIES = 3

@@ -14,7 +14,7 @@ from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.adopt import is_member
 from handler.plan.prune import judge, leaving, questions
-from handler.run.actions.stage import Object, StepStage
+from handler.run.rollout.actions.stage import Object, StepStage
 
 
 class DeleteIfExist:

@@ -17,7 +17,7 @@ from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admit import Desired
 from handler.run.context import Context
-from handler.run.explaining import HAVE_PODS, LONGEST, explain
+from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain
 
 Left = Sequence[tuple[Desired, Health]]
 SHOWN = 10

@@ -21,7 +21,7 @@ from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.prune import kept_by_mark
-from handler.run.actions.stage import StepStage
+from handler.run.rollout.actions.stage import StepStage
 
 ABSENT = "absent"
 """The mark of a step that found nothing to delete."""

@@ -36,9 +36,9 @@ from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
 from handler.run.hooked import ACTION, Hooked
-from handler.run.journal import DONE, FAILED, SKIPPED, Journal
+from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.trying import deletes, makes_way
-from handler.run.waiting import Waits
+from handler.run.waits.waiting import Waits
 from handler.state.rules import seconds_of
 
 Object = dict[str, Any]

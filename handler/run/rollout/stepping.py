@@ -19,12 +19,12 @@ from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, 
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
-from handler.run.actions.stage import ActionType, Elsewhere, StepStage
 from handler.run.applying import Applier
-from handler.run.chains import carry_out
-from handler.run.checking import check
-from handler.run.journal import DONE, FAILED, SKIPPED, Journal
-from handler.run.waiting import Waits
+from handler.run.rollout.actions.stage import ActionType, Elsewhere, StepStage
+from handler.run.rollout.chains import carry_out
+from handler.run.rollout.checking import check
+from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
+from handler.run.waits.waiting import Waits
 from handler.state.rules import seconds_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handler.model.rollout import Mode, Step
-from handler.run.actions.stage import StepStage
+from handler.run.rollout.actions.stage import StepStage
 
 
 class CreateIfNotExist:

@@ -23,9 +23,9 @@ from handler.model.tree import printable
 from handler.plan.admit import Desired
 from handler.rollout.health import ALWAYS_HEALTHY
 from handler.run.context import Context
-from handler.run.looking import Lookout
-from handler.run.unhealthy import UNHEALTHY, Telling
-from handler.run.vigil import Ended, Verdict, Vigil, as_usual
+from handler.run.waits.looking import Lookout
+from handler.run.waits.unhealthy import UNHEALTHY, Telling
+from handler.run.waits.vigil import Ended, Verdict, Vigil, as_usual
 from handler.state.record import Waiting
 from handler.state.rules import seconds_of, stamp
 

@@ -33,13 +33,13 @@ from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import is_due
 from handler.run.hooked import Hooked
-from handler.run.hooking import Hooking
-from handler.run.journal import FAILED, Journal
 from handler.run.planning import Planned
 from handler.run.pruning import Pruner, doubted
 from handler.run.recording import Inputs
-from handler.run.stepping import Stepper, passed_over, repaired
-from handler.run.waiting import Waits
+from handler.run.rollout.hooking import Hooking
+from handler.run.rollout.journal import FAILED, Journal
+from handler.run.rollout.stepping import Stepper, passed_over, repaired
+from handler.run.waits.waiting import Waits
 
 _NAMED = 3
 """How many objects the name of a wait tells."""

@@ -24,10 +24,10 @@ from handler.plan.admit import Desired
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.tables import ActionReader
 from handler.run.applying import Applier
-from handler.run.checking import Watched
 from handler.run.ending import GONE_TIMEOUT, lingering
-from handler.run.journal import Journal
-from handler.run.waiting import Judge, Waits
+from handler.run.rollout.checking import Watched
+from handler.run.rollout.journal import Journal
+from handler.run.waits.waiting import Judge, Waits
 
 Object = dict[str, Any]
 HEALTHY = (Check("healthy", "healthy", Healthy().read({}, "")),)

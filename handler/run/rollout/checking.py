@@ -24,9 +24,9 @@ from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
 from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
-from handler.run.explaining import HAVE_PODS, LONGEST, explain
-from handler.run.questions import Questions
-from handler.run.waiting import Waits
+from handler.run.rollout.questions import Questions
+from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain
+from handler.run.waits.waiting import Waits
 
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _MESSAGE = 500
