@@ -7,6 +7,7 @@ failed isn't tried again by itself: its steps act (they migrate, they delete), a
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from handler.model.errors import RolloutFailed
+from handler.model.errors import AnnealError, RolloutFailed
 from handler.run.context import Context
 from handler.run.due import DONE, FAILED, SKIPPED, under_way
 from handler.run.recording import Inputs
@@ -116,6 +117,12 @@ class Journal:
         """Write what was told, unless something told was written just now; called several times a second while anything waits."""
         if self._told and time.monotonic() - self._written >= _TELL_EVERY:
             self._write(lambda known: known)
+
+    def close(self) -> None:
+        """Write what was told at the end, however soon after the last: nothing comes behind it. A record that can't be written is left."""
+        if self._told:
+            with contextlib.suppress(AnnealError):
+                self._write(lambda known: known)
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended: `DONE`, `FAILED` or `SKIPPED`; `message` is masked."""

@@ -52,7 +52,10 @@ class Stepper:
         self._ending = next(
             (self._failure(group, step) for group in rollout.groups for step in group.steps if self._has_failed(group, step)), None
         )
-        errors = carry_out(rollout, self._step)
+        try:
+            errors = carry_out(rollout, self._step)
+        finally:
+            self.journal.close()
         if errors:
             raise min(errors, key=_rank)
 
