@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import socket
 import ssl
 import sys
 import time
@@ -21,7 +22,7 @@ from typing import Any
 
 from infra.controlplane import processes, servers
 from infra.controlplane.build import ControlPlaneError, Log, Tools, cache, kubectl_directory, locked, tools
-from infra.controlplane.servers import Layout
+from infra.controlplane.servers import LOOPBACK, Layout
 
 START_TRIES = 3
 READY_SECONDS = 180.0
@@ -124,6 +125,7 @@ def _start(layout: Layout, programs: Tools, log: Log) -> Path:
     instance.start("kube-scheduler", servers.kube_scheduler(layout, ports))
     instance.start("kwok", servers.kwok(layout, ports, programs.stages))
     instance.wait(lambda: api.status("/api/v1/nodes", _node()) in (201, 409))
+    instance.wait(lambda: _serves(layout, ports["kwok"]))
     log("waiting for the node and the default service account")
     instance.wait(lambda: _node_ready(api) and api.status("/api/v1/namespaces/default/serviceaccounts/default") == 200)
     log(f"control plane ready in {time.monotonic() - began:.1f} s: {programs.programs['kube-apiserver'].parent}")
@@ -190,6 +192,15 @@ class Api:
         except urllib.error.HTTPError as refused:
             with refused:
                 return refused.code, refused.read()
+
+
+def _serves(layout: Layout, port: int) -> bool:
+    """Tell whether our kwok can be asked for logs: where another has its port, it goes on without. Raises PortTaken, OSError."""
+    if "address already in use" in layout.log("kwok").read_text(errors="replace"):
+        raise PortTaken(f"kwok's port {port} was taken before it listened")
+    trust = ssl.create_default_context(cafile=str(layout.certificate))
+    with socket.create_connection((LOOPBACK, port), timeout=5) as plain, trust.wrap_socket(plain, server_hostname=LOOPBACK):
+        return True
 
 
 def _node() -> dict[str, Any]:

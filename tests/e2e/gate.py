@@ -55,8 +55,11 @@ class Gate:
             except OSError:
                 return
             with self._lock:
-                self._open.add(client)
                 way = self._way
+                if way != "shut":
+                    self._open.add(client)
+            if way == "shut":  # turned between the two: nobody else knows of this one
+                _reset(client)
             if way == "open":
                 with contextlib.suppress(OSError):
                     server = socket.create_connection(self._upstream)

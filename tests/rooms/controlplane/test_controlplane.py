@@ -172,13 +172,16 @@ def test_a_server_that_ends_shows_the_last_lines_of_its_log(spare_directory: Pat
     assert started(spare_directory) == []
 
 
-def test_a_port_that_was_taken_meanwhile_is_another_one_next_time(spare_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("server", "other"), [("etcd", "peer"), ("kwok", "kube-apiserver")])
+def test_a_port_that_was_taken_meanwhile_is_another_one_next_time(
+    spare_directory: Path, monkeypatch: pytest.MonkeyPatch, server: str, other: str
+) -> None:
     free, chosen = servers.free_ports, []
 
     def taken_first() -> dict[str, int]:
         ports = free()
         chosen.append(ports)
-        return {**ports, "etcd": ports["peer"]} if len(chosen) == 1 else ports
+        return {**ports, server: ports[other]} if len(chosen) == 1 else ports
 
     monkeypatch.setattr(servers, "free_ports", taken_first)
     try:
