@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ class ApiServer:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
+        self._one = threading.RLock()  # as etcd does: one change after the other, whatever threads ask
         self.store = Store(lambda: datetime.fromtimestamp(clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
         self._pages: dict[str, list[Stored]] = {}
         for name in ("default", "kube-system"):
@@ -65,7 +67,8 @@ class ApiServer:
     def answer(self, asked: Asked) -> tuple[int, Body]:
         """Return status and body."""
         try:
-            return self._routed(asked)
+            with self._one:
+                return self._routed(asked)
         except Refusal as refused:
             return refused.status, refused.body
 

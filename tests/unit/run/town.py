@@ -127,10 +127,9 @@ def wanted(value: str = "2") -> dict[str, str]:
 
 
 def assert_carried_out(town: Town, before: Mapping[str, str]) -> None:
-    assert town.data(*NAMES) == ["2", None, "2", "1", "2", "1", "2"]
-    assert town.uid("anew") != before["anew"]
-    assert {name: town.uid(name) for name in NAMES if name not in ("old", "anew")} == {
-        name: uid for name, uid in before.items() if name not in ("old", "anew")
-    }
-    assert set(town.outcomes().values()) == {"done"}
-    assert town.deleted == {f"old {before['old']}": 1, f"anew {before['anew']}": 1}
+    assert town.data(*NAMES) == ["2", None, "2", "1", "2", "1", "2"], (town.data(*NAMES), town.written)
+    assert town.uid("anew") != before["anew"], town.written
+    others = [name for name in NAMES if name not in ("old", "anew")]
+    assert [(name, town.uid(name)) for name in others] == [(name, before[name]) for name in others], (before, town.written)
+    assert set(town.outcomes().values()) == {"done"}, (town.outcomes(), town.written)
+    assert town.deleted == {f"old {before['old']}": 1, f"anew {before['anew']}": 1}, town.deleted
