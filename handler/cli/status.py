@@ -120,7 +120,8 @@ def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 
 def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     """Tell what is waited for since when, and what isn't healthy, but for what the failure tells below."""
-    if state.waiting:
+    failed_early = state.status.phase == "failed" and state.status.who == "author"
+    if state.waiting and (state.waiting.over or not failed_early):
         ended = "; its time is over, so each tick looks once more" if state.waiting.over else ""
         yield "waiting", f"for {state.waiting.what}, {ago(state.waiting.since, now).removesuffix(' ago')} so far{ended}"
     told = state.status.message if state.status.phase == "failed" else ""

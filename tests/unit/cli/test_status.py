@@ -33,6 +33,11 @@ def test_what_the_failure_names_is_not_named_twice() -> None:
     assert found[1:] == [("unhealthy", WEB), ("failing", f"deploy/api.yaml:1: {API}")]
 
 
+def test_what_has_failed_before_its_time_is_waited_for_no_more() -> None:
+    status = Status("failed", message=API, who="author")
+    assert rows(Waiting(SHA, "everything", stamp(NOW - 90)), status) == [("failing", API)]
+
+
 def test_many_are_counted() -> None:
     found = rows(None, Status("waiting", unhealthy=tuple(f"Deployment/shop/w{number}: is not there" for number in range(12))))
     assert (len(found), found[-1]) == (11, ("", "and 2 more; -o json has all"))
