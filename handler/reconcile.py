@@ -27,7 +27,7 @@ from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import arriving, recording, records, rollback
+from handler.run import arriving, goal, recording, records, rollback
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.hiding import hidden
@@ -122,7 +122,7 @@ def _walk(run: Context) -> Result:
         run.raise_if_suspended()
     if run.state.attempt and not run.job.dry_run:
         return _locked(run, None)
-    run.choose_goal()
+    goal.choose(run)
     unchanged = run.unchanged()
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
         records.sum_up(run)
@@ -207,7 +207,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
     if repeated:
         return repeated
     run.raise_if_suspended()
-    run.choose_goal()
+    goal.choose(run)
     if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):
         unchanged = run.unchanged()
         if unchanged:
@@ -228,7 +228,7 @@ def _write(run: Context, look: Look) -> Result | None:
     token = run.lease.token
     repairs = only_repairs(run, look.inputs)
     takeover = run.state.attempt is not None and run.state.attempt.token != token
-    state = recording.opened(run.state, look.inputs, look.planned, token, run.pin(), run.rooms.clock())
+    state = recording.opened(run.state, look.inputs, look.planned, token, goal.pin_left(run), run.rooms.clock())
     try:
         run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
     except Moved:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handler.model.errors import PlanRefused
-from handler.run import recording
+from handler.run import goal, recording
 from handler.run.context import Context
 
 
@@ -24,8 +24,8 @@ def ask(run: Context) -> None:
         seen = f"held now: {held.id}" if held else "nothing is held"
         raise PlanRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=f"anneal status {run.job.target}")
     if run.job.commit and not run.goal:
-        run.choose_goal()
-    pin = run.pin() if run.job.commit else None
+        goal.choose(run)
+    pin = goal.pin_left(run) if run.job.commit else None
     initial = None if run.stored.uid else run.state
     run.stored = run.rooms.store.update(lambda state: recording.asked(state, run.job, pin, run.rooms.clock()), initial)
     if run.job.force and not run.job.commit:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from handler.cluster.api import Api
 from handler.cluster.live import Object, probe
@@ -23,9 +22,6 @@ from handler.plan.admit import Desired
 from handler.plan.compare import Comparison
 from handler.plan.prune import PROTECTIONS
 from handler.rollout import canary
-
-if TYPE_CHECKING:
-    from handler.run.context import Context
 
 ACTION = "Canary"
 """The row of the table of actions."""
@@ -52,12 +48,6 @@ class Canaries:
         if step is None or not is_canary(live):
             return change
         return replace(change, action=Action.SKIP, reason=f"{_OF}{step.identity}; goes when its rollout ends")
-
-
-def is_gradual(run: Context, digest: str) -> bool:
-    """Whether what a run brings goes by canary. `digest`: of the rendered set."""
-    pin = run.pin()
-    return digest != run.state.digest and not (pin and pin.commit == run.goal)
 
 
 def is_canary(live: Object) -> bool:

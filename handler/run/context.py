@@ -1,16 +1,15 @@
 """What one run knows while it walks: the job, the state as read, the commit it aims at. And the look that needs no Lease.
 
-Law: everything that decides *whether* to work stands here and in `records`; everything that works stands in `applying`.
+Law: everything that decides *whether* to work stands here and in `records`, which commit in `goal`; everything that works in `applying`.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from handler.model.errors import AnnealError, LeaseLost, PlanRefused, Stopping, Suspended
+from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
@@ -19,7 +18,7 @@ from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
-from handler.run import arriving, recording
+from handler.run import arriving, goal, recording
 from handler.run.hiding import Hiding
 from handler.run.planned_for import ask_of
 from handler.run.planning import Planned
@@ -28,8 +27,8 @@ from handler.run.recording import Inputs
 from handler.run.recovering import Found, scan
 from handler.run.rooms import Rooms
 from handler.state.held_lease import HeldLease
-from handler.state.record import Pin, State
-from handler.state.rules import seconds_of, stamp
+from handler.state.record import State
+from handler.state.rules import seconds_of
 from handler.state.store import Stored
 
 _NOWHERE = Head("")
@@ -104,67 +103,6 @@ class Context:
         self.recovery = bool(known.kinds) and not known.commit
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
 
-    # --- which commit
-    def choose_goal(self) -> None:
-        """Aim at an explicit commit, the pinned one, else the head.
-
-        Raises:
-            PlanRefused: an explicit commit that this target never ran, without force.
-
-        """
-        since, surely = self._since()
-        self.named = self.rooms.preparer.head(since)
-        if not surely and self.named.commit != self.state.commit:
-            self.named = self.rooms.preparer.head()
-        self.head = self.named.commit
-        pin, self.goal = self.state.pin, self.head
-        if self.job.commit:
-            self._refuse_unknown_commit()
-            self.goal = self.job.commit
-        elif pin and not self.job.unpin and self.holds(pin):
-            self.goal = pin.commit
-
-    def holds(self, pin: Pin, head: str = "") -> bool:
-        """Whether a head (the present one, unless another is given) leaves a pin as it is; one that is refused ends none."""
-        head = head or self.head
-        return head == pin.commit or self.reads_at(head) in ("", pin.away)
-
-    def _since(self) -> tuple[float, bool]:
-        """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit.
-
-        Others' looks serve only before the Lease is taken. One that was asked for after this process knew of the recorded commit is never
-        older than that. Otherwise somebody else may have recorded a newer one since: then it only tells that nothing has moved.
-        """
-        known, since = self.rooms.preparer.recorded, self.job.since(self.rooms.slack)
-        if self.lease or since == math.inf:
-            return math.inf, True
-        if known is None or known[0] != self.state.commit:
-            return since, False
-        return max(since, known[1]), True
-
-    def _refuse_unknown_commit(self) -> None:
-        known = recording.deployed(self.state)
-        if self.job.commit not in {*known, self.head} and not self.job.force:
-            seen = f"commit {self.job.commit[:12]} is neither the head nor in this target's history"
-            forced = "pass --force to deploy it all the same; it pins the target"
-            fix = f"anneal history {self.job.target} lists them" if self.job.rollback else forced
-            raise PlanRefused.of(f"target {self.job.target}", seen, fix=fix)
-
-    def reads_at(self, commit: str) -> str:
-        """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere."""
-        target = self.rooms.target
-        return self.rooms.preparer.reads_at(commit, (target.path, target.rollout) if target.rollout else (target.path,))
-
-    def pin(self) -> Pin | None:
-        """Return the pin that this run leaves: a new one for an explicit commit off the head, the old one while it holds."""
-        if self.goal == self.head:
-            return None
-        if self.job.commit:
-            by = self.job.actor or self.job.trigger
-            reason = f"rollback, asked for in run {self.run}" if self.job.rollback else "explicit commit"
-            return Pin(self.goal, self.reads_at(self.head), by, reason, stamp(self.rooms.clock()))
-        return self.state.pin
-
     # --- whether to run
     def raise_if_suspended(self) -> None:
         """Raise Suspended, with who did it, until when and why."""
@@ -226,17 +164,10 @@ class Context:
         """Return the end of a run that finds nothing new, or None."""
         state = self.state
         busy = self.drift or self.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
-        if busy or state.status.phase in UNSETTLED or self.pin() != state.pin or not self.is_recorded():
+        if busy or state.status.phase in UNSETTLED or goal.pin_left(self) != state.pin or not self.is_recorded():
             return None
         due = seconds_of(state.drift_due) if state.drift_due else 0.0
-        return self._unarrived() or replace(self.result(Outcome.UNCHANGED, f"{self._shown()} is applied"), next_try=due, recorded=True)
-
-    def _shown(self) -> str:
-        """Name the goal for a person: a commit, and the tag that a range of versions led to."""
-        return f"{self.named.tag} ({self.goal[:12]})" if self._is_of_range() else self.goal[:12]
-
-    def _is_of_range(self) -> bool:
-        return bool(self.rooms.target.revision.semver) and self.goal == self.head
+        return self._unarrived() or replace(self.result(Outcome.UNCHANGED, f"{goal.shown(self)} is applied"), next_try=due, recorded=True)
 
     def _unarrived(self) -> Result | None:
         """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
@@ -253,18 +184,14 @@ class Context:
         if special or unsettled or not state.reads or state.settings != self.rooms.settings:
             return False
         tree = self.rooms.preparer.tree(self.goal)
-        self.commit = self._told(tree.commit)
+        self.commit = goal.titled(self, tree.commit)
         return ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree).digest() == state.reads
-
-    def _told(self, commit: CommitInfo) -> CommitInfo:
-        """Return a commit as the record tells it: by the tag that a range of versions led to, before its own subject."""
-        return replace(commit, subject=f"{self.named.tag}: {commit.subject}") if self._is_of_range() else commit
 
     # --- what to do
     def inputs(self) -> Inputs:
         """Return the goal's desired set."""
         prepared = self.rooms.preparer.prepare(self.goal, older=self.goal != self.head)
-        self.commit, self.reads = self._told(prepared.commit), prepared.reads
+        self.commit, self.reads = goal.titled(self, prepared.commit), prepared.reads
         self.mask = Hiding(self.rooms.mask, prepared.manifests)
         return Inputs(prepared, self.rooms.settings)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.run.canaries import Canaries, is_gradual
+from handler.run import goal
+from handler.run.canaries import Canaries
 from handler.run.due import all_due, is_due, left_out
 from handler.run.planning import Ask
 from handler.run.recording import Inputs
@@ -31,3 +32,9 @@ def ask_of(run: Context, inputs: Inputs) -> Ask:
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         rolled=prepared.rolled,
     )
+
+
+def is_gradual(run: Context, digest: str) -> bool:
+    """Whether what a run brings goes by canary: not what is pinned, nor what is recorded. `digest`: of the rendered set."""
+    pin = goal.pin_left(run)
+    return digest != run.state.digest and not (pin and pin.commit == run.goal)

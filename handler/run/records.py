@@ -9,7 +9,7 @@ from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead,
 from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
-from handler.run import recording, rollback
+from handler.run import goal, recording, rollback
 from handler.run.context import Context
 from handler.run.due import left_out
 from handler.run.planning import Planned
@@ -34,7 +34,7 @@ def commit_only(run: Context) -> Result:
 def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
     result = run.result(Outcome.UNCHANGED, "live equals git", planned)
-    due, pinned = _due(run), replace(run.state, pin=run.pin())
+    due, pinned = _due(run), replace(run.state, pin=goal.pin_left(run))
     state = recording.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
     if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
@@ -61,7 +61,7 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     result = run.result(Outcome.HELD, f"held as {hold.id}: {'; '.join(hold.reasons)}", planned)
     if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
         return replace(result, recorded=True)
-    pinned = replace(run.state, pin=run.pin()) if run.job.commit else run.state
+    pinned = replace(run.state, pin=goal.pin_left(run)) if run.job.commit else run.state
     return _end(run, recording.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
+from handler.run import goal
 from handler.run.context import Context
 from handler.state.record import Pin, State
 from handler.state.rules import stamp
@@ -30,7 +31,7 @@ def way_back(run: Context, error: AnnealError) -> Pin | None:
     if not _fails(run, error) or run.state.commit in ("", run.goal):
         return None
     try:
-        away = run.reads_at(run.goal)
+        away = goal.reads_at(run, run.goal)
     except AnnealError:
         return None  # tried again by a tick: a pin that doesn't know what it holds against holds nothing
     why = error.problems[0] if error.problems else error

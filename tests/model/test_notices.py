@@ -59,7 +59,7 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
     "a commit recorded before all of it is applied": ("handler.run.rollout.walking.Walk._stage", without_the_last_stage(Walk._stage), "I3"),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
     "a copied label is membership": ("handler.plan.compare.is_member", lambda live, *rest: True, "I4"),
-    "an old look at the host is believed": ("handler.run.context.Context._since", lambda self: (0.0, True), r"I2|\('"),
+    "an old look at the host is believed": ("handler.run.goal._since", lambda run: (0.0, True), r"I2|\('"),
 }
 MEETING = {
     "deletes without preconditions": with_rules("meddle_in_the_middle", "push", "finish"),

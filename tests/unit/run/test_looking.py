@@ -13,7 +13,7 @@ from handler.build import Handler
 from handler.config.settings import Settings
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
-from handler.run import recording
+from handler.run import goal, recording
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.waits import looking
@@ -58,9 +58,9 @@ class Scene:
         run = Context(rooms, job or Job("shop", "push"), self.stop, "shop.waits", meanwhile=self.around)
         run.read()
         run.lease = rooms.lock.acquire()
-        run.choose_goal()
+        goal.choose(run)
         inputs = run.inputs()
-        state = recording.opened(run.state, inputs, run.plan(inputs), run.lease.token, run.pin(), rooms.clock())
+        state = recording.opened(run.state, inputs, run.plan(inputs), run.lease.token, goal.pin_left(run), rooms.clock())
         run.stored = rooms.store.swap(run.stored, state, run.lease.token)
         self.asked.clear()
         return run

@@ -27,6 +27,7 @@ from handler.plan.adopt import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
 from handler.run import canaries
+from handler.run.planned_for import is_gradual
 from handler.run.rollout.actions.stage import Object, StepStage
 from handler.run.rollout.checking import Watched, check
 from handler.state.rules import seconds_of
@@ -108,7 +109,7 @@ class _Trial:
         return mark
 
     def _is_needed(self) -> bool:
-        if not canaries.is_gradual(self.stage.waits.run, self.stage.journal.inputs.prepared.digest):
+        if not is_gradual(self.stage.waits.run, self.stage.journal.inputs.prepared.digest):
             return False
         live = self._stable()
         return live is not None and canary.is_needed(live, self._wanted(live))

@@ -1,0 +1,107 @@
+"""Which commit a run aims at, and the pin that it leaves.
+
+    an explicit commit    a person's word; one that this target never ran needs force
+    the pinned one        while the target's path reads at the head as it did when the pin was set
+    the head              else, as the git host names it
+
+Law: the git host says what the head is. An older answer of it may tell that nothing has moved, but leads to another commit only if it
+can't be older than the record. A run that aims off the head leaves a pin; a head that is the pinned commit, or reads otherwise than the
+one at which it was pinned, ends it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from handler.model.errors import PlanRefused
+from handler.model.tree import CommitInfo
+from handler.run import recording
+from handler.state.record import Pin
+from handler.state.rules import stamp
+
+if TYPE_CHECKING:
+    from handler.run.context import Context
+
+
+def choose(run: Context) -> None:
+    """Resolve the head, and aim at an explicit commit, the pinned one, else the head.
+
+    Raises:
+        PlanRefused: an explicit commit that this target never ran, without force.
+
+    """
+    since, surely = _since(run)
+    run.named = run.rooms.preparer.head(since)
+    if not surely and run.named.commit != run.state.commit:
+        run.named = run.rooms.preparer.head()
+    run.head = run.named.commit
+    pin, run.goal = run.state.pin, run.head
+    if run.job.commit:
+        _refuse_unknown_commit(run)
+        run.goal = run.job.commit
+    elif pin and not run.job.unpin and holds(run, pin):
+        run.goal = pin.commit
+
+
+def _since(run: Context) -> tuple[float, bool]:
+    """Return from when on a look at the git host serves (infinity: only ours, now), and whether it may lead to another commit.
+
+    Others' looks serve only before the Lease is taken. One that was asked for after this process knew of the recorded commit is never
+    older than that. Otherwise somebody else may have recorded a newer one since: then it only tells that nothing has moved.
+    """
+    known, since = run.rooms.preparer.recorded, run.job.since(run.rooms.slack)
+    if run.lease or since == math.inf:
+        return math.inf, True
+    if known is None or known[0] != run.state.commit:
+        return since, False
+    return max(since, known[1]), True
+
+
+def _refuse_unknown_commit(run: Context) -> None:
+    known = recording.deployed(run.state)
+    if run.job.commit not in {*known, run.head} and not run.job.force:
+        seen = f"commit {run.job.commit[:12]} is neither the head nor in this target's history"
+        forced = "pass --force to deploy it all the same; it pins the target"
+        fix = f"anneal history {run.job.target} lists them" if run.job.rollback else forced
+        raise PlanRefused.of(f"target {run.job.target}", seen, fix=fix)
+
+
+# --- pins
+def pin_left(run: Context) -> Pin | None:
+    """Return the pin that a run leaves: a new one for an explicit commit off the head, the old one while it holds."""
+    if run.goal == run.head:
+        return None
+    if run.job.commit:
+        by = run.job.actor or run.job.trigger
+        reason = f"rollback, asked for in run {run.run}" if run.job.rollback else "explicit commit"
+        return Pin(run.goal, reads_at(run, run.head), by, reason, stamp(run.rooms.clock()))
+    return run.state.pin
+
+
+def holds(run: Context, pin: Pin, head: str = "") -> bool:
+    """Whether a head (the present one, unless another is given) leaves a pin as it is; one that is refused ends none."""
+    head = head or run.head
+    return head == pin.commit or reads_at(run, head) in ("", pin.away)
+
+
+def reads_at(run: Context, commit: str) -> str:
+    """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere."""
+    target = run.rooms.target
+    return run.rooms.preparer.reads_at(commit, (target.path, target.rollout) if target.rollout else (target.path,))
+
+
+# --- what it is called
+def shown(run: Context) -> str:
+    """Name the goal for a person: a commit, and the tag that a range of versions led to."""
+    return f"{run.named.tag} ({run.goal[:12]})" if _is_of_range(run) else run.goal[:12]
+
+
+def titled(run: Context, commit: CommitInfo) -> CommitInfo:
+    """Return the goal's commit as the record tells it: by the tag that a range of versions led to, before its own subject."""
+    return replace(commit, subject=f"{run.named.tag}: {commit.subject}") if _is_of_range(run) else commit
+
+
+def _is_of_range(run: Context) -> bool:
+    return bool(run.rooms.target.revision.semver) and run.goal == run.head
