@@ -19,13 +19,13 @@ from handler.model.rollout import Mode
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
-from handler.plan.prune import Facts, judge, kept_by_mark, leaving, questions
+from handler.plan.prune import judge, kept_by_mark, leaving
+from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
 Object = dict[str, Any]
 Probe = Callable[[Sequence[tuple[Resource, str, str]]], Mapping[Identity, Object]]
-AskFacts = Callable[[Sequence[str], Sequence[Identity], frozenset[str]], Facts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,25 +110,26 @@ class Acting:
             if mark
         ]
 
-    def deleted(self, probe: Probe, facts: AskFacts) -> dict[Identity, Change]:
+    def deleted(self, probe: Probe, prune_judge: PruneJudge) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step.
 
         Args:
             probe: looks for objects by name; what isn't ours no LIST has shown.
-            facts: asks what Namespaces and CRDs hold, not counting these uids.
+            prune_judge: asks what Namespaces and CRDs hold.
 
         Raises:
             PlanRefused: each that may not go, and why.
 
         """
         live = self._doomed(probe)
-        known = self._facts(list(live.values()), facts) if live else Facts()
+        gone = leaving([*live.values(), *self.comparison.candidates.values()], self.target)
+        facts = prune_judge.facts(live.values(), gone)
         found, problems = {}, []
         for identity, body in live.items():
             step, place = self.steps[identity], self.rolled.doomed[identity].manifest.place
             ours = self._is_ours(identity, body)
             refusal = None if ours else self.judge.refusal_to_adopt(self.rolled.doomed[identity], body)
-            change = judge(body, self.target, self.comparison.desired, known)
+            change = judge(body, self.target, self.comparison.desired, facts)
             if refusal:
                 problems.append(replace(refusal, message=f"{refusal.message}, and {_named(step)} would delete it"))
             elif not change.writes:
@@ -148,13 +149,6 @@ class Acting:
         found = {identity: self.comparison.candidates[identity] for identity in wanted if identity in self.comparison.candidates}
         unseen = [(item.resource, identity.namespace, identity.name) for identity, item in wanted.items() if identity not in found]
         return {**found, **(probe(unseen) if unseen else {})}
-
-    def _facts(self, bodies: Sequence[Object], facts: AskFacts) -> Facts:
-        """Ask what the Namespaces and CRDs among them hold."""
-        namespaces, crds = questions(bodies, self.target)
-        if not namespaces and not crds:
-            return Facts()
-        return facts(namespaces, crds, leaving([*bodies, *self.comparison.candidates.values()], self.target))
 
     def staged(self, stages: Sequence[tuple[Change, ...]], going: Mapping[Identity, Change]) -> tuple[tuple[Change, ...], ...]:
         """Return the plan's stages with the deletions in those of their groups, which are the last ones."""

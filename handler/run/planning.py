@@ -6,42 +6,31 @@ One label-selected LIST per kind, a dry-run only for what the LIST can't decide,
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.live import members, metadata, probe
-from handler.cluster.parallel import together
+from handler.cluster.live import members, probe
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, PlanRefused, Problem
-from handler.model.names import PART_OF, GroupKind, Identity, identity_of
+from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, Problem
+from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import guards
-from handler.plan.admit import NAMESPACE, Desired
-from handler.plan.adopt import is_member
+from handler.plan.admit import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.ignore import Ignoring
-from handler.plan.prune import Facts, custom_kinds, judge, leaving, prune_stages, questions
+from handler.plan.prune import Facts, judge, leaving, prune_stages
 from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee, is_kept
 from handler.run.deciding import Decision
 from handler.run.hooked import Hooked
+from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
 from handler.run.trying import tried
-
-T = TypeVar("T")
-_SYSTEM_CONTENT = {
-    ("", "ConfigMap", "kube-root-ca.crt"),
-    ("", "ServiceAccount", "default"),
-}
-_SYSTEM_KINDS = frozenset({"Event", "EndpointSlice", "Endpoints", "Lease", "ControllerRevision", "PodMetrics"})
-"""What every Namespace holds without anybody having put it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +77,10 @@ class Planned:
 
 @dataclass(slots=True)
 class Planner:
-    """Plans one target on one cluster; it outlives runs, for the sake of its cached verdicts."""
+    """Plans one target on one cluster; it outlives runs, for the sake of its cached verdicts.
+
+    `scopes`: where it looks, None: everywhere; `prune_judge`: whether live objects may go.
+    """
 
     target: Target
     applyset: str
@@ -96,6 +88,11 @@ class Planner:
     discovery: Discovery
     verdicts: dict[Seen, bytes] = field(default_factory=dict)
     scopes: tuple[str, ...] | None = None
+    prune_judge: PruneJudge = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Judge by the same cluster."""
+        self.prune_judge = PruneJudge(self.target, self.applyset, self.api, self.discovery)
 
     def plan(self, ask: Ask) -> Planned:
         """Make the plan of what is asked.
@@ -110,7 +107,7 @@ class Planner:
         decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
         changes = self._decide(decision, ask)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
-        going = acting.deleted(self._probe, self.facts)
+        going = acting.deleted(self._probe, self.prune_judge)
         notes = (*ask.notes, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
         changes.update(acting.recreated(self._probe, changes))
         prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
@@ -213,87 +210,18 @@ class Planner:
     # --- prunes
     def _prunes(self, ask: Ask, comparison: Comparison) -> list[Change]:
         """Judge every candidate; nothing goes when prune is off."""
-        facts = self._facts(comparison) if ask.prune else Facts()
+        listed = comparison.candidates.values()
+        facts = self.prune_judge.facts(listed, leaving(listed, self.target)) if ask.prune else Facts()
         declared_uids = {live["metadata"]["uid"] for live in (*comparison.undecided.values(), *comparison.unowned.values())}
         declared_uids |= {uid for uid, _ in comparison.same.values()} | {live["metadata"]["uid"] for live in comparison.hooks.values()}
-        candidates = [live for live in comparison.candidates.values() if live["metadata"]["uid"] not in declared_uids]
+        candidates = [live for live in listed if live["metadata"]["uid"] not in declared_uids]
         found = [judge(live, self.target, comparison.desired, facts) for live in candidates]
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off") for change in found]
         return [ask.canaries.kept(change, comparison.candidates[change.identity]) for change in found]
-
-    def _facts(self, comparison: Comparison) -> Facts:
-        """Ask what Namespaces hold and how many instances CRDs have, beyond what goes with them."""
-        namespaces, crds = questions(comparison.candidates.values(), self.target)
-        return self.facts(namespaces, crds, leaving(comparison.candidates.values(), self.target))
-
-    def facts(self, namespaces: Sequence[str], crds: Sequence[Identity], gone: frozenset[str]) -> Facts:
-        """Return the Facts of these Namespaces and CRDs, not counting the uids that are gone before them.
-
-        Discovery is read anew first: a kind that it doesn't know may be just what would be deleted. What can't be known is left out.
-        """
-        if namespaces or crds:
-            self.discovery.refresh()
-        content = {name: self._known(partial(self._content, name, gone)) for name in namespaces}
-        counted = {crd.name: self._known(partial(self._instances, crd, gone)) for crd in crds}
-        return Facts(
-            {name: found for name, found in content.items() if found is not None},
-            {name: found for name, found in counted.items() if found is not None},
-        )
-
-    def _known(self, ask: Callable[[], T]) -> T | None:
-        """Ask; a kind that vanishes meanwhile (its CRD is going) is looked for anew, a kind that may not be read means: not known."""
-        for pause in (0.2, 0.5, 1.0, 0.0):
-            try:
-                return ask()
-            except AccessDenied:
-                return None
-            except ApiRefused as error:
-                if error.status != 404:
-                    raise
-            time.sleep(pause)
-            self.discovery.refresh()
-        return None
-
-    def judged_again(self, live: dict[str, Any], desired: Collection[Identity]) -> Change:
-        """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
-        if not is_member(live, identity_of(live), self.target.name, self.applyset):
-            change = judge(live, self.target, desired, Facts())
-            return replace(change, action=Action.SKIP, reason="is no longer ours")
-        namespaces, crds = questions([live], self.target)
-        return judge(live, self.target, desired, self.facts(namespaces, crds, frozenset()))
-
-    def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
-        """Return what would go with a Namespace, ours or not, beyond the system's own and what goes with its owner."""
-        kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.kind not in _SYSTEM_KINDS]
-        lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
-        return [name for names in lists for name in names]
-
-    def _names(self, kind: Resource, namespace: str, gone: frozenset[str]) -> list[str]:
-        return [str(identity_of(live)) for live in metadata(self.api, kind, namespace) if _is_content(live, gone)]
-
-    def _instances(self, crd: Identity, gone: frozenset[str]) -> int | None:
-        """Count the instances of a CRD that would be deleted with it; None while the server doesn't say how it serves them."""
-        served = custom_kinds(self.discovery.listable(), crd)
-        found = [live for kind in served for live in metadata(self.api, kind, "")]
-        return sum(live["metadata"].get("uid") not in gone for live in found) if served else None
 
     def _ordered(self, found: Sequence[Change], bodies: dict[Identity, dict[str, Any]]) -> tuple[Change, ...]:
         """Return prunes in the order they go, then what is kept."""
         going = [change for change in found if change.action is Action.PRUNE]
         kept = [change for change in found if change.action is not Action.PRUNE]
         return (*(change for stage in prune_stages(going, bodies) for change in stage), *kept)
-
-
-def _is_content(live: dict[str, Any], gone: frozenset[str]) -> bool:
-    """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""
-    identity, meta = identity_of(live), live["metadata"]
-    system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
-    return not (system or meta.get("ownerReferences") or meta.get("uid") in gone)
-
-
-def namespaces_of(desired: Iterable[Identity]) -> frozenset[str]:
-    """Return the namespaces a set lives in, declared Namespaces included: the ApplySet's additional-namespaces."""
-    items = list(desired)
-    named = {item.namespace for item in items if item.namespace}
-    return frozenset(named | {item.name for item in items if item.group_kind == NAMESPACE})

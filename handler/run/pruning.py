@@ -87,7 +87,7 @@ class Pruner:
         live = next(iter(found.values()), None)
         if live is None or live["metadata"]["uid"] != change.uid:
             return replace(change, reason=_GONE)
-        return self.planner.judged_again(live, self.planned.desired)
+        return self.planner.prune_judge.judged_again(live, self.planned.desired)
 
     def _remaining(self, changes: Sequence[Change]) -> list[Problem]:
         """Return a problem for everything that is still there after the time-out, naming its finalizers."""

@@ -15,9 +15,10 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
+from handler.plan.admit import NAMESPACE
 from handler.run import canaries
 from handler.run.due import DONE, FAILED, SKIPPED, recovers
-from handler.run.planning import Planned, namespaces_of
+from handler.run.planning import Planned
 from handler.run.preparing import Prepared
 from handler.state import history
 from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, State, drifted
@@ -55,7 +56,7 @@ def widened(state: State, desired: Iterable[Identity], planned: Planned) -> Stat
     """Return the superset that must be written before the first object is."""
     identities = list(desired)
     kinds = {identity.group_kind for identity in identities} | planned.present
-    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces_of(identities))
+    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | _namespaces_of(identities))
 
 
 def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin | None, now: float) -> State:
@@ -91,7 +92,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     state = widened(state, desired, planned)
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
-        state = replace(state, kinds=frozenset(kinds), namespaces=namespaces_of(desired) | _held_namespaces(planned))
+        state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | _held_namespaces(planned))
     return replace(
         state,
         commit=inputs.commit.sha,
@@ -126,6 +127,13 @@ def _carried_out(known: Progress | None, digest: str, now: float) -> Progress | 
 def _looked_everywhere(state: State, planned: Planned) -> bool:
     """Whether the LISTs reached every namespace where members can be: one that left the whitelist may be out of reach."""
     return planned.scopes is None or state.namespaces <= set(planned.scopes)
+
+
+def _namespaces_of(identities: Iterable[Identity]) -> frozenset[str]:
+    """Return the namespaces a set lives in, declared Namespaces included: the ApplySet's additional-namespaces."""
+    items = list(identities)
+    named = {item.namespace for item in items if item.namespace}
+    return frozenset(named | {item.name for item in items if item.group_kind == NAMESPACE})
 
 
 def _held_namespaces(planned: Planned) -> frozenset[str]:

@@ -13,7 +13,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.adopt import is_member
-from handler.plan.prune import judge, leaving, questions
+from handler.plan.prune import leaving
 from handler.run.rollout.actions.stage import Object, StepStage
 
 
@@ -55,7 +55,7 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
         if refusal:
             raise PlanRefused(refusal)
     gone = leaving([live, *planned.bodies.values()], target)
-    found = judge(live, target, planned.desired, stage.applier.planner.facts(*questions([live], target), gone))
+    found = stage.applier.planner.prune_judge.judged(live, planned.desired, gone)
     if not found.writes:
         seen = f"was to be deleted, but by now: {found.reason}"
         raise PlanRefused(Problem(str(step.identity), seen, item.manifest.place, "lift what keeps it, or remove the step"))

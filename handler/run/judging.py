@@ -1,0 +1,107 @@
+"""Whether live objects may be deleted: asks the cluster what a deletion would take with it, and lets `handler.plan.prune` judge.
+
+Law: a Namespace takes all that is in it, a CRD all its instances, and nothing may go unseen: whatever the server can list there counts,
+ours or not, but for what the system puts into every Namespace, what goes with its owner, and what goes before it anyway. What may not be
+read, or can't be known, is left out of the facts, and that keeps the holder. Any other answer that fails ends the run. Nothing here can
+write.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.cluster.live import metadata
+from handler.cluster.parallel import together
+from handler.config.settings import Target
+from handler.model.errors import AccessDenied, ApiRefused
+from handler.model.names import Identity, identity_of
+from handler.model.plan import Action, Change
+from handler.model.resource import Resource
+from handler.plan.adopt import is_member
+from handler.plan.prune import Facts, custom_kinds, judge, questions
+
+T = TypeVar("T")
+_SYSTEM_CONTENT = {
+    ("", "ConfigMap", "kube-root-ca.crt"),
+    ("", "ServiceAccount", "default"),
+}
+_SYSTEM_KINDS = frozenset({"Event", "EndpointSlice", "Endpoints", "Lease", "ControllerRevision", "PodMetrics"})
+"""What every Namespace holds without anybody having put it there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PruneJudge:
+    """Judges what one target would delete, with what only its cluster knows."""
+
+    target: Target
+    applyset: str
+    api: Api
+    discovery: Discovery
+
+    def facts(self, candidates: Iterable[dict[str, Any]], gone: frozenset[str]) -> Facts:
+        """Return what the Namespaces and CRDs among some candidates hold, not counting the uids that are gone before them.
+
+        Discovery is read anew first: a kind that it doesn't know may be just what would be deleted. What can't be known is left out.
+        """
+        namespaces, crds = questions(candidates, self.target)
+        if namespaces or crds:
+            self.discovery.refresh()
+        content = {name: self._known(partial(self._content, name, gone)) for name in namespaces}
+        counted = {crd.name: self._known(partial(self._instances, crd, gone)) for crd in crds}
+        return Facts(
+            {name: found for name, found in content.items() if found is not None},
+            {name: found for name, found in counted.items() if found is not None},
+        )
+
+    def judged(self, live: dict[str, Any], desired: Collection[Identity], gone: frozenset[str] = frozenset()) -> Change:
+        """Judge one candidate by what it would take with it now, not counting the uids that are gone before it."""
+        return judge(live, self.target, desired, self.facts([live], gone))
+
+    def judged_again(self, live: dict[str, Any], desired: Collection[Identity]) -> Change:
+        """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
+        if not is_member(live, identity_of(live), self.target.name, self.applyset):
+            change = judge(live, self.target, desired, Facts())
+            return replace(change, action=Action.SKIP, reason="is no longer ours")
+        return self.judged(live, desired)
+
+    def _known(self, ask: Callable[[], T]) -> T | None:
+        """Ask; a kind that vanishes meanwhile (its CRD is going) is looked for anew, a kind that may not be read means: not known."""
+        for pause in (0.2, 0.5, 1.0, 0.0):
+            try:
+                return ask()
+            except AccessDenied:
+                return None
+            except ApiRefused as error:
+                if error.status != 404:
+                    raise
+            time.sleep(pause)
+            self.discovery.refresh()
+        return None
+
+    def _content(self, namespace: str, gone: frozenset[str]) -> list[str]:
+        """Return what would go with a Namespace, ours or not, beyond the system's own and what goes with its owner."""
+        kinds = [kind for kind in self.discovery.listable() if kind.namespaced and kind.kind not in _SYSTEM_KINDS]
+        lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
+        return [name for names in lists for name in names]
+
+    def _names(self, kind: Resource, namespace: str, gone: frozenset[str]) -> list[str]:
+        return [str(identity_of(live)) for live in metadata(self.api, kind, namespace) if _is_content(live, gone)]
+
+    def _instances(self, crd: Identity, gone: frozenset[str]) -> int | None:
+        """Count the instances of a CRD that would be deleted with it; None while the server doesn't say how it serves them."""
+        served = custom_kinds(self.discovery.listable(), crd)
+        found = [live for kind in served for live in metadata(self.api, kind, "")]
+        return sum(live["metadata"].get("uid") not in gone for live in found) if served else None
+
+
+def _is_content(live: dict[str, Any], gone: frozenset[str]) -> bool:
+    """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""
+    identity, meta = identity_of(live), live["metadata"]
+    system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
+    return not (system or meta.get("ownerReferences") or meta.get("uid") in gone)
