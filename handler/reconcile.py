@@ -66,7 +66,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
     run = Context(rooms, job, stop, name, started=rooms.clock(), meanwhile=meanwhile, mask=rooms.mask)
     since = time.monotonic()
     try:
-        result = _walk(run)
+        result = _unlocked(run)
     except Busy as error:
         result = run.problem_result(Outcome.BUSY, hidden(error, run.mask))
     except AnnealError as error:
@@ -109,7 +109,7 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
     return records.failed(run, error)
 
 
-def _walk(run: Context) -> Result:
+def _unlocked(run: Context) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
     ended = records.ended_before(run)

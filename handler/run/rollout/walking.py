@@ -86,16 +86,17 @@ class Walk:
 
         """
         if not self.due:
-            return self._walk()
+            return self._carry_out()
         self.journal.begin()
         self.hooks.expect(Phase.PRE_SYNC, Phase.SYNC)
         try:
-            return self._walk()  # the write that records the commit ends the rollout, too
+            return self._carry_out()  # the write that records the commit ends the rollout, too
         except AuthorError as error:
             self._fail(error)
             raise
 
-    def _walk(self) -> Plan:
+    def _carry_out(self) -> Plan:
+        """Go through the parts in their order; hooks and groups only where they are due."""
         stages = self.planned.plan.stages
         early = 1 if self.hooked.first else 0
         for stage in stages[:early]:

@@ -117,7 +117,7 @@ def tick_ends_unchanged(store: StateStore, head: str) -> bool:
     run = Context(rooms, Job("shop", "tick"), threading.Event(), "r1", started=NOW, found=Found(frozenset(), frozenset()))
     with patch.multiple(reconcile, _look=_works, _locked=_works):
         try:
-            return reconcile._walk(run).outcome is Outcome.UNCHANGED
+            return reconcile._unlocked(run).outcome is Outcome.UNCHANGED
         except (AnnealError, Worked):
             return False
 
