@@ -1,1 +1,11 @@
-"""The parts of one run, where rooms are put together: planning, deciding, applying, recording. `handler.reconcile` leads."""
+"""The parts of one run, where rooms are put together. `handler.reconcile` leads.
+
+    what a run knows      rooms (outlives it), context
+    which commit          goal; arriving (a push that the host doesn't show yet), asking (a person's word), rollback
+    what git says         preparing, with hooked (its hooks) and rolled (its Rollout)
+    what is to be done    planned_for and due (what is asked), planning; deciding and trying (what the server says), acting and canaries (what
+                          steps will do), judging (what may be deleted)
+    doing it              rollout.walking leads: applying, pruning, waits, rollout
+    what is left of it    records, recording; hiding (what no text may show)
+    across runs           recovering (no record), quiet (nothing to do), remembering (what is kept in memory)
+"""

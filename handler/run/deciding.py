@@ -33,7 +33,7 @@ _NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
 """Kinds whose dry-run fails while what they name (an account, a role) is only being created."""
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
-Outcome = Change | Problem | AccessDenied
+Finding = Change | Problem | AccessDenied
 """What comes of one object: a change, a mistake of its author's, or a right that the operator must give."""
 
 
@@ -50,9 +50,9 @@ class Decision:
     notes: list[str]
     absent: frozenset[Identity] = field(default=frozenset())
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _found: str | None = None
+    _known_stand_in: str | None = None
 
-    def decide(self) -> list[Outcome]:
+    def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
         missing = self.comparison.absent()
         if self.target.validate == "none" or self.target.adopt == "never":
@@ -62,7 +62,7 @@ class Decision:
         known = {**self.comparison.undecided, **self.comparison.unowned}
         tasks = [partial(self._absent, item) for item in missing]
         tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
-        found: list[Outcome] = []
+        found: list[Finding] = []
         for answer in parallel(tasks):
             if isinstance(answer, AnnealError):
                 raise answer
@@ -79,7 +79,7 @@ class Decision:
         """Who judges one object."""
         return Judge(self.target, self.applyset)
 
-    def _absent(self, item: Desired) -> list[Outcome]:
+    def _absent(self, item: Desired) -> list[Finding]:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
         waits_for = next((need for need in item.needs if need in self.absent), None)
         if waits_for is not None:
@@ -95,7 +95,7 @@ class Decision:
         found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
         return [outcome for live in found.values() for outcome in self.present(item, live)] or [self.judge.absent(item)]
 
-    def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Outcome]:
+    def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
         """Take a refused dry-run of a new object: not possible here, to be tried in its stage, or a mistake."""
         text = str(error)
         if NO_DRY_RUN in text:
@@ -108,7 +108,7 @@ class Decision:
             return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
         return self._there_already(item, error) or _placed(error, item)
 
-    def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Outcome]:
+    def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
         """Judge what lives under a declared name without our label, where it may be why the dry-run was invalid; else nothing."""
         if not isinstance(error, ApiRefused) or error.status != 422:
             return []
@@ -120,12 +120,12 @@ class Decision:
         changing = self.comparison.undecided.keys() | self.comparison.unowned.keys()
         return next((need for need in item.needs if need.group_kind == CRD and need in changing), None)
 
-    def postponed(self, item: Desired) -> list[Outcome]:
+    def postponed(self, item: Desired) -> list[Finding]:
         """Check what can be checked now of a hook's object that can't be dry-run before its CRD or Namespace is there."""
         need = next((need for need in item.needs if need in self.absent), None)
         return self._deferred_problems(item, need) if need else []
 
-    def _deferred_problems(self, item: Desired, need: Identity) -> list[Outcome]:
+    def _deferred_problems(self, item: Desired, need: Identity) -> list[Finding]:
         """Check what can be checked now of an object whose CRD or Namespace this run creates."""
         if self.target.validate == "none":
             return []
@@ -152,9 +152,9 @@ class Decision:
         The lock is this round's own: that of a `cached_property` is everybody's (Python 3.11), and a slow cluster would hold up the others.
         """
         with self._lock:
-            if self._found is None:
-                self._found = self._look_for_stand_in()
-            return self._found
+            if self._known_stand_in is None:
+                self._known_stand_in = self._look_for_stand_in()
+            return self._known_stand_in
 
     def _look_for_stand_in(self) -> str:
         if "*" in self.target.namespaces:
@@ -166,7 +166,7 @@ class Decision:
             return ""
         return next((identity.name for identity in sorted(found)), "")
 
-    def present(self, item: Desired, live: dict[str, Any]) -> list[Outcome]:
+    def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object that is there: whose it is, then what an apply would make of it; one that is only created is left alone."""
         if item.mode is Mode.KEEP:
             return [self.judge.kept(item, live)]
@@ -181,7 +181,7 @@ class Decision:
             return self._present_refused(applied, live, error)
         return [self.judge.present(applied, live, wanted)]
 
-    def _present_refused(self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied) -> list[Outcome]:
+    def _present_refused(self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied) -> list[Finding]:
         """Take a refused dry-run of a live object: recreate where allowed, else a mistake."""
         if NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
@@ -196,7 +196,7 @@ class Decision:
         return [self.judge.refused(item, live, error)]
 
 
-def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Outcome]:
+def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
     """Return a refusal with the place of its object; who must act stays what it was."""
     problems = [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
     return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]

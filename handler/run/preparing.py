@@ -1,8 +1,8 @@
 """The git half of a run: which commit, its tree, its documents, admitted and staged. Nothing live is read but discovery.
 
-Law: the git host is the linearizer. A payload's commit is only a hint; what is rendered is what the host says now, or what
-a person pinned. What was prepared last is kept, whole or not at all, so that a drift run
-neither fetches nor renders it again and a refused commit leaves nothing behind.
+Law: the git host is the linearizer. A payload's commit is only a hint; what is rendered is what the host says now, or what a person pinned.
+What was prepared last is kept, whole or not at all, so that a drift run neither fetches nor renders it again and a refused commit leaves
+nothing behind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan.admit import Admission, Desired
 from handler.plan.order import order
 from handler.rollout.tables import ActionReader, CheckType
-from handler.run.canaries import refuse
+from handler.run import canaries
 from handler.run.hooked import Hooked, separate
 from handler.run.rolled import Rolled, refuse_strays, roll
 
@@ -137,7 +137,7 @@ class Preparer:
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
-        refuse(rolled.rollout, {item.identity: item for item in admitted})
+        canaries.refuse(rolled.rollout, {item.identity: item for item in admitted})
         rest, hooked = separate(automatic, rolled.named)
         rolled = replace(rolled, rest=sum(item.mode is not Mode.HOOK for item in rest))
         ordered = order(rest, self.own, hooked.first, {*hooked.items, *rolled.named})

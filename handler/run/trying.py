@@ -20,7 +20,7 @@ from handler.model.rollout import Hook, Policy
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.rollout.hooks import ROLLOUT, is_act, lasts
-from handler.run.deciding import NO_DRY_RUN, Decision, Outcome
+from handler.run.deciding import NO_DRY_RUN, Decision, Finding
 from handler.run.hooked import Hooked
 
 _SCRATCH = 40
@@ -46,9 +46,9 @@ def deletes(hook: Hook) -> bool:
     return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & {Policy.SUCCEEDED, Policy.FAILED}))
 
 
-def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity]) -> list[Outcome]:
+def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity]) -> list[Finding]:
     """Dry-run the hooks that are due, in parallel; return every mistake, and nothing of what would be well."""
-    found: list[Outcome] = []
+    found: list[Finding] = []
     for answer in parallel([partial(_try, decision, hooked.items[one], hooked.hooks[one]) for one in sorted(set(due))]):
         if isinstance(answer, AnnealError):
             raise answer
@@ -56,7 +56,7 @@ def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity]) -> list[O
     return found
 
 
-def _try(decision: Decision, item: Desired, hook: Hook) -> list[Outcome]:
+def _try(decision: Decision, item: Desired, hook: Hook) -> list[Finding]:
     if not decision.is_served(item.resource):
         return decision.postponed(item)
     identity = item.identity
@@ -92,7 +92,7 @@ def _scratch(item: Desired) -> dict[str, Any]:
     return body
 
 
-def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Outcome]:
+def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Finding]:
     try:
         DryRunner(decision.api).check(item.resource, body)
     except (ApiRefused, AccessDenied) as error:
