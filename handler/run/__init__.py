@@ -3,9 +3,11 @@
     what a run knows      rooms (outlives it), context
     which commit          goal; arriving (a push that the host doesn't show yet), asking (a person's word), rollback
     what git says         preparing, with hooked (its hooks) and rolled (its Rollout)
-    what is to be done    planned_for and due (what is asked), planning; deciding and trying (what the server says), acting and canaries (what
-                          steps will do), judging (what may be deleted)
+    what is to be done    planned_for and due (what is asked), planning; deciding, trying (what the server says); acting, canaries (what
+                          steps do); judging (what may be deleted)
     doing it              rollout.walking leads: applying, pruning, waits, rollout
     what is left of it    records, recording; hiding (what no text may show)
     across runs           recovering (no record), quiet (nothing to do), remembering (what is kept in memory)
+
+Law: what can be decided without a cluster, a git host or a clock is decided in a room; here it is asked for, and done.
 """
