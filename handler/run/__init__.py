@@ -9,5 +9,5 @@
     what is left of it    records, recording; hiding (what no text may show)
     across runs           recovering (no record), quiet (nothing to do), remembering (what is kept in memory)
 
-Law: what can be decided without a cluster, a git host or a clock is decided in a room; here it is asked for, and done.
+Law: no room knows another. What takes two of them is decided here, and handed on as a value.
 """
