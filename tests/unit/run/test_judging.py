@@ -1,0 +1,112 @@
+"""What a deletion would take with it: nothing goes unseen, and what can't be known keeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.config.git import Repository
+from handler.config.settings import Prune, Target
+from handler.model.errors import ApiRefused
+from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
+from handler.model.plan import Action
+from handler.plan.prune import leaving
+from handler.run.judging import PruneJudge
+from tests.fakes.apiserver import ApiServer, Call, FakeConnection
+from tests.fakes.apiserver.connection import Reply
+
+Body = dict[str, Any]
+APPLYSET = applyset_id("anneal-shop", "anneal-system")
+PRUNED = Prune(kinds=("Namespace",))
+TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("data",), cluster_scoped=("Namespace",), prune=PRUNED)
+ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/data/roles"
+SPACE: Body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "data"}}
+OURS: Body = {"labels": {PART_OF: APPLYSET}, "annotations": {IDENTITY: identity_of(SPACE).mark("shop")}}
+FORBIDDEN = 'roles.rbac.authorization.k8s.io is forbidden: User "jo" cannot list resource "roles" in API group "rbac.authorization.k8s.io"'
+KEPT = "what it holds could not be read"
+
+
+class Town:
+    """A cluster with a Namespace of ours. `refused`: what LISTs of Roles answer, one after the other."""
+
+    def __init__(self) -> None:
+        self.refused: list[int] = []
+        self.looks = 0
+        self.api = Api(FakeConnection(ApiServer(time.time), self._way))
+        self.judge = PruneJudge(TARGET, APPLYSET, self.api, Discovery(self.api))
+        self.space = self.api.post("/api/v1/namespaces", {**SPACE, "metadata": {"name": "data", **OURS}})
+
+    def _way(self, call: Call, do: Callable[[], Reply]) -> Reply:
+        self.looks += call.asked.path == "/apis"
+        if call.asked.path == ROLES and self.refused:
+            status = self.refused.pop(0)
+            return status, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "message": FORBIDDEN}, {}
+        return do()
+
+    def holds(self, name: str, **metadata: Any) -> Body:
+        """Put a ConfigMap into the Namespace."""
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "data", **metadata}}
+        return dict(self.api.post("/api/v1/namespaces/data/configmaps", made))
+
+    def reason(self, gone: Sequence[Body] = ()) -> str:
+        """Judge the Namespace; empty: it goes."""
+        change = self.judge.judged(self.space, (), leaving(gone, TARGET))
+        return change.reason if change.action is Action.SKIP else ""
+
+
+@pytest.fixture
+def town(monkeypatch: pytest.MonkeyPatch) -> Town:
+    monkeypatch.setattr("handler.run.judging.time.sleep", lambda _: None)
+    return Town()
+
+
+def test_what_nobody_has_put_there_and_what_goes_with_its_owner_keeps_no_namespace(town: Town) -> None:
+    town.holds("kube-root-ca.crt")
+    town.holds("owned", ownerReferences=[{"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
+    assert town.reason() == ""
+
+
+def test_what_anybody_has_put_there_keeps_a_namespace_unless_it_goes_before(town: Town) -> None:
+    mark = {"labels": {PART_OF: APPLYSET}}
+    ours, kept = town.holds("ours", **mark), town.holds("kept", **mark, annotations={"anneal.dev/prune": "disabled"})
+    assert town.reason() == "still holds ConfigMap/data/kept, ConfigMap/data/ours"
+    assert town.reason(gone=[ours, kept]) == "still holds ConfigMap/data/kept"
+
+
+def test_what_may_not_be_read_keeps_a_namespace(town: Town) -> None:
+    town.refused = [403]
+    assert town.reason() == KEPT
+
+
+def test_a_kind_that_vanishes_meanwhile_is_looked_for_anew_and_keeps_a_namespace_while_it_is_not_found_out(town: Town) -> None:
+    assert (town.reason(), town.looks) == ("", 1)
+    town.refused, town.looks = [404, 404], 0
+    assert (town.reason(), town.looks) == ("", 3)
+    town.refused = [404] * 4
+    assert town.reason() == KEPT
+
+
+def test_any_other_refusal_ends_the_run(town: Town) -> None:
+    town.refused = [400]
+    with pytest.raises(ApiRefused):
+        town.reason()
+
+
+def test_what_holds_nothing_asks_for_nothing(town: Town) -> None:
+    town.looks = 0
+    assert town.judge.judged(town.holds("ours"), ()).action is Action.PRUNE
+    assert town.looks == 0
+
+
+def test_who_is_judged_again_must_still_be_ours(town: Town) -> None:
+    assert town.judge.judged_again(town.space, ()).action is Action.PRUNE
+    town.holds("inside")
+    assert town.judge.judged_again(town.space, ()).reason == "still holds ConfigMap/data/inside"
+    copied = {**town.space, "metadata": {**town.space["metadata"], "annotations": {}}}
+    found = town.judge.judged_again(copied, ())
+    assert (found.action, found.reason) == (Action.SKIP, "is no longer ours")
