@@ -106,7 +106,7 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
         return records.waiting(run, error)
     if isinstance(error, Stopping) or (run.stop.is_set() and error.who == "nobody"):
         return replace(run.problem_result(Outcome.BUSY, error), code=Stopping.code)
-    return records.failed(run, error)
+    return records.refused(run, error) if records.is_mistaken(run, error) else records.failed(run, error)
 
 
 def _unlocked(run: Context) -> Result:
@@ -180,7 +180,7 @@ def _goes_on(run: Context, result: Result) -> bool:
         return False
     if run.turned:
         return True
-    if result.outcome is Outcome.ROLLED_BACK:
+    if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED):
         return False  # whoever asked meanwhile runs next: nothing may hide how this one ended
     if run.recovery and result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
         return True

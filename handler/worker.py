@@ -189,7 +189,7 @@ class Worker:
             self._ledger.ended(work, ended(result, work.job, started))
         if result.outcome is Outcome.WAITING and self._holds(work):  # goes on at once, without a message
             self._due(Job(work.job.target, "tick", asked=time.monotonic()))
-        else:
+        elif result.outcome is not Outcome.REFUSED:  # its target stands as before, and so does when it is looked at again
             self._ticks.ended(work.job.target, result.next_try)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)

@@ -9,8 +9,8 @@ from handler.cli.options import command, target_argument, yes_option
 from handler.cli.running import run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
-from handler.model.errors import PlanRefused
 from handler.model.event import Job
+from handler.run.errors import RequestRefused
 from handler.state.record import Held
 
 
@@ -29,7 +29,7 @@ def approve(session: Session, target: str | None, held_id: str | None, yes: bool
     held = _held(session, chosen)
     if held_id not in (None, held.id):
         seen = f"can't approve {held_id}; held now: {held.id}"
-        raise PlanRefused.of(f"target {chosen.name}", seen, fix=f"anneal status {chosen.name} shows what that is")
+        raise RequestRefused.of(f"target {chosen.name}", seen, fix=f"anneal status {chosen.name} shows what that is")
     if held_id is None and not _agreed(session, chosen, held, yes):
         session.output.line("nothing was approved", "warn")
         return reports.FAILED
@@ -53,7 +53,7 @@ def _agreed(session: Session, target: Target, held: Held, yes: bool) -> bool:
 def _held(session: Session, target: Target) -> Held:
     state = session.handler.store(target).read().state
     if state is None or state.held is None:
-        raise PlanRefused.of(f"target {target.name}", "nothing is held", fix=f"anneal status {target.name}")
+        raise RequestRefused.of(f"target {target.name}", "nothing is held", fix=f"anneal status {target.name}")
     return state.held
 
 

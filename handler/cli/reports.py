@@ -27,6 +27,7 @@ EXIT: Mapping[Outcome, int] = {
     Outcome.SUSPENDED: BUSY,
     Outcome.WAITING: BUSY,
     Outcome.ROLLED_BACK: FAILED,
+    Outcome.REFUSED: FAILED,
 }
 _STYLES = {
     Action.CREATE: "good",

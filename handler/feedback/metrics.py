@@ -161,4 +161,5 @@ class RunMetrics(_Exposed):
                 gauge.labels(target).set(float(getattr(standing, field)))
         failures = max(self._failed.get(target, 0), standing.failures if standing and result.outcome not in _GOOD else 0)
         self._gauges["failures"].labels(target).set(failures)
-        self._gauges["next_try"].labels(target).set(result.next_try if result.outcome in _BAD else 0.0)
+        if result.outcome is not Outcome.REFUSED:  # the target stands as its record says
+            self._gauges["next_try"].labels(target).set(result.next_try if result.outcome in _BAD else 0.0)

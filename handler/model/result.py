@@ -26,6 +26,7 @@ class Outcome(StrEnum):
     PLANNED = "planned"
     WAITING = "waiting"
     ROLLED_BACK = "rolled-back"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | nobody).
+    """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | sender | nobody).
 
     `standing`: as the run left the target; None where no state could be read. `again`: what this run, ended as it is, leaves to another
     one from `again_at` on, in seconds since the epoch: a look for what was pushed and the git host doesn't show yet. `recorded`: the

@@ -22,7 +22,7 @@ longer is given up in time (`handler.model.hurry`)."""
 FIRST, LONGEST = 15, 300
 """Seconds until a message that isn't acknowledged comes again: a transient failure's own pace."""
 
-_STANDING = frozenset({Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.BUSY})
+_STANDING = frozenset({Outcome.SUPERSEDED, Outcome.SUSPENDED, Outcome.BUSY, Outcome.REFUSED})
 """Ends of a push that leave the record as it is, for it says why already; who asked by name looks for an entry all the same."""
 
 Run = Callable[[Job, threading.Event], Result]

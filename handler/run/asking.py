@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.model.errors import PlanRefused
 from handler.run import goal, recording
 from handler.run.context import Context
+from handler.run.errors import RequestRefused
 
 
 def ask(run: Context) -> None:
@@ -16,13 +16,14 @@ def ask(run: Context) -> None:
     vouches for a commit.
 
     Raises:
-        PlanRefused: what is to be approved isn't held any more.
+        RequestRefused: what is to be approved isn't held any more, or the commit is none that this target ran.
 
     """
     held = run.state.held
     if run.job.approve and (held is None or held.id != run.job.approve) and not _is_approved(run):
         seen = f"held now: {held.id}" if held else "nothing is held"
-        raise PlanRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=f"anneal status {run.job.target}")
+        fix = f"anneal status {run.job.target}"
+        raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
     if run.job.commit and not run.goal:
         goal.choose(run)
     pin = goal.pin_left(run) if run.job.commit else None

@@ -15,9 +15,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from handler.model.errors import PlanRefused
 from handler.model.tree import CommitInfo
 from handler.run import recording
+from handler.run.errors import RequestRefused
 from handler.state.record import Pin
 from handler.state.rules import stamp
 
@@ -29,7 +29,7 @@ def choose(run: Context) -> None:
     """Resolve the head, and aim at an explicit commit, the pinned one, else the head.
 
     Raises:
-        PlanRefused: an explicit commit that this target never ran, without force.
+        RequestRefused: an explicit commit that this target never ran, without force.
 
     """
     since, surely = _since(run)
@@ -59,13 +59,17 @@ def _since(run: Context) -> tuple[float, bool]:
     return max(since, known[1]), True
 
 
+def never_ran(run: Context) -> bool:
+    """Whether the explicit commit is neither the head nor one that the record knows."""
+    return run.job.commit not in {*recording.deployed(run.state), run.head}
+
+
 def _refuse_unknown_commit(run: Context) -> None:
-    known = recording.deployed(run.state)
-    if run.job.commit not in {*known, run.head} and not run.job.force:
+    if never_ran(run) and not run.job.force:
         seen = f"commit {run.job.commit[:12]} is neither the head nor in this target's history"
         forced = "pass --force to deploy it all the same; it pins the target"
         fix = f"anneal history {run.job.target} lists them" if run.job.rollback else forced
-        raise PlanRefused.of(f"target {run.job.target}", seen, fix=fix)
+        raise RequestRefused.of(f"target {run.job.target}", seen, fix=fix)
 
 
 # --- pins

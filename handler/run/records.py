@@ -5,13 +5,24 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillDeleting, StillWaiting, Stopping
+from handler.model.errors import (
+    AnnealError,
+    Busy,
+    LeaseLost,
+    Moved,
+    NewerHead,
+    RefNotFound,
+    StillDeleting,
+    StillWaiting,
+    Stopping,
+)
 from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.run import goal, recording, rollback
 from handler.run.context import Context
 from handler.run.due import left_out
+from handler.run.errors import RequestRefused
 from handler.run.planning import Planned
 from handler.run.pruning import doubted
 from handler.run.recording import Inputs
@@ -121,6 +132,31 @@ def failed(run: Context, error: AnnealError) -> Result:
     state, recorded = _kept(run, change)
     run.turned = recorded and back is not None and state.pin is not None and state.pin.automatic  # the record cuts a long reason
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
+
+
+def is_mistaken(run: Context, error: AnnealError) -> bool:
+    """Whether an error says nothing of the target, only of what was asked of it; so does a forced commit that the host doesn't have."""
+    named = bool(run.job.commit) and run.goal == run.job.commit and not run.opened
+    return isinstance(error, RequestRefused) or (named and isinstance(error, RefNotFound) and goal.never_ran(run))
+
+
+def refused(run: Context, error: AnnealError) -> Result:
+    """Return the end of a request that can't be done; the record is left as it is, but for an answer to who asked (`noted`).
+
+    What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
+    """
+    result = replace(run.problem_result(Outcome.REFUSED, error), commit="")
+    ended = run.state.attempt is not None and [entry.outcome for entry in run.state.history[:1]] == [Outcome.SUPERSEDED]
+    if run.job.dry_run or not (ended or _is_asked_for(run)):
+        return result
+    return replace(result, again=Job(run.job.target, "tick"), again_at=run.rooms.clock())
+
+
+def _is_asked_for(run: Context) -> bool:
+    """Whether somebody asked for a run while we held the Lease; else it is free from now on."""
+    with contextlib.suppress(AnnealError):
+        return run.lease is not None and not run.lease.release()
+    return False
 
 
 def superseded(run: Context, error: NewerHead) -> Result:

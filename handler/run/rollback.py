@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem, RolloutFailed, TransientError
+from handler.model.errors import AnnealError, AuthorError, Problem, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
 from handler.run import goal
 from handler.run.context import Context
+from handler.run.errors import RequestRefused
 from handler.state.record import Pin, State
 from handler.state.rules import stamp
 
@@ -95,7 +96,7 @@ def resolve(run: Context) -> None:
     """Name the commit that a person's rollback goes to, once for the whole run: what is deployed meanwhile doesn't change it.
 
     Raises:
-        PlanRefused: there is none.
+        RequestRefused: there is none.
 
     """
     if not run.job.rollback or run.job.commit:
@@ -103,7 +104,7 @@ def resolve(run: Context) -> None:
     commit = _under_way(run) or before(run.state)
     if not commit:
         fix = f"name a commit: anneal rollback {run.job.target} --to SHA"
-        raise PlanRefused.of(f"target {run.job.target}", "its history names no earlier deployment to go back to", fix=fix)
+        raise RequestRefused.of(f"target {run.job.target}", "its history names no earlier deployment to go back to", fix=fix)
     run.job = replace(run.job, commit=commit)
 
 

@@ -30,7 +30,7 @@ _PHASES = {
     Outcome.WAITING: "waiting",
     Outcome.ROLLED_BACK: "applied",
 }
-"""The phase that an outcome leaves; the others (busy, superseded, lagging, planned) leave the phase as it was."""
+"""The phase that an outcome leaves; the others (busy, superseded, lagging, planned, refused) leave the phase as it was."""
 
 _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
 

@@ -58,8 +58,9 @@ def test_an_approval_of_another_plan_is_refused_and_nothing_goes(careful: Shop) 
     newer = held_by(careful.run())
     assert newer != older
     result = careful.run("replay", approve=older, actor="ann")
-    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused")
+    assert (result.outcome, result.code) == (Outcome.REFUSED, "request-refused")
     assert newer in str(result.problems[0])
+    assert careful.state().status.phase == "held"
     assert careful.versions() == before
 
 
@@ -228,7 +229,8 @@ def test_a_commit_nobody_knows_needs_force(shop: Shop, three: Commits) -> None:
     documents = shop.documents
     shop.work.push(ref="HEAD:refs/heads/side")
     refused = shop.run("replay", commit=side)
-    assert (refused.outcome, refused.code) == (Outcome.FAILED, "plan-refused")
+    assert (refused.outcome, refused.code) == (Outcome.REFUSED, "request-refused")
+    assert shop.state().status.phase == "applied"
     assert "--force" in refused.problems[0].fix
     shop.applied("replay", commit=side, force=True)
     assert_pinned(shop, side, documents)

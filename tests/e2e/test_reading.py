@@ -128,7 +128,7 @@ def test_a_push_and_a_replay_are_followed_to_the_record_that_they_leave(serving:
     shown = read(serving, f"/api/targets/{shop.name}")["state"]
     assert (shown["commit"], shown["pin"]["by"], shown["history"][0]["actor"]) == (first, "ops", "ops")
     wrong = ended(serving, replay(serving, shop.name, approve="h-none"))
-    assert (wrong["outcome"], wrong["code"]) == ("failed", "plan-refused")
+    assert (wrong["outcome"], wrong["code"]) == ("refused", "request-refused")
 
     command = [sys.executable, "-m", "handler", "replay", shop.name, "--unpin", "--json", "--server", f"http://127.0.0.1:{serving.port}"]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ANNEAL_TOKEN": TOKEN}, capture_output=True, text=True, check=False)

@@ -176,7 +176,8 @@ def test_with_nothing_before_it_a_rollback_by_hand_is_refused(shop: Shop) -> Non
     shop.push(config_map(shop.name, "one"))
     shop.applied()
     result = shop.run("oneoff", rollback=True)
-    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused")
+    assert (result.outcome, result.code) == (Outcome.REFUSED, "request-refused")
+    assert shop.state().status.phase == "applied"
     assert "--to SHA" in result.problems[0].fix
 
 

@@ -12,7 +12,16 @@ from tests.model.laws import CANARIES, is_copy, state_id
 from tests.model.model import Model
 from tests.model.shop import TARGETS, Body, applyset, declared, fits
 
-VISIBLE = {Outcome.APPLIED, Outcome.UNCHANGED, Outcome.SUPERSEDED, Outcome.FAILED, Outcome.HELD, Outcome.PRUNING, Outcome.SUSPENDED}
+VISIBLE = {
+    Outcome.APPLIED,
+    Outcome.UNCHANGED,
+    Outcome.SUPERSEDED,
+    Outcome.FAILED,
+    Outcome.HELD,
+    Outcome.PRUNING,
+    Outcome.SUSPENDED,
+    Outcome.REFUSED,
+}
 
 
 def settle(model: Model) -> None:

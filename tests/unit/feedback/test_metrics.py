@@ -98,6 +98,17 @@ def test_failures_count_where_no_record_can_be_read_and_end_with_a_success() -> 
     assert ("anneal_target_last_success_timestamp_seconds", ("shop",)) in parsed(metrics.text())
 
 
+def test_a_refused_request_is_no_failed_run_and_its_target_stands_as_before() -> None:
+    metrics = counting()
+    standing = replace(GOOD, failures=1, next_try=2000.0)
+    for _ in range(3):
+        metrics.run(replace(TICK, trigger="replay"), Result("shop", Outcome.REFUSED, standing=standing), 0.1)
+    assert failures(metrics) == 1
+    found = parsed(metrics.text())
+    assert found["anneal_target_next_try_timestamp_seconds", ("shop",)] == 2000
+    assert found["anneal_runs_total", ("refused", "shop", "replay")] == 3
+
+
 def test_both_parts_make_one_text_and_a_silent_worker_is_a_zero() -> None:
     door, runs = DoorMetrics("1.2.3", lambda: 1.0, lambda: 2.0), counting()
     runs.run(TICK, Result("shop", Outcome.UNCHANGED, standing=GOOD), 0.1)

@@ -75,6 +75,24 @@ def test_every_target_gets_its_start_up_tick_and_a_due_retry(tmp_path: Path) -> 
         seen.wait("infra", "tick", count=2)
 
 
+def test_a_refused_request_puts_off_no_due_retry(tmp_path: Path) -> None:
+    seen = Seen()
+
+    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
+        seen.add(job)
+        if job.target != "infra":
+            return Result(job.target, Outcome.UNCHANGED)
+        if job.commit:
+            return Result(job.target, Outcome.REFUSED)
+        return Result(job.target, Outcome.FAILED, next_try=time.time() + 0.5)
+
+    with working(tmp_path / "s", run) as outbox:
+        seen.wait("infra", "tick")
+        outbox.put(Job("infra", "replay", commit="0" * 40))
+        seen.wait("infra", "replay")
+        seen.wait("infra", "tick", count=2)
+
+
 def test_jobs_from_the_door_run_and_those_for_unknown_targets_do_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
 

@@ -82,7 +82,7 @@ def test_a_commit_that_was_only_looked_at_was_never_deployed(handler: Handler, h
     asked(handler, dry_run=True)
     pushed(host, "3")
     refused = asked(handler, "shop.back", commit=looked_at)
-    assert (refused.outcome, refused.code) == (Outcome.FAILED, "plan-refused")
+    assert (refused.outcome, refused.code) == (Outcome.REFUSED, "request-refused")
 
 
 def test_a_dry_run_of_a_target_that_never_ran_is_found_too(server: ApiServer, host: GitHost) -> None:
@@ -101,14 +101,10 @@ def test_a_suspended_target_says_so(handler: Handler) -> None:
     assert state_of(handler).status.phase == "applied"
 
 
-def test_a_refused_request_is_an_entry_and_fails_the_target_as_ever(handler: Handler) -> None:
-    assert asked(handler, approve="h1").outcome is Outcome.FAILED
-    assert entry(handler).outcome == "failed"
-
-
-def test_each_of_the_same_failures_is_found_by_its_own_id(handler: Handler) -> None:
+def test_each_of_the_same_failures_is_found_by_its_own_id(handler: Handler, host: GitHost) -> None:
+    host.push(host.commit({"shop/web.yaml": "kind: Broken"}))
     for run in ("shop.one", "shop.two"):
-        asked(handler, run, approve="h1")
+        asked(handler, run)
     handler.run(Job("shop", "tick", run="shop.tick"))
     assert [entry(handler, run).outcome for run in ("shop.one", "shop.two")] == ["failed", "failed"]
 

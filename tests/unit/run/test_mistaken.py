@@ -1,0 +1,160 @@
+"""What is asked of a target by mistake is refused, and the target stands as before: its record says only what became of the request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.build import Handler
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues.handling import settles
+from handler.queues.pending import Work
+from handler.state.record import Attempt, Run, Waiting
+from tests.fakes.apiserver import ApiServer
+from tests.fakes.engine import cluster, engine, pushed, state_of
+from tests.fakes.githost import GitHost
+
+NOON = "2026-03-01T12:00:00Z"
+NOBODYS = "0123456789" * 4
+OTHERS = "9876543210" * 4
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "a rollback to a commit that it never ran": ({"commit": NOBODYS, "rollback": True}, "anneal history shop lists them"),
+    "a commit that it never ran": ({"commit": NOBODYS}, "pass --force to deploy it all the same; it pins the target"),
+    "a forced commit that the host doesn't have": ({"commit": NOBODYS, "force": True}, ""),
+    "a rollback with nothing before it": ({"rollback": True}, "name a commit: anneal rollback shop --to SHA"),
+    "an approval of what isn't held": ({"approve": "h1"}, "anneal status shop"),
+}
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    return cluster()
+
+
+@pytest.fixture
+def host() -> GitHost:
+    made = GitHost()
+    pushed(made)
+    return made
+
+
+@pytest.fixture
+def handler(server: ApiServer, host: GitHost) -> Handler:
+    """One without a memory, whose target is applied."""
+    made = engine(server, host)
+    assert made.run(Job("shop", "tick", run="shop.first")).outcome is Outcome.APPLIED
+    return made
+
+
+@pytest.fixture(params=MISTAKES)
+def mistake(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return MISTAKES[request.param][0]
+
+
+def asked(handler: Handler, run: str = "shop.asked", **about: Any) -> Result:
+    return handler.run(Job("shop", "replay", actor="ann", run=run, **about))
+
+
+def leave(handler: Handler, **parts: Any) -> None:
+    """Let the record be as another run has left it."""
+    handler.store(handler.target("shop")).update(lambda state: replace(state, **parts))
+
+
+def opened(*outcomes: str) -> dict[str, Any]:
+    """The record's parts of a run that has opened its attempt for another commit, the newest of its ends first."""
+    ends = tuple(Run(f"shop.{number}", "push", outcome, NOON, OTHERS) for number, outcome in enumerate(outcomes))
+    return {"attempt": Attempt(OTHERS, "b" * 64, "c" * 64, "a-dead-holder.1", NOON), "history": ends}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_who_asked_is_told_what_was_wrong_and_what_helps(handler: Handler, name: str) -> None:
+    about, fix = MISTAKES[name]
+    result = asked(handler, **about)
+    assert (result.outcome, result.commit, result.next_try) == (Outcome.REFUSED, "", 0.0)
+    assert result.code == ("ref-not-found" if about.get("force") else "request-refused")
+    assert [problem.fix for problem in result.problems] == [fix]
+
+
+def test_the_answer_is_an_entry_and_nothing_else_of_the_record_changes(handler: Handler, mistake: dict[str, Any]) -> None:
+    before = state_of(handler)
+    result = asked(handler, **mistake)
+    after = state_of(handler)
+    (entry,) = (run for run in after.history if run.id == "shop.asked")
+    assert (entry.outcome, entry.actor, entry.commit, entry.code) == ("refused", "ann", "", result.code)
+    assert replace(after, history=()) == replace(before, history=())
+    assert (result.recorded, settles(Work.of(Job("shop", "replay", run="shop.asked", **mistake)), result)) == (True, True)
+
+
+def test_where_a_process_remembers_it_nothing_is_written(
+    server: ApiServer, host: GitHost, handler: Handler, mistake: dict[str, Any]
+) -> None:
+    before = state_of(handler)
+    assert asked(engine(server, host, notes=False), **mistake).outcome is Outcome.REFUSED
+    assert state_of(handler) == before
+
+
+def test_a_message_that_comes_twice_has_one_answer(handler: Handler, mistake: dict[str, Any]) -> None:
+    first, before = asked(handler, **mistake), state_of(handler)
+    again = asked(handler, **mistake)
+    assert (again.outcome, again.code, again.recorded) == (first.outcome, first.code, True)
+    assert state_of(handler) == before
+
+
+def test_a_tick_finds_nothing_to_mend(handler: Handler, mistake: dict[str, Any]) -> None:
+    asked(handler, **mistake)
+    before = state_of(handler)
+    assert handler.run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
+    assert state_of(handler) == before
+
+
+def test_nobody_is_told_of_a_target_that_fails(handler: Handler, mistake: dict[str, Any]) -> None:
+    standing = asked(handler, **mistake).standing
+    assert standing
+    assert (standing.failures, standing.next_try) == (0, 0.0)
+
+
+# --- an open attempt
+def test_an_open_attempt_stays_as_it_is(handler: Handler, mistake: dict[str, Any]) -> None:
+    if mistake == {"rollback": True}:
+        mistake = {"rollback": True, "commit": NOBODYS}  # with an attempt open there is something to go back to
+    waits = Waiting(OTHERS, "stage 1", NOON)
+    leave(handler, **opened("waiting"), waiting=waits)
+    before = state_of(handler)
+    result = asked(handler, **mistake)
+    after = state_of(handler)
+    assert (result.outcome, result.again) == (Outcome.REFUSED, None)
+    assert (after.attempt, after.waiting, after.status, after.pin) == (before.attempt, waits, before.status, None)
+
+
+def test_a_wait_that_the_request_has_ended_goes_on_at_once(handler: Handler) -> None:
+    leave(handler, **opened("superseded", "applied"))
+    result = asked(handler, commit=NOBODYS, rollback=True)
+    assert result.outcome is Outcome.REFUSED
+    assert result.again == Job("shop", "tick")
+    assert asked(handler, "shop.dry", commit=NOBODYS, dry_run=True).again is None
+
+
+def test_what_a_run_was_asked_for_meanwhile_is_another_runs(server: ApiServer, host: GitHost, handler: Handler) -> None:
+    """Under the Lease, too: the next round's end would be told to who asked for this one."""
+    leave(handler, **opened("failed"))
+    late = engine(server, host)
+    rooms = late.rooms("shop")
+    acquire = rooms.lock.acquire
+
+    def taken(**about: Any) -> Any:
+        held = acquire(**about)
+        assert handler.lock(handler.target("shop")).request()
+        return held
+
+    rooms.lock.acquire = taken  # type: ignore[method-assign,assignment]  # what happens meanwhile
+    result = asked(late, commit=NOBODYS, rollback=True)
+    assert (result.outcome, result.again) == (Outcome.REFUSED, Job("shop", "tick"))
+
+
+def test_what_a_message_asks_that_nobody_waits_for_is_settled_by_its_refusal() -> None:
+    refused = Result("shop", Outcome.REFUSED, code="request-refused")
+    assert settles(Work.of(Job("shop", "push", commit=NOBODYS)), refused)
+    assert not settles(Work.of(Job("shop", "replay", commit=NOBODYS, run="shop.asked")), refused)
