@@ -27,7 +27,7 @@ from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import arriving, goal, recording, records, rollback
+from handler.run import arriving, goal, planned_for, recording, records, rollback, settled
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.hiding import hidden
@@ -123,7 +123,7 @@ def _unlocked(run: Context) -> Result:
     if run.state.attempt and not run.job.dry_run:
         return _locked(run, None)
     goal.choose(run)
-    unchanged = run.unchanged()
+    unchanged = settled.unchanged(run)
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
         records.sum_up(run)
     return unchanged or _look(run)
@@ -131,10 +131,10 @@ def _unlocked(run: Context) -> Result:
 
 def _look(run: Context) -> Result:
     """Plan; end here if no object must be written."""
-    if run.same_reads():
+    if settled.same_reads(run):
         return records.commit_only(run)
     inputs = run.inputs()
-    planned = run.plan(inputs)
+    planned = planned_for.plan(run, inputs)
     ended = _ended_by_plan(run, inputs, planned)
     if ended:
         return ended
@@ -209,11 +209,11 @@ def _round(run: Context, look: Look | None) -> Result | None:
     run.raise_if_suspended()
     goal.choose(run)
     if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):
-        unchanged = run.unchanged()
+        unchanged = settled.unchanged(run)
         if unchanged:
             return unchanged
         inputs = run.inputs()
-        look = Look(run.stored.resource_version, run.goal, inputs, run.plan(inputs))
+        look = Look(run.stored.resource_version, run.goal, inputs, planned_for.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)
         if ended:
             return ended

@@ -1,6 +1,7 @@
-"""What one run knows while it walks: the job, the state as read, the commit it aims at. And the look that needs no Lease.
+"""What one run knows while it walks: the job, the state as read, the commit it aims at.
 
-Law: everything that decides *whether* to work stands here and in `records`, which commit in `goal`; everything that works in `applying`.
+Law: what a run decides from this stands elsewhere: which commit in `goal`, whether there is anything to do in `settled`, what that is in
+`planned_for`, how it ends in `records`. Those import this, and not the other way round.
 """
 
 from __future__ import annotations
@@ -18,11 +19,8 @@ from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
-from handler.run import arriving, goal, recording
 from handler.run.hiding import Hiding
-from handler.run.planned_for import ask_of
 from handler.run.planning import Planned
-from handler.run.quiet import UNSETTLED
 from handler.run.recording import Inputs
 from handler.run.recovering import Found, scan
 from handler.run.rooms import Rooms
@@ -74,6 +72,15 @@ class Context:
         assert self.stored.state is not None  # noqa: S101 - see above
         return self.stored.state
 
+    @property
+    def tag(self) -> str:
+        """The tag that a range of versions led to; empty where the goal is another commit, or follows no range."""
+        return self.named.tag if self.rooms.target.revision.semver and self.goal == self.head else ""
+
+    def titled(self, commit: CommitInfo) -> CommitInfo:
+        """Return the goal's commit as the record tells it: by its tag, before its own subject."""
+        return replace(commit, subject=f"{self.tag}: {commit.subject}") if self.tag else commit
+
     def result(self, outcome: Outcome, message: str = "", planned: Planned | None = None) -> Result:
         """Return the end of this run."""
         plan = planned.plan if planned else None
@@ -103,7 +110,7 @@ class Context:
         self.recovery = bool(known.kinds) and not known.commit
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
 
-    # --- whether to run
+    # --- whether to go on
     def raise_if_suspended(self) -> None:
         """Raise Suspended, with who did it, until when and why."""
         if self.rooms.target.suspend:
@@ -144,6 +151,7 @@ class Context:
         if self.stop.is_set():
             raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
 
+    # --- what is asked of it
     @property
     def force(self) -> bool:
         """Whether somebody asks for what is applied, or has failed, once more: of this run, or of whoever comes next (`ask`)."""
@@ -160,44 +168,13 @@ class Context:
         """Whether the goal is applied, made by the same settings."""
         return bool(self.goal) and (self.state.commit, self.state.settings) == (self.goal, self.rooms.settings)
 
-    def unchanged(self) -> Result | None:
-        """Return the end of a run that finds nothing new, or None."""
-        state = self.state
-        busy = self.drift or self.force or self.job.dry_run or state.attempt or self.recovery or (state.approval and state.held)
-        if busy or state.status.phase in UNSETTLED or goal.pin_left(self) != state.pin or not self.is_recorded():
-            return None
-        due = seconds_of(state.drift_due) if state.drift_due else 0.0
-        return self._unarrived() or replace(self.result(Outcome.UNCHANGED, f"{goal.shown(self)} is applied"), next_try=due, recorded=True)
-
-    def _unarrived(self) -> Result | None:
-        """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
-        if self.lease or not arriving.is_missed(self.job, self.named, self.rooms.target.revision):
-            return None
-        outcome, message, seconds = arriving.verdict(self.job, self.named, recording.deployed(self.state))
-        return replace(self.result(outcome, message), next_try=self.rooms.clock() + seconds if seconds else 0.0)
-
-    def same_reads(self) -> bool:
-        """Whether the new commit changes nothing that the render read (monorepos)."""
-        state = self.state
-        special = self.drift or self.force or self.job.dry_run or self.recovery or self.job.commit or state.pin or state.approval
-        unsettled = state.attempt or state.status.phase in UNSETTLED
-        if special or unsettled or not state.reads or state.settings != self.rooms.settings:
-            return False
-        tree = self.rooms.preparer.tree(self.goal)
-        self.commit = goal.titled(self, tree.commit)
-        return ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree).digest() == state.reads
-
     # --- what to do
     def inputs(self) -> Inputs:
         """Return the goal's desired set."""
         prepared = self.rooms.preparer.prepare(self.goal, older=self.goal != self.head)
-        self.commit, self.reads = goal.titled(self, prepared.commit), prepared.reads
+        self.commit, self.reads = self.titled(prepared.commit), prepared.reads
         self.mask = Hiding(self.rooms.mask, prepared.manifests)
         return Inputs(prepared, self.rooms.settings)
-
-    def plan(self, inputs: Inputs) -> Planned:
-        """Return the plan."""
-        return self.rooms.planner.plan(ask_of(self, inputs))
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
         """Return what must wait for a person, unless exactly that was approved."""

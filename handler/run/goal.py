@@ -12,17 +12,12 @@ one at which it was pinned, ends it.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from handler.model.tree import CommitInfo
 from handler.run import recording
+from handler.run.context import Context
 from handler.run.errors import RequestRefused
 from handler.state.record import Pin
 from handler.state.rules import stamp
-
-if TYPE_CHECKING:
-    from handler.run.context import Context
 
 
 def choose(run: Context) -> None:
@@ -94,18 +89,3 @@ def reads_at(run: Context, commit: str) -> str:
     """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere."""
     target = run.rooms.target
     return run.rooms.preparer.reads_at(commit, (target.path, target.rollout) if target.rollout else (target.path,))
-
-
-# --- what it is called
-def shown(run: Context) -> str:
-    """Name the goal for a person: a commit, and the tag that a range of versions led to."""
-    return f"{run.named.tag} ({run.goal[:12]})" if _is_of_range(run) else run.goal[:12]
-
-
-def titled(run: Context, commit: CommitInfo) -> CommitInfo:
-    """Return the goal's commit as the record tells it: by the tag that a range of versions led to, before its own subject."""
-    return replace(commit, subject=f"{run.named.tag}: {commit.subject}") if _is_of_range(run) else commit
-
-
-def _is_of_range(run: Context) -> bool:
-    return bool(run.rooms.target.revision.semver) and run.goal == run.head

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from handler.run import goal
 from handler.run.canaries import Canaries
+from handler.run.context import Context
 from handler.run.due import all_due, is_due, left_out
-from handler.run.planning import Ask
+from handler.run.planning import Ask, Planned
 from handler.run.recording import Inputs
 
-if TYPE_CHECKING:
-    from handler.run.context import Context
+
+def plan(run: Context, inputs: Inputs) -> Planned:
+    """Return the plan of a run. Raises what `Planner.plan` does."""
+    return run.rooms.planner.plan(_ask(run, inputs))
 
 
-def ask_of(run: Context, inputs: Inputs) -> Ask:
+def _ask(run: Context, inputs: Inputs) -> Ask:
     """Return what is asked of the planner; a recovery and a run without prune only show what would go."""
     prepared, state = inputs.prepared, run.state
     rolling = is_due(state, prepared.digest, force=run.force)

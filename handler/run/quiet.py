@@ -1,6 +1,6 @@
 """What a summary proves: that a tick of its target would read the state, look at the head, and find nothing to do. Pure.
 
-Law: quiet only if `Context.unchanged` would end that tick; a summary that lacks a fact, or that isn't certainly ours, proves nothing.
+Law: quiet only if `settled.unchanged` would end that tick; a summary that lacks a fact, or that isn't certainly ours, proves nothing.
 A test makes up states and compares the two.
 """
 

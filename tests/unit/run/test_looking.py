@@ -16,6 +16,7 @@ from handler.model.event import Job
 from handler.run import goal, recording
 from handler.run.asking import ask
 from handler.run.context import Context
+from handler.run.planned_for import plan
 from handler.run.waits import looking
 from handler.run.waits.looking import Lookout
 from handler.state.record import Suspend
@@ -60,7 +61,7 @@ class Scene:
         run.lease = rooms.lock.acquire()
         goal.choose(run)
         inputs = run.inputs()
-        state = recording.opened(run.state, inputs, run.plan(inputs), run.lease.token, goal.pin_left(run), rooms.clock())
+        state = recording.opened(run.state, inputs, plan(run, inputs), run.lease.token, goal.pin_left(run), rooms.clock())
         run.stored = rooms.store.swap(run.stored, state, run.lease.token)
         self.asked.clear()
         return run

@@ -1,0 +1,55 @@
+"""Whether there is anything to do, before anything is rendered: what most runs of a tick come to.
+
+    unchanged     the goal is applied, and nobody asks for more    one read of the record, one look at the head
+    same_reads    its commit is new, what it reads isn't           its tree, too
+
+Law: whatever is open, asked for or due (an attempt, a phase that must be ended, a pin to set or to lift, an approval, a drift run, a
+recovery, other settings) has a run look closer. `quiet` tells the first of a summary, and says yes only where this does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handler.model.result import Outcome, Result
+from handler.model.tree import ReadSet
+from handler.run import arriving, recording
+from handler.run.context import Context
+from handler.run.goal import pin_left
+from handler.run.quiet import UNSETTLED
+from handler.state.rules import seconds_of
+
+
+def unchanged(run: Context) -> Result | None:
+    """Return the end of a run that finds nothing new, or None."""
+    state = run.state
+    busy = run.drift or run.force or run.job.dry_run or state.attempt or run.recovery or (state.approval and state.held)
+    if busy or state.status.phase in UNSETTLED or pin_left(run) != state.pin or not run.is_recorded():
+        return None
+    due = seconds_of(state.drift_due) if state.drift_due else 0.0
+    return _unarrived(run) or replace(run.result(Outcome.UNCHANGED, f"{_shown(run)} is applied"), next_try=due, recorded=True)
+
+
+def _shown(run: Context) -> str:
+    """Name the goal for a person: a commit, and the tag that a range of versions led to."""
+    return f"{run.tag} ({run.goal[:12]})" if run.tag else run.goal[:12]
+
+
+def _unarrived(run: Context) -> Result | None:
+    """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
+    if run.lease or not arriving.is_missed(run.job, run.named, run.rooms.target.revision):
+        return None
+    outcome, message, seconds = arriving.verdict(run.job, run.named, recording.deployed(run.state))
+    return replace(run.result(outcome, message), next_try=run.rooms.clock() + seconds if seconds else 0.0)
+
+
+def same_reads(run: Context) -> bool:
+    """Whether the new commit changes nothing that the render read (monorepos)."""
+    state = run.state
+    special = run.drift or run.force or run.job.dry_run or run.recovery or run.job.commit or state.pin or state.approval
+    unsettled = state.attempt or state.status.phase in UNSETTLED
+    if special or unsettled or not state.reads or state.settings != run.rooms.settings:
+        return False
+    tree = run.rooms.preparer.tree(run.goal)
+    run.commit = run.titled(tree.commit)
+    return ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree).digest() == state.reads
