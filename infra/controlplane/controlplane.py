@@ -204,14 +204,18 @@ def _serves(layout: Layout, port: int) -> bool:
 
 
 def _node() -> dict[str, Any]:
-    """Return the one fake Node: room for everything a demo, a test or a bench starts."""
+    """Return the one fake Node: room for everything a demo, a test or a bench starts.
+
+    Both addresses, or kwok forgets the one it knows whenever it makes the Node ready anew.
+    """
     room = {"cpu": "256", "memory": "1Ti", "pods": "20000", "ephemeral-storage": "10Ti"}
+    addresses = [{"type": "InternalIP", "address": LOOPBACK}, {"type": "Hostname", "address": NODE}]
     labels = {"kubernetes.io/hostname": NODE, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "type": "kwok"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": NODE, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
-        "status": {"capacity": room, "allocatable": room},
+        "status": {"capacity": room, "allocatable": room, "addresses": addresses},
     }
 
 

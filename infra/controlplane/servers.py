@@ -141,6 +141,7 @@ def kube_apiserver(layout: Layout, ports: dict[str, int]) -> list[str]:
         "--service-cluster-ip-range=10.0.0.0/16",
         "--allow-privileged=true",
         "--default-watch-cache-size=50",
+        "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the Node's name
         "--event-ttl=15m",
         "--profiling=false",
     ]
@@ -190,4 +191,5 @@ def kwok(layout: Layout, ports: dict[str, int], stages: Path) -> list[str]:
         f"--tls-private-key-file={layout.certificate.with_suffix('.key')}",
         f"--node-ip={LOOPBACK}",
         f"--node-port={ports['kwok']}",  # where the API server asks for the logs of containers
+        "--node-lease-duration-seconds=120",  # its other heartbeat comes up to ten minutes too late for the grace period above
     ]

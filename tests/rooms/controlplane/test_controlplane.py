@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from infra.controlplane import build, controlplane, processes, servers
+from infra.controlplane.fates import LOG
 from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -88,6 +89,21 @@ def test_a_half_dead_one_is_replaced(spare_directory: Path) -> None:
     finally:
         controlplane.down(directory)
     assert not kubeconfig.exists()
+
+
+def test_a_node_that_was_given_up_comes_back_with_its_address_and_is_heard_of_meanwhile(spare_directory: Path) -> None:
+    """Without a Lease the Node is NotReady after ten minutes; made ready anew, it had no address, and no log could be read."""
+    try:
+        kubectl = Kubectl(controlplane.binaries() / "kubectl", controlplane.up(spare_directory, log=silent))
+        assert kubectl("get", "lease", controlplane.NODE, "-n", "kube-node-lease")["spec"]["renewTime"]
+        lost = {"type": "Ready", "status": "False", "reason": "Lost"}
+        kubectl.run("patch", "node", controlplane.NODE, "--subresource=status", "-p", json.dumps({"status": {"conditions": [lost]}}))
+        kubectl.run("wait", "node", controlplane.NODE, "--for=condition=Ready", "--timeout=60s")
+        kubectl.run("run", "api", "--image=api:1")
+        kubectl.run("wait", "pod", "api", "--for=condition=Ready", "--timeout=60s")
+        assert kubectl.run("logs", "api").splitlines() == list(LOG)
+    finally:
+        controlplane.down(spare_directory)
 
 
 def test_everything_listens_on_loopback_alone_and_secrets_are_their_owners(control_plane: Path) -> None:
