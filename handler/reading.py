@@ -232,10 +232,10 @@ def _waiting(known: Waiting) -> Json:
 
 
 def _rollout(known: Progress) -> Json:
-    """Return how the newest rollout stands; what an action remembers of its own is nobody's."""
+    """Return how the newest rollout stands; what an action remembers, and what a wait has seen, are for the next run."""
     steps = _cut(known.steps)
     for step in steps["items"]:
-        del step["mark"]
+        del step["mark"], step["stood"]
     return {"commit": known.commit, "started": known.started, "finished": known.finished, "outcome": known.outcome, "steps": steps}
 
 

@@ -18,17 +18,19 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
-from handler.cluster.wait import until, until_gone
+from handler.cluster.wait import until
 from handler.cluster.write import DryRunner, Writer
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, Problem, StillDeleting
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.judge import Judge
-from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
+from handler.run.ending import raise_together
+from handler.run.gone import wait_until_gone
 from handler.run.planning import Planned, Planner
+from handler.run.stored import Stored
 
 _TRIES = 3
 _READY_TIMEOUT = 60.0
@@ -50,9 +52,8 @@ class Applier:
     between: Callable[[], None]
     outcomes: list[Change] = field(default_factory=list)
     written: set[Identity] = field(default_factory=set)
-    uids: set[str] = field(default_factory=set)
+    stored: Stored = field(default_factory=Stored)
     settling: set[Identity] = field(default_factory=set)
-    generations: dict[Identity, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -106,7 +107,7 @@ class Applier:
         again = self._again(Change(Action.UNCHANGED, identity))
         if again.removes:
             raise Moved.of(str(identity), _MUST_GO)
-        self.uids.add(again.uid)
+        self.stored.spare(again.uid)
         done = self._write(again) if again.writes else again
         planned = next((each for each in self.planned.plan.changes if each.identity == identity), done)
         self._collect([planned], [planned if planned.action is Action.RECREATE else done])
@@ -153,7 +154,7 @@ class Applier:
         again = self._again(change)
         if again.removes and not change.removes:
             raise Moved.of(str(change.identity), _MUST_GO)
-        self.uids.add(again.uid)
+        self.stored.spare(again.uid)
         return self._write(again, tries - 1) if again.writes else again
 
     def _send(self, change: Change) -> Change:
@@ -166,18 +167,14 @@ class Applier:
         if change.managed_fields:
             merged = self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
             version = str(merged["metadata"]["resourceVersion"])
-        written = self._writer.apply(resource, _manifest(change).body(), uid, version)
-        self.uids.add(str(written["metadata"]["uid"]))
-        self.generations[change.identity] = int(written["metadata"].get("generation") or 0)
+        self.stored.note(change.identity, self._writer.apply(resource, _manifest(change).body(), uid, version))
         return change
 
     def _remove_first(self, change: Change, resource: Resource) -> None:
         """Delete what is recreated and wait until it's gone; Jobs in the foreground, so that their pods go too."""
         propagation: Literal["Foreground", "Background"] = "Foreground" if change.identity.group_kind == _JOB else "Background"
         self._writer.delete(resource, change.identity, change.uid, change.resource_version, propagation)
-        survivors = until_gone(self._api, [(resource, change.identity, change.uid)], GONE_TIMEOUT, self.fence)
-        if survivors:
-            raise StillDeleting(lingering(change.identity, survivors[0]))
+        wait_until_gone(self._api, [(resource, change.identity, change.uid)], self.fence)
 
     def _again(self, change: Change) -> Change:
         """Plan one object again from what is live now, as the whole plan was: whose it is, what is ignored, what the server says.

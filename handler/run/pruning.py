@@ -13,15 +13,15 @@ from functools import partial
 
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
-from handler.cluster.wait import until_gone
 from handler.cluster.write import Writer
-from handler.model.errors import Moved, Problem, StillDeleting
+from handler.model.errors import Moved
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
-from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
+from handler.run.ending import raise_together
+from handler.run.gone import wait_until_gone
 from handler.run.planning import Planned, Planner
 
 _TRIES = 3
@@ -54,9 +54,8 @@ class Pruner:
             done = [answer for answer in answers if isinstance(answer, Change)]
             self.outcomes += done
             raise_together(answers, stage)
-            remaining = self._remaining([change for change in done if change.writes])
-            if remaining:
-                raise StillDeleting(*remaining)
+            gone = [(self._resource(change), change.identity, change.uid) for change in done if change.writes]
+            wait_until_gone(self.planner.api, gone, self.fence)
 
     def keep_all(self, unwritten: Sequence[Identity]) -> None:
         """Leave every candidate, for what was to be written and wasn't may be what replaces it; the next run that writes it prunes."""
@@ -88,13 +87,6 @@ class Pruner:
         if live is None or live["metadata"]["uid"] != change.uid:
             return replace(change, reason=_GONE)
         return self.planner.prune_judge.judged_again(live, self.planned.desired)
-
-    def _remaining(self, changes: Sequence[Change]) -> list[Problem]:
-        """Return a problem for everything that is still there after the time-out, naming its finalizers."""
-        wanted = [(self._resource(change), change.identity, change.uid) for change in changes]
-        survivors = until_gone(self.planner.api, wanted, GONE_TIMEOUT, self.fence)
-        by_uid = {change.uid: change.identity for change in changes}
-        return [lingering(by_uid[str(live["metadata"]["uid"])], live) for live in survivors]
 
     def _resource(self, change: Change) -> Resource:
         """Return how the server serves a candidate's kind."""

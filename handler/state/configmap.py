@@ -126,7 +126,7 @@ def _shortened(rollout: Progress | None, most: int) -> Progress | None:
     """Return a rollout whose steps say less; what has ended how stays."""
     if rollout is None:
         return None
-    return replace(rollout, steps=tuple(replace(step, message=step.message[:most]) for step in rollout.steps))
+    return replace(rollout, steps=tuple(replace(step, message=step.message[:most], stood=()) for step in rollout.steps))
 
 
 def size(body: Body) -> int:

@@ -13,6 +13,7 @@ from handler.model.event import Delivery
 from handler.model.manifest import canonical
 from handler.model.names import GroupKind, Identity
 from handler.state.rules import ChangeKey, Counts, Line, Message, Path, Sha, Time, Token, Word
+from handler.state.stood import Stood
 
 FORMAT = 1
 """Version of the record's layout; a newer one is refused, never guessed at."""
@@ -72,7 +73,7 @@ class Waiting:
 class StepRecord:
     """One step of a rollout, or one hook, which is called as its object is.
 
-    `mark`: what its action must know after a restart (`Action.act`); `message`: masked.
+    `mark`: what its action must know after a restart (`Action.act`); `message`: masked. `stood`: what of its wait hasn't changed.
     """
 
     group: Line
@@ -84,6 +85,7 @@ class StepRecord:
     outcome: Word = ""
     message: Message = ""
     mark: Line = ""
+    stood: tuple[Stood, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

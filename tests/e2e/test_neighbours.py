@@ -11,6 +11,7 @@ import pytest
 from handler.config.settings import Prune
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome
+from handler.run import gone
 from tests.e2e.documents import Document, claim, config_map, definition, namespace, offer, service
 from tests.e2e.shop import PATH, Shop, told
 
@@ -156,7 +157,7 @@ def test_crd_and_namespace_stay_without_an_opt_in(shop: Shop) -> None:
 
 
 def test_a_lingering_finalizer_leaves_the_phase_pruning_until_it_is_cleared(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.run.pruning.GONE_TIMEOUT", 0.5)
+    monkeypatch.setattr(gone, "TIMEOUT", 0.5)
     slow = config_map(shop.name, "slow", finalizers=["shop.example.com/backup"])
     older = shop.push(slow, config_map(shop.name, "keep"))
     shop.applied()

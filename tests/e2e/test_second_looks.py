@@ -15,6 +15,7 @@ from handler.config.settings import Prune
 from handler.model.event import Delivery
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
+from handler.run import gone
 from handler.state.configmap import state_name
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer
 from tests.e2e.killing import Wire
@@ -137,7 +138,7 @@ def test_a_candidate_that_somebody_protects_in_the_last_moment_is_kept(shop: Sho
 
 def test_what_comes_after_an_object_that_is_not_gone_stays(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator must live to clear the finalizer of its custom resource."""
-    monkeypatch.setattr("handler.run.pruning.GONE_TIMEOUT", 1.0)
+    monkeypatch.setattr(gone, "TIMEOUT", 1.0)
     operator, lingering = deployment(shop.name, "operator"), offer(shop.group, shop.name, "o", finalizers=["shop.example.com/operator"])
     kept = (definition(shop.group), config_map(shop.name, "keep"))
     shop.push(*kept, lingering, operator)

@@ -12,7 +12,7 @@ from handler.build import Handler, Options
 from handler.config.secrets import resolve_all
 from handler.model.names import GroupKind
 from handler.model.result import Outcome
-from handler.run.rollout.actions import stage
+from handler.run import gone
 from handler.run.waits import looking
 from tests.e2e.conftest import Open
 from tests.e2e.killing import Wire, kill_after
@@ -143,7 +143,7 @@ def test_a_newer_commit_takes_over_or_takes_away(open_shop: Open, monkeypatch: p
 
 
 def test_a_canary_that_is_not_gone_yet_is_no_end(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "GONE_TIMEOUT", 0.5)
+    monkeypatch.setattr(gone, "TIMEOUT", 0.5)
     trial = Trial.of(open_shop)
     shop = trial.shop
     trial.push(NEW, success=[LET_GO])

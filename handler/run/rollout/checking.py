@@ -1,12 +1,13 @@
 """A step's checks, run while its object is followed: all of `success` must pass at once, the first of `failure` that holds ends it.
 
 Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin, which stands in
-the journal: a run that was cut goes on with what time is left. A time-out is a failure. Who is out of time is looked at once more all the
-same: what was reached while nobody looked counts.
+the journal: a run that was cut goes on with what time is left, and with the patience that is left for what stands still. A time-out is a
+failure. Who is out of time is looked at once more all the same: what was reached while nobody looked counts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 import time
@@ -26,6 +27,7 @@ from handler.model.tree import printable
 from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
 from handler.run.rollout.questions import Questions
 from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain
+from handler.run.waits.keeping import Keeping
 from handler.run.waits.waiting import Waits
 
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
@@ -48,17 +50,16 @@ def _silent(_message: str) -> None:
 class Watched:
     """What is watched, and for what.
 
-    `what`: as the record and errors call it. `resource`: None: its kind isn't served (any more). `since`: when the step began, seconds
-    since the epoch. `generation`: of the object as our write returned it, 0: unknown. `place`: file:line of its manifest. `hold`: seconds
-    since `since` that it lasts at least, however well everything looks. `declared`: its manifest, if it was certainly created.
+    `kept`: what errors call it, and since when its time counts. `resource`: None: its kind isn't served (any more). `generation`: of the
+    object as our write returned it, 0: unknown. `place`: file:line of its manifest. `hold`: seconds since it began that it lasts at least,
+    however well everything looks. `declared`: its manifest, if it was certainly created.
     """
 
-    what: str
+    kept: Keeping
     resource: Resource | None
     identity: Identity
     success: tuple[Check, ...]
     failure: tuple[Check, ...]
-    since: float
     generation: int = 0
     place: str = ""
     hold: float = 0.0
@@ -84,20 +85,34 @@ def check(waits: Waits, watched: Watched, beat: Callable[[], None] = _nothing, t
 
 @dataclass(slots=True)
 class _Under:
-    """One check under way. `moved`: when it was last seen to go on."""
+    """One check under way. `moved`: when it was last seen to go on; `compared`: whether this run has seen how far it is."""
 
     check: Check
     probe: Probe
+    kept: Keeping
     moved: float
     judged: Judged = Judged(Verdict.PENDING, known=False)  # noqa: RUF009 - frozen
     due: float = -math.inf
+    compared: bool = False
 
     def look(self, live: Object | None, now: float) -> None:
-        """Judge anew."""
+        """Judge anew. What stands as the run before this one left it, stands so since then."""
         found = self.probe.look(live, now)
-        if (found.verdict, found.progress) != (self.judged.verdict, self.judged.progress):
-            self.moved = now
+        moves = (found.verdict, found.progress) != (self.judged.verdict, self.judged.progress)
         self.judged, self.due = found, now + found.again if found.again else math.inf
+        if moves:
+            before = self.kept.moved(self.digest()) if found.progress and not self.compared else None
+            self.moved, self.compared = now if before is None else min(before, now), self.compared or bool(found.progress)
+
+    def digest(self) -> str:
+        """Return one value for what was compared, by which the next run knows whether anything has changed."""
+        known = (self.kept.what, self.check.name, str(self.judged.verdict), self.judged.progress)
+        return hashlib.sha256(repr(known).encode()).hexdigest()
+
+    @property
+    def limited(self) -> bool:
+        """Whether it may stand still for so long only."""
+        return bool(self.check.options.get("progressTimeout") and self.judged.progress and self.judged.verdict is not Verdict.PASSED)
 
     def overdue(self, since: float, now: float) -> str:
         """Say that its time is over; empty: it isn't, or needs no more."""
@@ -107,7 +122,7 @@ class _Under:
             return ""
         if timeout and now - since >= timeout:
             return f"{short} after {duration(timeout)}"
-        if still and self.judged.progress and now - self.moved >= still:
+        if still and self.limited and now - self.moved >= still:
             return f"not so, and nothing of it has changed for {duration(still)}"
         return ""
 
@@ -137,17 +152,21 @@ class _Checking:
     def _begin(self, check: Check, *, failing: bool) -> _Under:
         run, watched = self.waits.run, self.watched
         query: Query = self.questions
-        scene = Scene(watched.identity, watched.since, watched.generation, watched.declared, failing, query, self._pods, run.mask)
+        scene = Scene(watched.identity, watched.kept.since, watched.generation, watched.declared, failing, query, self._pods, run.mask)
         row = run.rooms.preparer.checks[check.type]
-        return _Under(check, row.begin(check.options, scene), self._now())
+        return _Under(check, row.begin(check.options, scene), watched.kept, self._now())
 
     def go(self) -> str:
         """Wait; see `check`."""
-        if self.watched.resource is None:
-            self._without_object()
-        else:
-            wanted = [(self.watched.resource, self.watched.identity)]
-            self.waits.follow(self.watched.what, wanted, self._judge, math.inf, self._tick, self.watched.since)
+        kept, resource = self.watched.kept, self.watched.resource
+        try:
+            if resource is None:
+                self._without_object()
+            else:
+                self.waits.follow(kept, [(resource, self.watched.identity)], self._judge, math.inf, self._tick)
+        except StillWaiting:
+            kept.keep({each.digest(): each.moved for each in self._waited_for() if each.limited})
+            raise
         return "; ".join(self._said(each) for each in self.success)
 
     # --- looking
@@ -168,7 +187,7 @@ class _Checking:
             while not self._look(changed=not self.seen):
                 self.seen = True
                 if min(may, run.rooms.patience) < _BEAT:
-                    raise StillWaiting.of(f"target {run.job.target}", f"waits for the checks of {self.watched.what}")
+                    raise StillWaiting.of(f"target {run.job.target}", f"waits for the checks of {self.watched.kept.what}")
                 self._may_go_on()
                 threading.Event().wait(_BEAT)
 
@@ -185,7 +204,7 @@ class _Checking:
         self._end_if_failed(now)
         left = [self._said(each) for each in self.success if each.judged.verdict is not Verdict.PASSED]
         left += [self._said(each) for each in self.failure if not each.judged.known]
-        held = max(self.watched.since + self.watched.hold - now, 0.0)
+        held = max(self.watched.kept.since + self.watched.hold - now, 0.0)
         self._tell(left, held)
         return not left and not held
 
@@ -196,7 +215,7 @@ class _Checking:
             raise self._failed([(each, "") for each in held], "failure check ")
         failed = [(each, "") for each in self.success if each.judged.verdict is Verdict.FAILED]
         if not failed and not self.questions.open:
-            failed = [(each, why) for each in self._waited_for() if (why := each.overdue(self.watched.since, now))]
+            failed = [(each, why) for each in self._waited_for() if (why := each.overdue(self.watched.kept.since, now))]
         if failed:
             raise self._failed(failed, "")
 

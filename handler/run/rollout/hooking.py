@@ -21,10 +21,9 @@ from typing import Any
 
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
-from handler.cluster.wait import until_gone
 from handler.cluster.write import Writer
 from handler.config.settings import Wait
-from handler.model.errors import AuthorError, OperatorError, Problem, RolloutFailed, StillDeleting, TransientError
+from handler.model.errors import AuthorError, OperatorError, Problem, RolloutFailed, TransientError
 from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
@@ -34,9 +33,11 @@ from handler.plan.order import sort_key
 from handler.rollout import hooks
 from handler.run.applying import Applier
 from handler.run.context import Context
-from handler.run.ending import GONE_TIMEOUT, lingering, raise_together
+from handler.run.ending import raise_together
+from handler.run.gone import wait_until_gone
 from handler.run.hooked import ACTION, Hooked
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
+from handler.run.rollout.keeping import InJournal
 from handler.run.trying import deletes, makes_way
 from handler.run.waits.waiting import Waits
 from handler.state.rules import seconds_of
@@ -132,8 +133,7 @@ class Hooking:
         return self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
 
     def _created(self, phase: Phase, one: Identity, stored: Object) -> None:
-        self.applier.uids.add(str(stored["metadata"]["uid"]))
-        self.applier.generations[one] = int(stored["metadata"].get("generation") or 0)
+        self.applier.stored.note(one, stored)
         found = self.journal.find(phase, str(one))
         if found and not found.mark:
             self.journal.mark(phase, str(one), str(stored["metadata"]["uid"]))
@@ -155,10 +155,7 @@ class Hooking:
         if not going and not makes_way(hook, live):
             return str(meta["uid"]), str(meta["resourceVersion"])
         self._delete(one, live)
-        resource, uid = self._item(one).resource, str(meta["uid"])
-        survivors = until_gone(self.applier.planner.api, [(resource, one, uid)], GONE_TIMEOUT, self.waits.look)
-        if survivors:
-            raise StillDeleting(lingering(one, survivors[0]))
+        wait_until_gone(self.applier.planner.api, [(self._item(one).resource, one, str(meta["uid"]))], self.waits.look)
         return "", _CREATE_ONLY
 
     def _delete(self, one: Identity, live: Object) -> None:
@@ -172,9 +169,10 @@ class Hooking:
         begun = [found for one in todo if (found := self.journal.find(phase, str(one)))]
         since = min(seconds_of(found.started) for found in begun)
         what = f"{phase} {', '.join(str(one) for one in todo[:3])}" + (f" and {len(todo) - 3} more" if len(todo) > 3 else "")
+        kept = InJournal(self.journal, (phase, str(todo[0])), what, since)
         limits = self.run.rooms.target.wait or Wait()
         items = [self._item(one) for one in todo]
-        self.waits.healthy(what, items, self.applier.generations, limits, since=since, verdict=self._verdict)
+        self.waits.healthy(kept, items, self.applier.stored.generations, limits, verdict=self._verdict)
 
     def _verdict(self, one: Identity, live: Object | None) -> Health | None:
         """Judge what runs to its own end; what has ended once stays ended, for its time to live may remove it."""

@@ -11,9 +11,10 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.run.context import Context
@@ -21,6 +22,7 @@ from handler.run.due import DONE, FAILED, SKIPPED, under_way
 from handler.run.recording import Inputs
 from handler.state.record import Progress, State, StepRecord
 from handler.state.rules import stamp
+from handler.state.stood import Stood
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 
@@ -39,7 +41,7 @@ class Journal:
     run: Context
     inputs: Inputs
     _places: dict[_Name, int] = field(default_factory=dict)
-    _told: dict[_Name, str] = field(default_factory=dict)
+    _told: dict[_Name, dict[str, Any]] = field(default_factory=dict)
     _written: float = -math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -109,9 +111,18 @@ class Journal:
         """Tell how far a step under way has come, if that isn't what is recorded; `message` is masked. It is written soon (`settle`)."""
         found, message = self.find(group, step), message[:_LONGEST]
         if found and found.message != message:
-            with self._lock:
-                self._told[group, step] = message
+            self._tell(group, step, message=message)
             self.settle()
+
+    def stood(self, group: str, step: str, stood: tuple[Stood, ...]) -> None:
+        """Tell what of a step's wait hasn't changed since when. It is written with whatever comes next, at the latest by `close`."""
+        found = self.find(group, step)
+        if found and found.stood != stood:
+            self._tell(group, step, stood=stood)
+
+    def _tell(self, group: str, step: str, **fields: Any) -> None:
+        with self._lock:
+            self._told[group, step] = self._told.get((group, step), {}) | fields
 
     def settle(self) -> None:
         """Write what was told, unless something told was written just now; called several times a second while anything waits."""
@@ -126,8 +137,8 @@ class Journal:
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended: `DONE`, `FAILED` or `SKIPPED`; `message` is masked."""
-        now = stamp(self.run.rooms.clock())
-        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message[:_LONGEST]))
+        now, message = stamp(self.run.rooms.clock()), message[:_LONGEST]
+        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=()))
 
     def end(self, outcome: str) -> None:
         """Record how the whole rollout ended: `DONE` or `FAILED`."""
@@ -153,13 +164,13 @@ class Journal:
             if state.rollout is None:
                 return state
             known = state.rollout
-            for name, message in told.items():
-                known = self._changed(known, name, partial(_telling, message))
+            for name, fields in told.items():
+                known = self._changed(known, name, partial(_telling, fields))
             return replace(state, rollout=change(known))
 
         self.run.record(written)
 
 
-def _telling(message: str, found: StepRecord) -> StepRecord:
+def _telling(fields: Mapping[str, Any], found: StepRecord) -> StepRecord:
     """Return a step with what it tells; what it said at its end stays."""
-    return found if found.outcome else replace(found, message=message)
+    return found if found.outcome else replace(found, **fields)

@@ -52,10 +52,9 @@ class Stepper:
         self._ending = next(
             (self._failure(group, step) for group in rollout.groups for step in group.steps if self._has_failed(group, step)), None
         )
-        try:
-            errors = carry_out(rollout, self._step)
-        finally:
-            self.journal.close()
+        errors = carry_out(rollout, self._step)
+        if isinstance(self._ending, RolloutFailed) and any(isinstance(error, StillWaiting) for error in errors):
+            errors += carry_out(rollout, self._step)  # whose wait was left to the next run, before another failed: it tidies up now
         if errors:
             raise min(errors, key=_rank)
 
@@ -107,7 +106,7 @@ class Stepper:
             return check(self.waits, stage.watched, self._beat, stage.tell)
         theirs = stage.change is not None and stage.change.action is Action.SKIP  # it carries no label of ours: nothing would show it
         if stage.target.wait and stage.desired and not theirs:
-            stage.healthy(stage.title, [stage.desired])
+            stage.healthy(stage.kept(stage.title), [stage.desired])
         return ""
 
     def _failed(self, group: Group, step: Step, error: AuthorError) -> None:

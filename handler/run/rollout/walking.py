@@ -20,7 +20,7 @@ is written, nothing is pruned.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
@@ -39,6 +39,7 @@ from handler.run.recording import Inputs
 from handler.run.rollout.hooking import Hooking
 from handler.run.rollout.journal import FAILED, Journal
 from handler.run.rollout.stepping import Stepper, passed_over, repaired
+from handler.run.waits.keeping import InRecord
 from handler.run.waits.waiting import Waits
 
 _NAMED = 3
@@ -94,6 +95,8 @@ class Walk:
         except AuthorError as error:
             self._fail(error)
             raise
+        finally:
+            self.journal.close()
 
     def _carry_out(self) -> Plan:
         """Go through the parts in their order; hooks and groups only where they are due."""
@@ -113,7 +116,7 @@ class Walk:
         if self.due:
             self.hooks.expect(Phase.POST_SYNC)
         self._all_healthy()
-        pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.uids)
+        pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.stored.uids)
         unwritten = self._unwritten()
         if unwritten:
             pruner.keep_all(unwritten)
@@ -148,7 +151,7 @@ class Walk:
             more = f" and {len(needed) - _NAMED} more" if len(needed) > _NAMED else ""
             what = f"{', '.join(map(str, needed[:_NAMED]))}{more} (before stage {number + 1} of {len(self.planned.plan.stages)})"
             items = [self.planned.desired[one] for one in needed]
-            self.waits.healthy(what, items, self.applier.generations, self.run.rooms.target.wait or Wait())
+            self._healthy(what, items, self.run.rooms.target.wait or Wait())
 
     def _groups(self) -> None:
         """Carry out the Rollout's groups; where it isn't due, write in their order what differs."""
@@ -164,7 +167,11 @@ class Walk:
         after = self.due and self.hooks.open(Phase.POST_SYNC, self.hooked.of(Phase.POST_SYNC))
         limits = self.run.rooms.target.wait or (Wait() if after else None)
         if limits:
-            self.waits.healthy("everything", self._living(), self.applier.generations, limits)
+            self._healthy("everything", self._living(), limits)
+
+    def _healthy(self, what: str, items: Sequence[Desired], limits: Wait) -> None:
+        """Wait until these are healthy; the record says for what and since when, so that the next run goes on with what time is left."""
+        self.waits.healthy(InRecord(self.run, what), items, self.applier.stored.generations, limits)
 
     def _living(self) -> tuple[Desired, ...]:
         """Return what is to live and is ours: not hooks, not what another has where a step would only create it, nor what might fail.

@@ -16,6 +16,7 @@ from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.run.rollout.actions.stage import StepStage
 from handler.run.rollout.journal import Journal
 from handler.run.rollout.stepping import Stepper
+from handler.run.stored import Stored
 from handler.state.record import Progress, State, StepRecord
 from handler.state.rules import seconds_of
 from tests.unit.state.samples import NOON, blank, sha
@@ -54,6 +55,31 @@ class Paper:
     def step(self, name: str) -> StepRecord:
         assert self.state.rollout
         return next(step for step in self.state.rollout.steps if step.step == name)
+
+
+@dataclass
+class Kept:
+    """How a wait is kept, in memory: what one run keeps the next one finds."""
+
+    what: str
+    since: float
+    over: bool = False
+    seen: Mapping[str, float] = field(default_factory=dict)
+
+    def note(self) -> None:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        raise NotImplementedError
+
+    def tell(self, unhealthy: tuple[str, ...]) -> None:
+        raise NotImplementedError
+
+    def moved(self, seen: str) -> float | None:
+        return self.seen.get(seen)
+
+    def keep(self, seen: Mapping[str, float]) -> None:
+        self.seen = seen
 
 
 @dataclass
@@ -97,7 +123,7 @@ def record(name: str, outcome: str = "", message: str = "", mark: str = "", of: 
 def stepper(paper: Paper, acts: Acts, changes: Sequence[Change] = (), look: Callable[[], None] = lambda: None) -> Stepper:
     planned = SimpleNamespace(plan=Plan("shop", sha(), (tuple(changes),)), desired={})
     planner = SimpleNamespace(target=SimpleNamespace(wait=None))
-    applier: Any = SimpleNamespace(planned=planned, planner=planner, outcomes=[], written=set(), generations={})
+    applier: Any = SimpleNamespace(planned=planned, planner=planner, outcomes=[], written=set(), stored=Stored())
     waits: Any = SimpleNamespace(look=look)
     inputs: Any = SimpleNamespace(commit=SimpleNamespace(sha=sha()), prepared=SimpleNamespace(digest=DIGEST))
     run: Any = paper

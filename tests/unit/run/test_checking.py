@@ -16,6 +16,8 @@ from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.tables import Judged, Options, Probe, Scene, Verdict
 from handler.run.rollout.checking import Watched, check
+from handler.run.waits.keeping import Keeping
+from tests.unit.run.paper import Kept
 
 THING = Resource("example.com", "v1", "Thing", "things", namespaced=True)
 IDENTITY = Identity("example.com", "Thing", "shop", "web")
@@ -61,11 +63,11 @@ class Waiting:
     def look(self) -> None:
         self.now += 1
 
-    def follow(
-        self, what: str, wanted: Any, judge: Any, timeout: float, beat: Callable[[], Iterable[Identity] | None], since: float
-    ) -> bool:
-        assert (what, list(wanted), timeout, since) == ("roll out, web", [(THING, IDENTITY)], math.inf, BEGAN)
+    def follow(self, kept: Keeping, wanted: Any, judge: Any, timeout: float, beat: Callable[[], Iterable[Identity] | None]) -> bool:
+        assert (kept.what, list(wanted), timeout, kept.since) == ("roll out, web", [(THING, IDENTITY)], math.inf, BEGAN)
         for each in self.happens:
+            if isinstance(each, StillWaiting):
+                raise each
             if isinstance(each, int | float):
                 self.now += each
                 if beat():
@@ -75,12 +77,15 @@ class Waiting:
         raise AssertionError("it hasn't ended")
 
 
+def kept_anew() -> Kept:
+    return Kept("roll out, web", BEGAN)
+
+
 def ended(waits: Waiting, success: Sequence[Check] = (), failure: Sequence[Check] = (), **more: Any) -> str:
     more = {"resource": THING} | more
     told = more.pop("told", [])
-    watched = Watched(
-        "roll out, web", identity=IDENTITY, success=tuple(success), failure=tuple(failure), since=BEGAN, place="a.yaml:1", **more
-    )
+    kept = more.pop("kept", None) or kept_anew()
+    watched = Watched(kept, identity=IDENTITY, success=tuple(success), failure=tuple(failure), place="a.yaml:1", **more)
     return check(waits, watched, tell=told.append)  # type: ignore[arg-type]  # it has what is asked of Waits
 
 
@@ -148,6 +153,65 @@ def test_standstill_is_measured_from_the_last_change_of_what_was_compared() -> N
     assert waits.now == BEGAN + 40 + 60
 
 
+LEFT = StillWaiting.of("target shop", "waits")
+
+
+def looked(kept: Kept, now: float, *checks: Check) -> None:
+    """One run of a function: it looks once, and leaves the rest to the next."""
+    with pytest.raises(StillWaiting):
+        ended(Waiting(LIVE, LEFT, now=now), checks, kept=kept)
+
+
+def test_standstill_counts_over_the_runs_that_each_look_once() -> None:
+    one_of, two_of = (Judged(Verdict.PENDING, f"{number} of 3", f"{number}") for number in (1, 2))
+    kept = kept_anew()
+    looked(kept, BEGAN + 10, one("rolls", one_of, progressTimeout=60))
+    looked(kept, BEGAN + 60, one("rolls", one_of, progressTimeout=60))
+    looked(kept, BEGAN + 69, one("rolls", two_of, progressTimeout=60))
+    looked(kept, BEGAN + 128, one("rolls", two_of, progressTimeout=60))
+    with pytest.raises(RolloutFailed, match="rolls: 2 of 3; not so, and nothing of it has changed for 1m"):
+        ended(Waiting(LIVE, now=BEGAN + 129), [one("rolls", two_of, progressTimeout=60)], kept=kept)
+
+
+def test_a_check_that_goes_on_covers_none_that_stands_still_over_runs() -> None:
+    steps = [Judged(Verdict.PENDING, f"{number} of 3", f"{number}") for number in range(3)]
+    still, kept = Judged(Verdict.PENDING, "hangs", "hangs"), kept_anew()
+    for number, now in enumerate((0, 40)):
+        looked(kept, BEGAN + now, one("rolls", steps[number], progressTimeout=60), one("other", still, progressTimeout=60))
+    both = [one("rolls", steps[2], progressTimeout=60), one("other", still, progressTimeout=60)]
+    with pytest.raises(RolloutFailed, match="other: hangs; not so, and nothing of it has changed for 1m") as error:
+        ended(Waiting(LIVE, now=BEGAN + 60), both, kept=kept)
+    assert "rolls" not in str(error.value)
+
+
+def test_what_moved_in_a_run_and_came_back_has_moved() -> None:
+    here, there = (Judged(Verdict.PENDING, where, where) for where in ("here", "there"))
+    kept = kept_anew()
+    looked(kept, BEGAN, one("odd", here, progressTimeout=60))
+    with pytest.raises(StillWaiting):
+        ended(Waiting(LIVE, LIVE, LIVE, LEFT, now=BEGAN + 50), [one("odd", here, there, here, progressTimeout=60)], kept=kept)
+    looked(kept, BEGAN + 109, one("odd", here, progressTimeout=60))
+    with pytest.raises(RolloutFailed, match="nothing of it has changed for 1m"):
+        ended(Waiting(LIVE, now=BEGAN + 110), [one("odd", here, progressTimeout=60)], kept=kept)
+
+
+def test_an_answer_that_comes_later_in_each_run_stands_still_all_the_same() -> None:
+    asked, same = Judged(Verdict.PENDING, "no answer yet", known=False), Judged(Verdict.PENDING, "7", "7")
+    kept = kept_anew()
+    for now in (0, 30):
+        with pytest.raises(StillWaiting):
+            ended(Waiting(LIVE, LIVE, LEFT, now=BEGAN + now), [one("slow", asked, same, progressTimeout=60)], kept=kept)
+    with pytest.raises(RolloutFailed, match="slow: 7; not so, and nothing of it has changed for 1m"):
+        ended(Waiting(LIVE, LIVE, now=BEGAN + 60), [one("slow", asked, same, progressTimeout=60)], kept=kept)
+
+
+def test_only_what_may_stand_still_for_a_time_alone_is_kept() -> None:
+    kept = kept_anew()
+    compared = Judged(Verdict.PENDING, "same", "same")
+    looked(kept, BEGAN, one("unlimited", compared), one("silent", PENDING, progressTimeout=60), one("so", PASSED, progressTimeout=60))
+    assert not kept.seen
+
+
 def test_nobody_stands_still_who_has_passed_or_shows_no_progress() -> None:
     silent, passed = Judged(Verdict.PENDING, "runs"), Judged(Verdict.PASSED, "stands", "same")
     waits = Waiting(LIVE, 500, 500, LIVE)
@@ -177,7 +241,7 @@ def test_what_ends_the_run_ends_the_wait() -> None:
     def beat() -> None:
         raise Stopping.of("target shop", "the worker is shutting down")
 
-    watched = Watched("roll out, web", THING, IDENTITY, (one("fine", PENDING),), (), BEGAN)
+    watched = Watched(kept_anew(), THING, IDENTITY, (one("fine", PENDING),), ())
     with pytest.raises(Stopping):
         check(Waiting(LIVE, 1), watched, beat)  # type: ignore[arg-type]  # it has what is asked of Waits
 
@@ -204,7 +268,7 @@ def test_how_far_it_has_come_is_told_masked_short_and_not_all_the_time(monkeypat
         return SimpleNamespace(look=look)
 
     waits.rows["scripted"].begin = begin  # type: ignore[method-assign]  # each look takes a second
-    watched = Watched("roll out, web", THING, IDENTITY, (one("slow", *finds, PASSED),), (), BEGAN)
+    watched = Watched(kept_anew(), THING, IDENTITY, (one("slow", *finds, PASSED),), ())
     check(waits, watched, tell=tell)  # type: ignore[arg-type]  # it has what is asked of Waits
     assert [message[:13] for message in told] == ["slow: *** 0 x", "slow: *** 3 x"]
     assert all(len(message) <= 500 for message in told)

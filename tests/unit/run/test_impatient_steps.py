@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,20 +29,24 @@ class Impatient:
         yield 0.0
 
 
-def ready(timeout: int = 600) -> list[dict[str, Any]]:
+def ready(timeout: int = 600, progress: int = 300) -> list[dict[str, Any]]:
     """A check of success: somebody else says `ready: yes`."""
     expected = [{"name": "ready", "path": "{.metadata.annotations.ready}", "default": "no", "value": {"static": "yes"}}]
-    return [{"fieldComparisons": {"expectedValues": expected, "timeout": f"{timeout}s"}}]
+    return [{"fieldComparisons": {"expectedValues": expected, "timeout": f"{timeout}s", "progressTimeout": f"{progress}s"}}]
 
 
-def say_ready(town: Town, name: str) -> None:
+def say_ready(town: Town, name: str, ready: str = "yes") -> None:
     """Be the controller."""
-    body = {"metadata": {"annotations": {"ready": "yes"}}}
+    body = {"metadata": {"annotations": {"ready": ready}}}
     town.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "controller"}, body, "application/merge-patch+json", ""))
 
 
-def look(town: Town) -> Result:
-    return town.handler().run(Job("shop", "tick"), None, Impatient())
+def look(town: Town, later: float = 0.0) -> Result:
+    """Run once; `later`: by how many seconds its clock is on."""
+    handler = town.handler()
+    rooms = replace(handler.rooms("shop"), clock=lambda: time.time() + later)
+    handler.rooms = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+    return handler.run(Job("shop", "tick"), None, Impatient())
 
 
 def recorded(town: Town, name: str) -> StepRecord:
@@ -84,3 +90,17 @@ def test_a_step_whose_time_is_over_fails_at_the_next_look() -> None:
         result = look(town)
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
     assert recorded(town, "a").outcome == "failed"
+
+
+def test_a_step_of_which_nothing_has_changed_for_too_long_fails_though_no_run_waits() -> None:
+    town = Town()
+    both = [step("CreateOrUpdate", name, success=ready(progress=100)) for name in ("a", "b")]
+    town.push({"a": "1", "b": "1"}, group("one", *both, parallel=True))
+    assert look(town).outcome is Outcome.WAITING
+    say_ready(town, "b", "soon")
+    assert look(town, later=90).outcome is Outcome.WAITING
+    assert [len(recorded(town, name).stood) for name in "ab"] == [1, 1]
+    failed = look(town, later=120)
+    assert (failed.outcome, failed.code) == (Outcome.FAILED, "rollout-failed")
+    assert "nothing of it has changed for 1m40s" in recorded(town, "a").message
+    assert [(recorded(town, name).outcome, recorded(town, name).stood) for name in "ab"] == [("failed", ()), ("skipped", ())]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from handler.model.errors import ClusterUnavailable, RolloutFailed
+from handler.model.errors import ClusterUnavailable, RolloutFailed, StillWaiting
 from handler.model.rollout import Step
 from handler.run.rollout.actions.stage import StepStage
 from handler.run.rollout.chains import AT_ONCE
@@ -39,6 +39,24 @@ def test_a_step_beside_one_that_failed_takes_its_traces_away() -> None:
     with pytest.raises(RolloutFailed, match="password"):
         go(paper, acts, group("one", "a", "b", parallel=True))
     assert (acts.left, paper.outcomes()) == (["a"], {"a": SKIPPED, "b": FAILED})
+
+
+def test_a_step_that_had_left_its_wait_to_the_next_run_is_left_when_another_fails_after_it() -> None:
+    left = threading.Event()
+
+    def waiting(_: StepStage) -> None:
+        left.set()
+        raise StillWaiting.of("target shop", "isn't healthy yet")
+
+    def late(stage: StepStage) -> None:
+        assert left.wait(30)
+        refused(stage)
+
+    paper, acts = begun(), Leaving({"a": waiting, "b": late})
+    with pytest.raises(RolloutFailed, match="password"):
+        go(paper, acts, group("one", "a", "b", parallel=True), group("two", "c"))
+    assert (sorted(acts.order), acts.left) == (["a", "b"], ["a"])
+    assert paper.outcomes() == {"a": SKIPPED, "b": FAILED, "c": ""}
 
 
 def test_a_rollout_hasnt_failed_before_the_traces_are_away() -> None:

@@ -13,6 +13,7 @@ from handler.model.errors import RolloutFailed
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.plan.admit import Desired
+from handler.run.waits.keeping import Keeping
 from handler.run.waits.waiting import Waits
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of
@@ -29,11 +30,11 @@ class Watched:
     sick: str = ""
     asked: list[list[str]] = field(default_factory=list)
 
-    def healthy(self, what: str, items: Sequence[Desired], *_: Any) -> None:
+    def healthy(self, kept: Keeping, items: Sequence[Desired], *_: Any) -> None:
         names = [item.identity.name for item in items]
         self.asked.append(names)
         if self.sick in names:
-            raise RolloutFailed.of(f"ConfigMap/shop/{self.sick}", f"isn't healthy ({what})")
+            raise RolloutFailed.of(f"ConfigMap/shop/{self.sick}", f"isn't healthy ({kept.what})")
 
 
 @pytest.fixture

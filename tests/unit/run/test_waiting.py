@@ -12,32 +12,41 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Wait
-from handler.model.errors import StillWaiting
+from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE
+from handler.run.rollout.journal import Journal
+from handler.run.rollout.keeping import InJournal
 from handler.run.waits import waiting
+from handler.run.waits.keeping import InRecord
 from handler.run.waits.waiting import Waits
 from handler.state.configmap import fitted
-from handler.state.record import State, Waiting
+from handler.state.record import Progress, State, StepRecord, Waiting
 from handler.state.rules import seconds_of, stamp
 from tests.unit.plan.samples import desired, document
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, sha
 
 LONG = ", ".join(f"Deployment/shop/{letter * 120}" for letter in "abc") + " (before stage 2 of 2)"
 START = seconds_of(NOON)
+LIMITS = Wait(timeout=300.0)
+WEB = document("Deployment", "web", "apps/v1")
+STEP = ("one", "web")
+ROLLOUT = Progress(sha(), "d" * 64, NOON, steps=tuple(StepRecord("one", name, name, "Act", NOON) for name in ("web", "other")))
 
 
 @dataclass
 class Waiter:
-    """A run that waits, over a record that is stored as any is; `left` has how many seconds each wait was given."""
+    """A run that waits, over a record that is stored as any is; `left` has how many seconds each wait was given, `shows` what lives."""
 
     state: State = field(default_factory=blank)
     patience: float = 0.0
     now: float = START
     left: list[float] = field(default_factory=list)
     written: int = 0
+    shows: dict[Any, Any] = field(default_factory=dict)
     unhealthy: tuple[str, ...] | None = None
     goal: str = sha()
+    force: bool = False
     job: Job = field(default_factory=lambda: Job("shop", "tick"))
     lease: Any = None
     meanwhile: Any = ALONE
@@ -45,7 +54,8 @@ class Waiter:
 
     @property
     def rooms(self) -> Any:
-        planner = SimpleNamespace(api=SimpleNamespace(server_time=lambda: self.now), applyset="set", scopes=None)
+        api = SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None)
+        planner = SimpleNamespace(api=api, applyset="set", scopes=None)
         return SimpleNamespace(clock=lambda: self.now, patience=self.patience, planner=planner)
 
     def record(self, change: Callable[[State], State]) -> None:
@@ -54,9 +64,22 @@ class Waiter:
     def mask(self, text: str) -> str:
         return text
 
-    def wait(self, what: str) -> None:
-        run: Any = self
-        Waits(run).healthy(what, desired(document("Deployment", "web", "apps/v1")), {}, Wait(timeout=300.0))
+    def wait(self, what: str, limits: Wait = LIMITS) -> None:
+        run = self.run
+        Waits(run).healthy(InRecord(run, what), desired(WEB), {}, limits)
+
+    def step(self, limits: Wait) -> None:
+        """Wait for the health of the first step's object, as one run of a function does."""
+        run, inputs = self.run, SimpleNamespace()
+        journal = Journal(run, inputs)  # type: ignore[arg-type]  # what a journal that has begun asks of them
+        try:
+            Waits(run).healthy(InJournal(journal, STEP, "one, web", START), desired(WEB), {}, limits)
+        finally:
+            journal.close()
+
+    @property
+    def run(self) -> Any:
+        return self
 
 
 @pytest.fixture
@@ -64,8 +87,10 @@ def waiter(monkeypatch: pytest.MonkeyPatch) -> Waiter:
     """Return a run whose cluster shows nothing new."""
     made = Waiter()
 
-    def follow(_api: Any, _wanted: Any, _judge: Any, left: float, *_: Any, **__: Any) -> bool:
+    def follow(_api: Any, _wanted: Any, judge: Any, left: float, *_: Any, **__: Any) -> bool:
         made.left.append(left)
+        for identity, live in made.shows.items():
+            judge(identity, live)
         return made.patience > 0
 
     monkeypatch.setattr(waiting, "follow", follow)
@@ -104,3 +129,74 @@ def test_a_forged_mark_of_what_was_seen_last_is_no_time(waiter: Waiter) -> None:
         waiter.wait("everything")
     assert waiter.state.waiting
     assert waiter.state.waiting.moved == NOON
+
+
+# --- what ended a wait once
+def test_a_wait_that_stood_still_is_over_until_a_person_asks_again(waiter: Waiter) -> None:
+    limits = Wait(timeout=300.0, progress_timeout=60.0)
+    with pytest.raises(StillWaiting):
+        waiter.wait("everything", limits)
+    waiter.now += 60
+    for _ in range(2):
+        with pytest.raises(RolloutFailed):
+            waiter.wait("everything", limits)
+    assert waiter.state.waiting
+    assert (waiter.state.waiting.over, waiter.left[-1]) == (True, 0.0)
+    waiter.force, waiter.patience = True, math.inf
+    waiter.wait("everything", limits)
+    assert waiter.left[-1] == 300.0
+
+
+def test_a_look_at_a_wait_that_is_over_keeps_it_so_however_long_it_takes(waiter: Waiter) -> None:
+    waiter.state = blank(waiting=Waiting(sha(), "everything", NOON, over=True))
+    kept = InRecord(waiter.run, "everything")
+    kept.note()
+    assert (waiter.state.waiting, waiter.written) == (Waiting(sha(), "everything", NOON, over=True), 0)
+
+
+# --- of a step
+def test_a_steps_standstill_counts_over_the_runs_of_a_function(waiter: Waiter) -> None:
+    waiter.state, limits = blank(rollout=ROLLOUT), Wait(timeout=300.0, progress_timeout=60.0)
+    for later in (0.0, 30.0, 59.0):
+        waiter.now = START + later
+        with pytest.raises(StillWaiting):
+            waiter.step(limits)
+    assert waiter.written == 1  # nothing was new
+    waiter.now = START + 60
+    with pytest.raises(RolloutFailed, match="isn't healthy, and nothing has changed for 1m"):
+        waiter.step(limits)
+    assert waiter.state.waiting is None
+
+
+def test_a_step_that_goes_on_has_its_patience_anew(waiter: Waiter) -> None:
+    waiter.state, limits, one = blank(rollout=ROLLOUT), Wait(timeout=300.0, progress_timeout=60.0), desired(WEB)[0]
+    for later, ready in ((0.0, 1), (59.0, 2), (118.0, 2)):
+        waiter.now, waiter.shows = START + later, {one.identity: deployed(ready)}
+        with pytest.raises(StillWaiting):
+            waiter.step(limits)
+    assert waiter.written == 2
+    waiter.now = START + 119
+    with pytest.raises(RolloutFailed, match="nothing has changed for 1m: 2 of 3"):
+        waiter.step(limits)
+
+
+def deployed(ready: int) -> dict[str, Any]:
+    status = {"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": ready, "availableReplicas": ready}
+    metadata = {"name": "web", "namespace": "shop", "generation": 1}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": 3}, "status": status}
+
+
+def test_what_a_step_keeps_is_little_and_goes_when_it_ends(waiter: Waiter) -> None:
+    waiter.state = blank(rollout=ROLLOUT)
+    journal = Journal(waiter.run, SimpleNamespace())  # type: ignore[arg-type]  # see above
+    kept = InJournal(journal, STEP, "one, web", START)
+    many = {f"{number:064x}"[::-1]: START + number for number in range(1000)}
+    kept.keep(many)
+    journal.close()
+    assert waiter.state.rollout
+    web, other = waiter.state.rollout.steps
+    assert (len(web.stood), len(web.stood[0].seen), other.stood) == (20, 12, ())
+    again = InJournal(journal, STEP, "one, web", START)
+    assert [again.moved(seen) for seen in [*many][:3]] == [START, START + 1, START + 2]
+    journal.finished(*STEP, "done")
+    assert waiter.state.rollout.steps[0].stood == ()

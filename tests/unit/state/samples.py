@@ -25,6 +25,7 @@ from handler.state.record import (
     Waiting,
 )
 from handler.state.rules import stamp
+from handler.state.stood import Stood
 
 NAMESPACE = "anneal-system"
 TOOLING = "anneal/v0.1.0"
@@ -59,7 +60,7 @@ def full() -> State:
             NOON,
             steps=(
                 StepRecord("first", "migrate", "Job/shop/migrate", "Recreate", NOON, NOON, "done", mark="u-1"),
-                StepRecord("then", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3"),
+                StepRecord("then", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3", stood=(Stood("5f" * 6, NOON),)),
             ),
         ),
         held=Held("h1", ("deletes 12 of 20",), (("prune", "apps/Deployment/shop/api", "u"),), sha("e"), "b" * 64, "c" * 64, NOON),

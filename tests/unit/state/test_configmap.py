@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import copy
 import gzip
+import hashlib
 import json
 import random
 from dataclasses import replace
@@ -16,6 +17,7 @@ from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import LIMIT, decode, encode, fitted, read_summary, size
 from handler.state.record import Progress, Run, State, StepRecord, Summary
+from handler.state.stood import Stood
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
 Body = dict[str, Any]
@@ -240,6 +242,21 @@ def test_a_rollout_of_a_thousand_failed_steps_can_be_recorded(text: str) -> None
     assert [step.outcome for step in written.rollout.steps] == ["failed"] * 1000
     assert all(step.message and before.startswith(step.message) for step, before in zip(written.rollout.steps, said, strict=True))
     assert written.reads_paths == ("deploy",)
+
+
+def test_where_there_is_no_room_it_is_forgotten_how_steps_stood_before_how_far_they_are() -> None:
+    digests = [hashlib.sha256(str(number).encode()).hexdigest()[:12] for number in range(20_000)]
+    steps = tuple(
+        StepRecord("one", f"step {number}", "Deployment/shop/api", "Canary", NOON, message=message, stood=stoods(digests, number))
+        for number, message in enumerate(noise(1000, 1200))
+    )
+    written, _ = fitted(blank(rollout=Progress(sha(), "d" * 64, NOON, steps=steps)), NAMESPACE, TOOLING)
+    assert written.rollout
+    assert written.rollout.steps == tuple(replace(step, message=step.message[:200], stood=()) for step in steps)
+
+
+def stoods(digests: list[str], number: int) -> tuple[Stood, ...]:
+    return tuple(Stood(digest, NOON) for digest in digests[number * 20 :][:20])
 
 
 def test_a_hook_is_found_again_by_the_longest_name_that_it_can_have() -> None:

@@ -173,13 +173,12 @@ class _Trial:
         limits = self.stage.target.wait or Wait()
         timeouts = {"timeout": hold + limits.timeout, "progressTimeout": limits.progress_timeout, "pollInterval": 5.0}
         watched = Watched(
-            f"{self.stage.title}: {what}",
+            self.stage.kept(f"{self.stage.title}: {what}", since),
             item.resource,
             item.identity,
             (Check("healthy", "healthy", timeouts), *success),
             failure,
-            min(since, self.stage.now),
-            generation=self.stage.applier.generations.get(item.identity, 0),
+            generation=self.stage.applier.stored.generation(item.identity),
             place=item.manifest.place,
             hold=hold,
         )

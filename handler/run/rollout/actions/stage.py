@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from handler.cluster.live import probe
-from handler.cluster.wait import until_gone
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
-from handler.model.errors import Moved, StillDeleting, TransientError
+from handler.model.errors import Moved, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.model.resource import Resource
@@ -24,9 +23,11 @@ from handler.plan.admit import Desired
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.tables import ActionReader
 from handler.run.applying import Applier
-from handler.run.ending import GONE_TIMEOUT, lingering
+from handler.run.gone import wait_until_gone
 from handler.run.rollout.checking import Watched
 from handler.run.rollout.journal import Journal
+from handler.run.rollout.keeping import InJournal
+from handler.run.waits.keeping import Keeping
 from handler.run.waits.waiting import Judge, Waits
 
 Object = dict[str, Any]
@@ -111,18 +112,27 @@ class StepStage:
         """The step's object and its checks; what only says how it fails succeeds by becoming healthy."""
         step, item = self.step, self.desired
         return Watched(
-            self.title,
+            self.kept(self.title),
             self.resource,
             step.identity,
             step.success or (HEALTHY if item else ()),
             step.failure,
-            self.since,
-            generation=self.applier.generations.get(step.identity, 0),
+            generation=self.applier.stored.generation(step.identity),
             place=item.manifest.place if item else "",
             declared=item.manifest.body() if item else None,
         )
 
     # --- what is remembered
+    def kept(self, what: str, since: float = 0.0) -> Keeping:
+        """Return how the journal keeps a wait of this step, for `follow` and `healthy`.
+
+        Args:
+            what: what is waited for, as errors call it.
+            since: from when on its time counts, in seconds since the epoch; 0: from the step's begin.
+
+        """
+        return InJournal(self.journal, (self.group, self.step.name), what, min(since or self.since, self.now))
+
     @property
     def mark(self) -> str:
         """What this step's action last remembered; empty: it begins."""
@@ -171,8 +181,7 @@ class StepStage:
         meta = live["metadata"] if live else {"uid": "", "resourceVersion": "1"}  # a version without a uid: created, or Moved
         with self._fenced_again():
             stored = self.writer.apply(item.resource, item.manifest.body(), str(meta["uid"]), str(meta["resourceVersion"]))
-        self.applier.uids.add(str(stored["metadata"]["uid"]))
-        self.applier.generations[item.identity] = int(stored["metadata"].get("generation") or 0)
+        self.applier.stored.note(item.identity, stored)
         return stored
 
     def delete(self, resource: Resource, identity: Identity, uid: str, version: str = "", propagation: Propagation = "Foreground") -> None:
@@ -204,9 +213,7 @@ class StepStage:
 
     def gone(self, resource: Resource, identity: Identity, uid: str) -> None:
         """Wait until this object, of this uid, is gone. Raises StillDeleting."""
-        survivors = until_gone(self.applier.planner.api, [(resource, identity, uid)], GONE_TIMEOUT, self.beat)
-        if survivors:
-            raise StillDeleting(lingering(identity, survivors[0]))
+        wait_until_gone(self.applier.planner.api, [(resource, identity, uid)], self.beat)
 
     @contextlib.contextmanager
     def _fenced_again(self) -> Iterator[None]:
@@ -232,19 +239,18 @@ class StepStage:
         """Return the live object, None: it isn't there."""
         return probe(self.applier.planner.api, [(resource, identity.namespace, identity.name)]).get(identity)
 
-    def follow(self, what: str, wanted: list[tuple[Resource, Identity]], judge: Judge, timeout: float, since: float = 0.0) -> bool:
-        """Feed `judge` with each state of these members until it is content with all; False when `timeout` seconds since `since` are over.
+    def follow(self, kept: Keeping, wanted: list[tuple[Resource, Identity]], judge: Judge, timeout: float) -> bool:
+        """Feed `judge` with each state of these members until it is content with all; False when the time is over.
 
         Args:
-            what: what is waited for, as the record calls it.
+            kept: what is waited for, and since when (`kept`).
             wanted: kinds and identities of members (they carry our label).
             judge: see `Waits.follow`; it may also look at the clock, for `beat` doesn't call it.
-            timeout: in seconds.
-            since: from when on they count; 0: from the step's begin.
+            timeout: in seconds, over restarts.
 
         """
-        return self.waits.follow(what, wanted, judge, timeout, self.beat, since or self.since)
+        return self.waits.follow(kept, wanted, judge, timeout, self.beat)
 
-    def healthy(self, what: str, items: list[Desired], limits: Wait | None = None) -> None:
+    def healthy(self, kept: Keeping, items: list[Desired], limits: Wait | None = None) -> None:
         """Wait until these objects are healthy. Raises RolloutFailed with each one's why."""
-        self.waits.healthy(what, items, self.applier.generations, limits or self.target.wait or Wait(), self.beat, self.since)
+        self.waits.healthy(kept, items, self.applier.stored.generations, limits or self.target.wait or Wait(), self.beat)

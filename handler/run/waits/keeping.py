@@ -1,0 +1,107 @@
+"""How a wait is kept, so that it outlives its run: for what, since when, and since when nothing of it has changed.
+
+    `InRecord`                        the record's own `waiting`: stages, everything
+    `handler.run.rollout.keeping`     the journal's record of a step or hook
+
+Law: a wait that goes from run to run has the time of one. What ended it once has ended it, until a person asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from handler.model.tree import printable
+from handler.run.context import Context
+from handler.state.record import Waiting
+from handler.state.rules import seconds_of, stamp
+
+
+class Keeping(Protocol):
+    """How one wait is kept."""
+
+    @property
+    def what(self) -> str:
+        """What is waited for, in one line."""
+
+    @property
+    def since(self) -> float:
+        """Since when, in seconds since the epoch, over restarts."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, so that it is only looked at."""
+
+    def note(self) -> None:
+        """Keep that it goes on; called again and again, once it takes longer than a moment."""
+
+    def end(self) -> None:
+        """Keep that it has ended without success."""
+
+    def tell(self, unhealthy: tuple[str, ...]) -> None:
+        """Tell what is still missing, a line an object."""
+
+    def moved(self, seen: str) -> float | None:
+        """Return since when something stands as it does, by what the runs before this one saw; None: it stood otherwise."""
+
+    def keep(self, seen: Mapping[str, float]) -> None:
+        """Keep, for the next run, how things stand (digests), each with since when."""
+
+
+def time_left(kept: Keeping, timeout: float, now: float) -> float:
+    """Return how many of the `timeout` seconds of a wait are left; one that seems to begin later, by another's clock, gets no more."""
+    return 0.0 if kept.over else max(min(kept.since - now, 0.0) + timeout, 0.0)
+
+
+@dataclass(slots=True)
+class InRecord:
+    """A wait that the record keeps as `waiting`. One of the same name and commit goes on; who asks again after its end begins anew."""
+
+    run: Context
+    what: str
+    since: float = field(init=False)
+    over: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        """Go on with what an earlier run began."""
+        self.what = printable(self.what)  # as the record keeps it: a wait is known by its name
+        self.since, before = self.run.rooms.clock(), self._before()
+        if before is not None and not (self.run.force and (before.over or self.run.state.status.phase == "failed")):
+            self.since, self.over = seconds_of(before.since), before.over
+
+    def _before(self) -> Waiting | None:
+        """Return what is recorded of this wait."""
+        before = self.run.state.waiting
+        return before if before is not None and (before.commit, before.what) == (self.run.goal, self.what) else None
+
+    def note(self) -> None:
+        """Record it."""
+        fresh, before = Waiting(self.run.goal, self.what, stamp(self.since)), self._before()
+        self._write(replace(before if before and before.since == fresh.since else fresh, over=self.over))
+
+    def end(self) -> None:
+        """Record that it is over: from now on it is only looked at."""
+        self.over = True
+        self.note()
+
+    def _write(self, waiting: Waiting) -> None:
+        if self.run.state.waiting != waiting:
+            self.run.record(lambda state: replace(state, waiting=waiting))
+
+    def tell(self, unhealthy: tuple[str, ...]) -> None:
+        """Record it as the target's status."""
+        if self.run.state.status.unhealthy != unhealthy:
+            self.run.record(lambda state: replace(state, status=replace(state.status, unhealthy=unhealthy)))
+
+    def moved(self, seen: str) -> float | None:
+        """Compare with what was seen last."""
+        before = self._before()
+        return seconds_of(before.moved) if before is not None and before.seen == seen and before.moved else None
+
+    def keep(self, seen: Mapping[str, float]) -> None:
+        """Record how it stands as a whole: that is one digest."""
+        before = self._before()
+        for digest, moved in seen.items():
+            if before is not None:
+                self._write(replace(before, seen=digest, moved=stamp(moved)))

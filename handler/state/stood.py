@@ -1,0 +1,15 @@
+"""What a wait of a rollout has seen and hasn't seen change since: how patience counts over the runs that share the wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handler.state.rules import Line, Time
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """One thing that stands still. `seen`: digest of how it stands, in few digits; `moved`: since when it stands so."""
+
+    seen: Line
+    moved: Time
