@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from handler.cluster.connect import Connection
-from handler.model.result import Outcome
+from handler.config.settings import Wait
+from handler.model.result import Outcome, Result
 from tests.e2e.acts import held, hook, steps
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
@@ -61,6 +62,24 @@ def test_who_may_not_wait_comes_back_to_a_hook_that_runs(shop: Shop, connection:
         until(lambda: seen.first(migrate, is_complete))
         assert shop.run("tick").outcome in DONE
     assert len(seen.uids(migrate)) == 1
+
+
+def test_hooks_of_which_nothing_changes_for_too_long_fail_though_no_run_waits(shop: Shop) -> None:
+    shop.configure(wait=Wait(120.0, 1.0))
+    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
+    both = [held(hook(shop, name, "PreSync")) for name in ("back-up", "migrate")]
+    shop.push(*both, deployment(shop.name, "web"))
+    assert shop.run().outcome is Outcome.WAITING
+    results: list[Result] = []
+
+    def is_over() -> bool:
+        results.append(shop.run("tick"))
+        return results[-1].outcome is not Outcome.WAITING
+
+    until(is_over)
+    assert (results[-1].outcome, results[-1].code) == (Outcome.FAILED, "rollout-failed"), told(results[-1])
+    assert "PreSync hook: isn't healthy, and nothing has changed for 1s" in results[-1].message
+    assert steps(shop) == {("PreSync", "back-up"): "failed", ("PreSync", "migrate"): "failed"}
 
 
 @pytest.mark.slow
