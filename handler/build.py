@@ -171,6 +171,7 @@ class Handler(Reaching):
             actions=self.tables.actions,
             mask=self.secrets.mask,
             metrics=self.metrics().query,
+            seen=self._options.seen,
         )
 
 

@@ -24,10 +24,12 @@ from handler.model.optional import needed_by
 from handler.prometheus.client import Metrics
 from handler.reading import DEADLINE
 from handler.run.preparing import Source
+from handler.run.rooms import unseen
 from handler.source.host import GitHost
 from handler.source.sharing import Sharing
 from handler.state.configmap import state_name
 from handler.state.lease import LeaseLock
+from handler.state.record import State
 from handler.state.store import StateStore
 from handler.stores import Services
 from handler.summaries import TOOLING
@@ -42,7 +44,7 @@ class Options:
     `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
     leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
     `patience`: how many seconds one run may wait for one thing to become healthy. `any_metrics`: checks may ask any Prometheus, listed or
-    not: for who reads no git but his own directory.
+    not: for who reads no git but his own directory. `seen`: told of the record each time that a run under way has written to it.
     """
 
     kubeconfig: str = ""
@@ -52,6 +54,7 @@ class Options:
     notes: bool = False
     patience: float = math.inf
     any_metrics: bool = False
+    seen: Callable[[State], None] = unseen
 
 
 class Reaching:

@@ -32,6 +32,11 @@ class Output:
         """Whether a person can be asked."""
         return not self.as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
+    @property
+    def moves(self) -> bool:
+        """Whether a moving line is seen."""
+        return not self.as_json and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
     def clean(self, text: str) -> str:
         """Return text that may be printed: secrets masked, nothing in it that a terminal would obey."""
         return "".join(char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in self.mask(text))
@@ -79,7 +84,7 @@ class Output:
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Show a moving line with the time elapsed while something runs; nothing where nobody looks."""
-        if self.as_json or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        if not self.moves:
             yield
             return
         with _rich_progress(self.clean(what)):

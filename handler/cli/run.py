@@ -18,6 +18,7 @@ from handler.cli.engine import clock_engine
 from handler.cli.options import command, targets_argument
 from handler.cli.running import stoppable
 from handler.cli.session import Session, local_user
+from handler.cli.waits import told
 from handler.config.forms import RANGES, seconds
 from handler.config.settings import Target
 from handler.model.event import Job
@@ -52,7 +53,7 @@ def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> i
     handler, user = session.handler, local_user()
     session.sandbox.start()
     jobs = [Job(target.name, "oneoff", force=True, prune=prune, actor=user) for target in chosen]
-    with stoppable(session.output.note) as stop, ThreadPoolExecutor(Lanes(session.settings).threads) as pool:
+    with stoppable(session.output.note) as stop, told(session), ThreadPoolExecutor(Lanes(session.settings).threads) as pool:
         runs = [pool.submit(guarded(handler.run), job, stop) for job in jobs]
         codes = {reports.result(session.output, ended.result()) for ended in as_completed(runs)}
     return next((code for code in _WORST if code in codes), reports.DONE_CODE)

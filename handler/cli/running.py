@@ -1,4 +1,4 @@
-"""Runs a job for a person who waits: a moving line, and Ctrl-C that ends the run at its next write instead of in the middle of one."""
+"""Runs a job for a person who waits: a moving line or plain ones; Ctrl-C ends the run at its next write, not in the middle of one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 from types import FrameType
 
 from handler.cli.session import Session
+from handler.cli.waits import told
 from handler.config.settings import Target
 from handler.model.errors import Stopping
 from handler.model.event import Job
@@ -22,7 +23,7 @@ def run(session: Session, job: Job, doing: str) -> Result:
     """Run a job. `doing`: what the moving line says."""
     handler = session.handler
     session.sandbox.start()
-    with stoppable(session.output.note) as stop, session.output.working(doing):
+    with stoppable(session.output.note) as stop, _shown(session, doing):
         return _told(session, _to_the_newest(session, handler.run, job, stop))
 
 
@@ -30,8 +31,13 @@ def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
     """Run a job with another spelling of its target, without that counting as a change of its settings."""
     session.sandbox.start()
     rooms = replace(session.handler.rooms(target.name), target=target)
-    with stoppable(session.output.note) as stop, session.output.working(doing):
+    with stoppable(session.output.note) as stop, _shown(session, doing):
         return _told(session, _to_the_newest(session, partial(reconcile, rooms), job, stop))
+
+
+def _shown(session: Session, doing: str) -> contextlib.AbstractContextManager[None]:
+    """Show that something goes on: by a moving line where a person looks, elsewhere by what it waits for."""
+    return session.output.working(doing) if session.output.moves else told(session)
 
 
 def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:

@@ -9,7 +9,7 @@ import difflib
 import getpass
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
     from handler.build import Handler, Options
     from handler.render import Sandbox
     from handler.run.preparing import Source
+    from handler.state.record import State
     from handler.tables import Tables
     from handler.triggers import Trigger
 
 
+def nobody(_state: State) -> None:
+    """Take no note of what a run records."""
+
+
 class Session:
-    """One command's composition. `named`: the --config flag; `added`: the tables of a program of its own.
+    """One command's composition. `named`: the --config flag; `added`: the tables of a program of its own; `seen`: see `Options`.
 
     As a context it ends what it started.
     """
@@ -57,6 +62,7 @@ class Session:
         self.sources: dict[str, Source] = {}
         self.named = config
         self.added = added
+        self.seen: Callable[[State], None] = nobody
         self._chosen: tuple[Target, ...] = ()
         self._sandbox: Sandbox | None = None
 
@@ -154,7 +160,11 @@ class Session:
         """What the command line says of clusters and of where commits come from."""
         from handler.build import Options  # noqa: PLC0415 - the same
 
-        return Options(self.kubeconfig, self.context, self.master, self.sources, any_metrics=self.any_metrics)
+        return Options(self.kubeconfig, self.context, self.master, self.sources, any_metrics=self.any_metrics, seen=self._saw)
+
+    def _saw(self, state: State) -> None:
+        """Hand a record on to whoever listens now; the options were made before."""
+        self.seen(state)
 
 
 def _which(name: str | None, names: list[str]) -> str:

@@ -143,6 +143,7 @@ class Context:
         assert self.lease is not None  # noqa: S101 - an attempt is open under a Lease
         with self.writing:
             self.stored = self.rooms.store.write(self.stored, change, self.lease.token)
+            self.rooms.seen(self.state)
 
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""

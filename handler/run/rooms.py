@@ -13,10 +13,15 @@ from handler.rollout.tables import Query, no_metrics
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
 from handler.state.lease import LeaseLock
+from handler.state.record import State
 from handler.state.store import StateStore
 
 if TYPE_CHECKING:
     from handler.run.rollout.actions import ActionType
+
+
+def unseen(_state: State) -> None:
+    """Take no note of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,8 @@ class Rooms:
     `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `records.noted`. `first`: the
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
     seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
-    `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer.
+    `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `seen`: told of the record each time that
+    a run under way has written to it; several threads may at once.
     """
 
     target: Target
@@ -45,3 +51,4 @@ class Rooms:
     mask: Callable[[str], str] = str
     metrics: Query = no_metrics
     clock: Callable[[], float] = time.time
+    seen: Callable[[State], None] = unseen

@@ -1,0 +1,84 @@
+"""What a run under way waits for, as plain lines, for whoever sees no moving line: the log of a pipeline, a file."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from handler.cli.session import Session, nobody
+from handler.cli.steps import UNDER_WAY, phase_of
+from handler.state.record import State
+
+EVERY = 10.0
+"""Seconds between two lines of one wait; its first two come as they are."""
+MOST = 5
+"""Waits of one target that are told of; a Rollout may have a thousand at once."""
+_NAMED = 3
+"""Objects that a line names."""
+_LOOK = 0.5
+
+Waits = dict[tuple[str, str], str]
+
+
+def waits(state: State) -> Waits:
+    """Return what a record says is waited for, by target and what it is called, each with what is missing of it in one line."""
+    found = {}
+    if state.waiting and not state.waiting.over:
+        lines = [" ".join(line.split()) for line in state.status.unhealthy]
+        more = [f"and {len(lines) - _NAMED} more"] if len(lines) > _NAMED else []
+        found[state.target, state.waiting.what] = "; ".join([*lines[:_NAMED], *more])
+    for step in state.rollout.steps if state.rollout and state.attempt else ():
+        if phase_of(step) == UNDER_WAY:
+            found[state.target, f"{step.group}, {step.step}"] = " ".join(step.message.split())
+    return dict(list(found.items())[:MOST])
+
+
+class Telling:
+    """Tells each wait when it begins, and again when something else is missing. `say`: prints a line; `clock`: monotonic seconds."""
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._clock = clock
+        self._newest: dict[str, Waits] = {}
+        self._told: dict[tuple[str, str], tuple[str, float]] = {}
+        self._ended = threading.Event()
+
+    def saw(self, state: State) -> None:
+        """Take note of a record that a run has just written; any thread may."""
+        self._newest[state.target] = waits(state)
+
+    def tell(self) -> None:
+        """Say what is new."""
+        now, there = self._clock(), {key: missing for found in list(self._newest.values()) for key, missing in found.items()}
+        self._told = {key: told for key, told in self._told.items() if key in there}
+        for key, missing in there.items():
+            before, at = self._told.get(key, (None, 0.0))
+            if before is None or (before != missing and (not before or now - at >= EVERY)):
+                self._told[key] = missing, now
+                self._say(f"{key[0]} waits for {key[1]}" + (f": {missing}" if missing else ""))
+
+    def keep(self) -> None:
+        """Say what is new, until `end`."""
+        while not self._ended.wait(_LOOK):
+            self.tell()
+
+    def end(self) -> None:
+        """Say no more."""
+        self._ended.set()
+
+
+@contextlib.contextmanager
+def told(session: Session) -> Iterator[None]:
+    """Tell on standard error what the runs within this wait for."""
+    telling = Telling(session.output.note)
+    thread = threading.Thread(target=telling.keep, name="what is waited for", daemon=True)
+    session.seen = telling.saw
+    thread.start()
+    try:
+        yield
+    finally:
+        session.seen = nobody
+        telling.end()
+        thread.join()

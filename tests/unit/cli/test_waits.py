@@ -1,0 +1,131 @@
+"""What is told of a run that waits where no moving line is seen."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from handler.cli import waits
+from handler.cli.printing import Output
+from handler.cli.running import run
+from handler.cli.session import Session
+from handler.cli.waits import EVERY, Telling
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.state.record import Attempt, Progress, State, Status, StepRecord, Waiting
+from tests.unit.run.town import ROLLED, Town, group, step
+from tests.unit.state.samples import NOON, TOKEN, sha
+
+PATIENCE = 20.0
+
+API, WEB = "Deployment/shop/api: 0 of 1 replica available", "Deployment/shop/web: 1 of 3 replicas available"
+
+
+def waiting(*missing: str, **more: object) -> State:
+    known = Waiting(sha(), "everything", NOON)
+    return State("shop", "default", "uid", "url", waiting=known, status=Status("applied", unhealthy=missing), **more)  # type: ignore[arg-type]  # its fields
+
+
+def stepping(*steps: StepRecord) -> State:
+    attempt = Attempt(sha(), "b" * 64, "c" * 64, TOKEN, NOON)
+    return replace(waiting(), waiting=None, attempt=attempt, rollout=Progress(sha(), "d" * 64, NOON, steps=steps))
+
+
+class Teller:
+    """A `Telling` whose clock and lines are the test's."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.lines: list[str] = []
+        self._telling = Telling(self.lines.append, lambda: self.now)
+
+    def __call__(self, state: State, after: float = 0.0) -> list[str]:
+        """Return what is said of a record that comes `after` seconds."""
+        self.now += after
+        self.lines.clear()
+        self._telling.saw(state)
+        self._telling.tell()
+        return [*self.lines]
+
+
+@pytest.fixture
+def tell() -> Teller:
+    return Teller()
+
+
+def test_a_wait_is_told_when_it_begins_and_when_something_else_is_missing(tell: Teller) -> None:
+    assert tell(waiting()) == ["shop waits for everything"]
+    assert tell(waiting(API, WEB)) == [f"shop waits for everything: {API}; {WEB}"]
+    assert tell(waiting(API, WEB), EVERY) == []
+    assert tell(waiting(WEB), EVERY) == [f"shop waits for everything: {WEB}"]
+
+
+def test_what_changes_all_the_time_is_told_now_and_then_and_nothing_is_left_untold(tell: Teller) -> None:
+    assert tell(waiting(API)) != []
+    assert tell(waiting(WEB), EVERY / 2) == []
+    assert tell(waiting(WEB), EVERY / 2) == [f"shop waits for everything: {WEB}"]
+
+
+def test_a_line_names_a_few_objects(tell: Teller) -> None:
+    (line,) = tell(waiting(*(f"Deployment/shop/w{number}: is not there" for number in range(12))))
+    assert line.endswith("Deployment/shop/w2: is not there; and 9 more")
+
+
+def test_a_wait_that_ended_is_told_no_more_and_a_new_one_is(tell: Teller) -> None:
+    assert tell(waiting(API)) != []
+    ended = replace(waiting(API), waiting=None)
+    assert tell(ended) == tell(replace(waiting(API), waiting=replace(waiting().waiting, over=True))) == []  # type: ignore[type-var]  # it has one
+    assert tell(waiting(API)) == [f"shop waits for everything: {API}"]
+
+
+def test_a_rollout_tells_of_its_steps_under_way(tell: Teller) -> None:
+    api = StepRecord("roll out", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3 replicas updated\nslowly")
+    done, later = replace(api, step="db", finished=NOON, outcome="done"), replace(api, step="web", started="")
+    assert tell(stepping(done, api, later)) == ["shop waits for roll out, api: 1 of 3 replicas updated slowly"]
+    many = [replace(api, step=f"s{number}") for number in range(1000)]
+    assert len(tell(stepping(*many))) == waits.MOST
+
+
+def test_several_targets_are_told_apart(tell: Teller) -> None:
+    assert tell(waiting()) == ["shop waits for everything"]
+    assert tell(replace(waiting(), target="blog")) == ["blog waits for everything"]
+
+
+# --- in a command
+def test_a_run_that_goes_on_shows_each_record_it_writes_to_whoever_started_it() -> None:
+    town, seen = Town(), list[State]()
+    town.push({"web": "1"}, group("all", step("CreateOrUpdate", "web")))
+    handler = town.handler(ROLLED)
+    handler._options = replace(handler._options, seen=seen.append)
+    assert handler.run(Job("shop", "push")).outcome is Outcome.APPLIED
+    assert ("shop", "all, web") in {key for state in seen for key in waits.waits(state)}
+    assert waits.waits(seen[-1]) == {}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_command_whose_errors_go_to_no_terminal_tells_there_what_it_waits_for(
+    as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, said = Session(Output(as_json=as_json), {}), threading.Event()
+    note = session.output.note
+
+    def heard(text: str) -> None:
+        note(text)
+        said.set()
+
+    def run_one(_job: Job, _stop: threading.Event) -> Result:
+        session._saw(waiting(API))
+        assert said.wait(PATIENCE)
+        return Result("shop", Outcome.APPLIED)
+
+    monkeypatch.setattr(session.output, "note", heard)
+    session.__dict__ |= {"handler": SimpleNamespace(run=run_one), "sandbox": SimpleNamespace(start=lambda: None)}
+    assert run(session, Job("shop", "oneoff"), "applying shop").outcome is Outcome.APPLIED
+    session._sandbox = None
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"shop waits for everything: {API}\n")
+    session._saw(waiting(WEB))  # nobody listens any more
+    assert "what is waited for" not in {thread.name for thread in threading.enumerate()}
