@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import secrets
 import socket
@@ -46,6 +47,11 @@ class Layout:
     def certificate(self) -> Path:
         """The server's certificate and its authority; the API server signs it itself at its first start."""
         return self.data / "certs" / "apiserver.crt"
+
+    @property
+    def audit(self) -> Path:
+        """What the API server itself noted of the requests for Deployments: a JSON object a line."""
+        return self.root / "logs" / "audit.jsonl"
 
     def log(self, name: str) -> Path:
         """Return a server's log."""
@@ -141,10 +147,24 @@ def kube_apiserver(layout: Layout, ports: dict[str, int]) -> list[str]:
         "--service-cluster-ip-range=10.0.0.0/16",
         "--allow-privileged=true",
         "--default-watch-cache-size=50",
+        f"--audit-policy-file={_audit_policy(layout)}",
+        f"--audit-log-path={layout.audit}",
+        "--audit-log-maxsize=20",
+        "--audit-log-maxbackup=1",
         "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the Node's name
         "--event-ttl=15m",
         "--profiling=false",
     ]
+
+
+def _audit_policy(layout: Layout) -> Path:
+    """Write what the API server notes, and return it: few requests, so that nothing measured on it becomes slower."""
+    deployments = [{"group": "apps", "resources": ["deployments"]}]
+    rules = [{"level": "Metadata", "verbs": ["get", "list", "watch", "patch"], "resources": deployments}, {"level": "None"}]
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
+    path = layout.data / "audit-policy.json"
+    path.write_text(json.dumps(policy))
+    return path
 
 
 def kube_controller_manager(layout: Layout, ports: dict[str, int]) -> list[str]:

@@ -6,12 +6,16 @@ import json
 import os
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
+
+import pytest
 
 from handler.build import Handler, Options
 from handler.config.secrets import resolve_all
 from handler.config.settings import Wait
 from handler.model.result import Outcome, Result
 from infra.controlplane.fates import FATE, LOG
+from infra.controlplane.servers import Layout
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret, service
 from tests.e2e.serving import until
 from tests.e2e.shop import DONE, Shop, told
@@ -172,6 +176,20 @@ def test_a_custom_resource_is_waited_for_by_what_its_controller_says(shop: Shop)
     recorded(shop)
 
 
+def audited(shop: Shop) -> list[str]:
+    """Return what Anneal asked of the shop's Deployments after its last write to them, as the API server's own audit log has it."""
+    log, seen = Layout(shop.kubectl.kubeconfig.parent).audit, dict[str, tuple[str, str, str]]()
+    if not log.exists():
+        pytest.skip("another cluster is used, and its audit log isn't known")
+    for line in log.read_text().splitlines():
+        event = json.loads(line)
+        if event["userAgent"] == "anneal" and (shop.applyset in unquote(event["requestURI"]) or f"/{shop.name}" in event["requestURI"]):
+            path = event["requestURI"].partition("?")[0]
+            seen[event["auditID"]] = (event["requestReceivedTimestamp"], event["verb"], path)
+    last = max(when for when, verb, _ in seen.values() if verb == "patch")
+    return sorted(f"{verb} {path}" for when, verb, path in seen.values() if when > last)
+
+
 def test_three_hundred_deployments_cost_a_list_and_a_watch(shop: Shop, wired: Callable[[], Wired]) -> None:
     wire = wired()
     shop.configure(wait=PATIENT)
@@ -187,6 +205,9 @@ def test_three_hundred_deployments_cost_a_list_and_a_watch(shop: Shop, wired: Ca
     assert len([path for path in waited if "/deployments" in path and "watch=true" in path]) <= 2
     assert not any(f"/namespaces/{shop.name}" in path for path in waited if "/deployments" in path), "one for all namespaces"
     assert not any("/configmaps?" in path or "/secrets" in path for path in waited if shop.name in path), "nothing is waited for there"
+    everywhere = "/apis/apps/v1/deployments"
+    until(lambda: f"watch {everywhere}" in audited(shop))
+    assert audited(shop) in ([f"list {everywhere}", *[f"watch {everywhere}"] * watches] for watches in (1, 2))
 
 
 def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> None:
