@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from handler.cli.times import ago, until
 from handler.config.settings import Target
+from handler.model.words import many
 from handler.state.lease import Peek
 from handler.state.record import State, Status
 from handler.state.rules import seconds_of
@@ -66,9 +67,9 @@ def _from_people(name: str, state: State, now: float) -> Advice | None:
     if state.held and state.approval and state.approval.id == state.held.id:
         return Advice("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:
-        return Advice(
-            f"{len(state.held.changes)} deletions wait for approval; to allow exactly them:", f"anneal approve {name} {state.held.id}"
-        )
+        going = len(state.held.changes)
+        what = f"{many(going, 'deletion')} {_verb(going, 'waits', 'wait')} for approval; to allow exactly {_verb(going, 'it', 'them')}:"
+        return Advice(what, f"anneal approve {name} {state.held.id}")
     return None
 
 
@@ -104,7 +105,9 @@ def _from_status(name: str, status: Status, now: float) -> Advice | None:
 def _from_leftovers(target: Target, state: State) -> Advice | None:
     """What stands, but isn't quite what git says."""
     if state.drift:
-        return Advice(f"{len(state.drift)} fields differ from git; to bring them back:", f"anneal apply {target.name}")
+        fields = len(state.drift)
+        seen = f"{many(fields, 'field')} {_verb(fields, 'differs', 'differ')} from git; to bring {_verb(fields, 'it', 'them')} back:"
+        return Advice(seen, f"anneal apply {target.name}")
     if state.pin and state.pin.automatic:
         return Advice(
             "its newest commit failed and was rolled back: push what mends it; to try the same once more:", f"anneal unpin {target.name}"
@@ -112,12 +115,14 @@ def _from_leftovers(target: Target, state: State) -> Advice | None:
     if state.pin:
         return Advice("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
     if state.orphans:
-        return Advice(
-            f"{len(state.orphans)} objects are no longer declared; to see whether they may go:",
-            f"anneal prune {target.name} --dry-run",
-            urgent=False,
-        )
+        left = len(state.orphans)
+        seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
+        return Advice(seen, f"anneal prune {target.name} --dry-run", urgent=False)
     return None
+
+
+def _verb(number: int, one: str, more: str) -> str:
+    return one if number == 1 else more
 
 
 def pinned_text(state: State, now: float) -> str:

@@ -16,6 +16,7 @@ from handler.config.settings import Target
 from handler.model.event import Job
 from handler.model.plan import Action, Plan
 from handler.model.result import Outcome, Result
+from handler.model.words import many
 
 STATE_NAMESPACE = "anneal-system"
 
@@ -111,7 +112,7 @@ def agreed(session: Session, plan: Plan) -> bool:
     for change in going:
         verb = "recreate" if change.action is Action.RECREATE else "delete"
         session.output.line(f"  {verb} {change.identity}  ({change.reason})", "bad")
-    return not going or session.output.confirm(f"{len(going)} objects of {plan.target} would be deleted. Go on?")
+    return not going or session.output.confirm(f"{many(len(going), 'object')} of {plan.target} would be deleted. Go on?")
 
 
 def finish(session: Session, ended: Result, way_out: str = "") -> int:

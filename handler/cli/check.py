@@ -21,6 +21,7 @@ from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
 from handler.model.render import Rendered
 from handler.model.result import Outcome
+from handler.model.words import many
 
 
 @command()
@@ -28,7 +29,7 @@ from handler.model.result import Outcome
 def check(session: Session, target: str | None) -> int:
     """Look at configuration, git, cluster, rights, render and plan of TARGET (of all when none is named); change nothing."""
     findings = Findings(session.output)
-    findings.step("configuration", lambda: f"{session.path}: {len(session.settings.targets)} targets")
+    findings.step("configuration", lambda: f"{session.path}: {many(len(session.settings.targets), 'target')}")
     if not findings.failed:
         chosen = session.all_or(target)
         findings.step("credentials", lambda: _credentials(session))
@@ -40,7 +41,7 @@ def check(session: Session, target: str | None) -> int:
 
 def _credentials(session: Session) -> str:
     count = len(session.secrets.git)
-    return f"{count} git credentials found" if count else "none are needed for git"
+    return f"{many(count, 'git credential')} found" if count else "none are needed for git"
 
 
 class _Target:
@@ -81,7 +82,7 @@ class _Target:
 
     def _render(self) -> str:
         _, self._rendered = rendered_at(self._session, self._target)
-        return f"{len(self._rendered.manifests)} objects in {self._target.path or 'the whole repository'}"
+        return f"{many(len(self._rendered.manifests), 'object')} in {self._target.path or 'the whole repository'}"
 
     def _rights(self) -> str:
         """Ask for what `anneal rbac` prints. Raises AccessDenied with every right that is missing and that a run can't do without."""

@@ -24,6 +24,7 @@ from handler.config.secrets import resolve_all
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, RenderFailed
 from handler.model.render import RenderRequest
+from handler.model.words import many
 from handler.render import RENDERERS
 from handler.source import open_local
 from handler.stores import fetcher
@@ -105,7 +106,7 @@ def _settings(session: Session, findings: Findings) -> Settings | None:
     except ConfigInvalid as error:
         findings.warn("configuration", error.problems[0].message, error.problems[0].fix)
         return None
-    good = findings.step("configuration", lambda: f"{path}: {len(session.settings.targets)} targets")
+    good = findings.step("configuration", lambda: f"{path}: {many(len(session.settings.targets), 'target')}")
     return session.settings if good else None
 
 
@@ -114,7 +115,8 @@ def _secrets(settings: Settings, session: Session) -> str:
     found = resolve_all(settings, session.environ, fetch=fetcher(session.environ))
     session.output.mask = found.mask
     webhooks = sum(map(len, found.webhooks.values()))
-    return f"{webhooks} for webhooks, {len(found.tokens)} replay tokens, {len(found.git)} git credentials; none is short"
+    tokens, signing_in = many(len(found.tokens), "replay token"), many(len(found.git), "git credential")
+    return f"{webhooks} for webhooks, {tokens}, {signing_in}; none is short"
 
 
 def _hosts(session: Session, findings: Findings) -> None:

@@ -15,10 +15,13 @@ from handler.cli.steps import UNDER_WAY, phase_of, summed, told
 from handler.cli.times import ago, until
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
+from handler.model.words import many
 from handler.run.due import FAILED
 from handler.state.record import Run, State
 
 _SHOWN = 10
+_WELL = "applied"
+"""The phase whose beginning is told nowhere: it is no commit's, and goes on when the next one is applied."""
 
 
 @command()
@@ -76,7 +79,8 @@ def _phase(view: View) -> str:
     if view.target.suspend or is_suspended(view.state, view.now):
         return "suspended"
     state = view.state.status
-    return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if state.since else "")
+    lasts = state.since and state.phase != _WELL
+    return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if lasts else "")
 
 
 def _style(view: View, step: Advice) -> str:
@@ -155,7 +159,7 @@ def _status_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if status.phase in ("failed", "pruning"):
         yield from ((("failing" if not number else ""), line) for number, line in enumerate(status.message.splitlines()))
     if status.next_try:
-        yield "next try", f"{until(status.next_try, now)}, after {status.failures} failures"
+        yield "next try", f"{until(status.next_try, now)}, after {many(status.failures, 'failure')}"
 
 
 def _leftover_rows(state: State, now: float) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from handler.cli.times import ago, span
+from handler.model.words import many
 from handler.run.due import DONE, FAILED, SKIPPED
 from handler.state.record import Progress, StepRecord
 from handler.state.rules import seconds_of
@@ -45,8 +46,13 @@ def _grouped(steps: Sequence[StepRecord]) -> list[tuple[str, list[StepRecord]]]:
 def _step(step: StepRecord, width: int, now: float) -> Iterator[str]:
     phase = phase_of(step)
     sign = _SIGNS.get(phase, "?")
-    yield f"{sign} {step.step.ljust(width)}  {step.action} {step.object}: {phase}{_lasting(step.started, step.finished, now)}"
+    yield f"{sign} {step.step.ljust(width)}  {_act(step)}: {phase}{_lasting(step.started, step.finished, now)}"
     yield from step.message.splitlines()
+
+
+def _act(step: StepRecord) -> str:
+    """Say what a step does to which object; one that is called by its object, as a hook is, has named it."""
+    return step.action if step.step == step.object else f"{step.action} {step.object}"
 
 
 def _lasting(started: str, finished: str, now: float) -> str:
@@ -62,7 +68,8 @@ def told(step: StepRecord) -> str:
     """Say in one line what became of a step: what a log of a rollout is made of."""
     took = f" in {span(seconds_of(step.finished) - seconds_of(step.started))}" if step.started and step.finished else ""
     said = f": {' '.join(step.message.splitlines())}" if step.message else ""
-    return f"{step.group}, {step.step}: {step.action} {step.object} {phase_of(step)}{took}{said}"
+    name = "" if step.step == step.object else f", {step.step}"
+    return f"{step.group}{name}: {step.action} {step.object} {phase_of(step)}{took}{said}"
 
 
 def summed(known: Progress, now: float) -> str:
@@ -74,6 +81,7 @@ def summed(known: Progress, now: float) -> str:
         return f"failed{at}, {ago(known.finished, now)}"
     if known.outcome:
         passed = f", {len(failed)} of them failed and passed over" if failed else ""
-        return f"{known.outcome}, {len(known.steps)} steps{passed}{_lasting(known.started, known.finished, now)}"
-    open_ones = ", ".join(f"{step.group}, {step.step}" for step in known.steps if phase_of(step) == UNDER_WAY)
-    return f"{len(ended)} of {len(known.steps)} steps{_lasting(known.started, '', now)}" + (f"; now {open_ones}" if open_ones else "")
+        return f"{known.outcome}, {many(len(known.steps), 'step')}{passed}{_lasting(known.started, known.finished, now)}"
+    under_way = ", ".join(f"{step.group}, {step.step}" for step in known.steps if phase_of(step) == UNDER_WAY)
+    there = f"{len(ended)} of {many(len(known.steps), 'step')}{_lasting(known.started, '', now)}"
+    return f"{there}; now {under_way}" if under_way else there

@@ -13,6 +13,7 @@ from handler.config.settings import Prune
 from handler.model.errors import PlanRefused
 from handler.model.manifest import canonical
 from handler.model.plan import Action, Change, Hold
+from handler.model.words import many
 
 Key = tuple[str, str, str]
 
@@ -25,7 +26,7 @@ def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
 
     """
     if desired == 0 and not prune.allow_empty:
-        seen = f"the render declares no object ({members} live members would go)"
+        seen = f"the render declares no object ({many(members, 'live member')} would go)"
         raise PlanRefused.of(f"target {target}", seen, fix="set prune: {allowEmpty: true} if that is meant, or correct path and include")
 
 
@@ -39,12 +40,13 @@ def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, 
     limit = prune.hold_above
     if len(removals) > limit.count and len(removals) > limit.fraction * members:
         share = 100 * len(removals) / members if members else 100
-        seen = f"{len(removals)} of {members} live objects would be deleted ({share:.0f} %)"
+        seen = f"{len(removals)} of {many(members, 'live object')} would be deleted ({share:.0f} %)"
         reasons.append(f"{seen}, above holdAbove {limit.count} and {limit.fraction:.0%}")
     prunes = [change for change in removals if change.action is Action.PRUNE]
     is_renamed = members == 1 and any(change.action is Action.CREATE for change in changes)
     if prunes and len(prunes) == members and not is_renamed:
-        reasons.append(f"all {members} live objects would be deleted, none of them is declared any more")
+        several = f"all {members} live objects would be deleted, none of them is declared any more"
+        reasons.append(several if members > 1 else "the only live object would be deleted, it isn't declared any more")
     if not reasons:
         return None
     keys = tuple(sorted(change.key() for change in removals))

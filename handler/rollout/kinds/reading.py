@@ -90,8 +90,3 @@ def moment(value: Any) -> float | None:
     except ValueError:
         return None
     return found.timestamp() if found is not None and found.tzinfo is not None else None
-
-
-def many(number_of: int, what: str) -> str:
-    """`1 replica`, `3 replicas`."""
-    return f"{number_of} {what}{'' if number_of == 1 else 's'}"

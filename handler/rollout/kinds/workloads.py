@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from handler.model.health import Health
 from handler.model.manifest import at
-from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fails, many, stands, waits
+from handler.model.words import many
+from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fails, stands, waits
 
 _NO_DEADLINE = 2**31 - 1
 _UNSEEN = "its controller hasn't looked at it yet"

@@ -16,8 +16,9 @@ from handler.model.manifest import at, items_at
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
+from handler.model.words import many
 from handler.rollout.kinds.pods import containers, failing, pod
-from handler.rollout.kinds.reading import count, many
+from handler.rollout.kinds.reading import count
 
 Object = dict[str, Any]
 LONGEST = 900

@@ -35,7 +35,7 @@ def failed(who: str, next_try: str = "") -> Status:
         ({}, "", "nothing to do"),
         ({"suspend": Suspend("ada", "freeze")}, "anneal resume shop", "suspended"),
         ({"suspend": Suspend("ada", until=stamp(NOW - 1))}, "", "nothing to do"),
-        ({"held": HELD}, "anneal approve shop 58eb1fd1ec42", "1 deletions wait"),
+        ({"held": HELD}, "anneal approve shop 58eb1fd1ec42", "1 deletion waits for approval; to allow exactly it:"),
         ({"held": HELD, "approval": Approval(HELD.id, SHA, SHA, HELD.changes, "ada", LATER)}, "anneal apply shop", "approved"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))}, "anneal apply shop", "didn't finish"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": failed("author")}, "", "fix the commit"),
@@ -45,8 +45,12 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"status": failed("nobody", LATER)}, "anneal apply shop", "tried again in 1 min"),
         ({"pin": Pin(SHA)}, "anneal unpin shop", "pinned"),
         ({"pin": Pin(SHA, automatic=True)}, "anneal unpin shop", "rolled back"),
-        ({"drift": (Drift(ONE, "data.a", "1", "2"),)}, "anneal apply shop", "1 fields differ"),
-        ({"orphans": (Orphan("uid", ONE, stamp(NOW)),)}, "anneal prune shop --dry-run", "1 objects"),
+        ({"drift": (Drift(ONE, "data.a", "1", "2"),)}, "anneal apply shop", "1 field differs from git; to bring it back:"),
+        (
+            {"orphans": (Orphan("uid", ONE, stamp(NOW)),)},
+            "anneal prune shop --dry-run",
+            "1 object is no longer declared; to see whether it may go:",
+        ),
     ],
 )
 def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], command: str, said: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from handler.cli.advice import View
-from handler.cli.status import _rows
+from handler.cli.status import _phase, _rows, _status_rows
 from handler.config.git import Repository
 from handler.config.settings import Target
 from handler.state.record import State, Status, Waiting
@@ -36,6 +38,23 @@ def test_what_the_failure_names_is_not_named_twice() -> None:
 def test_what_has_failed_before_its_time_is_waited_for_no_more() -> None:
     status = Status("failed", message=API, who="author")
     assert rows(Waiting(SHA, "everything", stamp(NOW - 90)), status) == [("failing", API)]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (Status("applied", stamp(NOW - 7200)), "applied"),
+        (Status("failed", stamp(NOW - 7200)), "failed for 2 h"),
+        (Status(), "new"),
+    ],
+)
+def test_how_long_it_is_applied_is_told_of_no_commit_that_came_later(status: Status, said: str) -> None:
+    assert _phase(View(TARGET, State("shop", "default", "uid", TARGET.repository.url, status=status), None, NOW)) == said
+
+
+def test_one_failure_is_one() -> None:
+    found = dict(_status_rows(State("shop", "default", "uid", "url", status=Status("failed", failures=1, next_try=stamp(NOW + 15))), NOW))
+    assert found["next try"] == "in 15 s, after 1 failure"
 
 
 def test_many_are_counted() -> None:

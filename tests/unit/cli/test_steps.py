@@ -36,6 +36,12 @@ def test_the_tree_has_each_group_and_step_with_its_time_and_what_it_said() -> No
     ]
 
 
+def test_a_step_that_is_called_by_its_object_names_it_once() -> None:
+    hook = replace(MIGRATE, group="PreSync", step="Job/shop/db", action="run")
+    assert [line for line, _ in tree(replace(UNDER_WAY, steps=(hook, API)), NOW)][2] == "    + Job/shop/db  run: done in 30 s, 1 min ago"
+    assert told(hook) == "PreSync: run Job/shop/db done in 30 s"
+
+
 def test_a_failed_step_is_seen_without_colours() -> None:
     lines = list(tree(replace(UNDER_WAY, finished=stamp(NOW), outcome="failed", steps=(MIGRATE, LOST, WEB)), NOW))
     assert lines[0] == ("rollout of aaaaaaaaaaaa: failed in 1 min, 0 s ago", "bad")
@@ -47,6 +53,8 @@ def test_a_failed_step_is_seen_without_colours() -> None:
     ("known", "said"),
     [
         (UNDER_WAY, "1 of 3 steps for 1 min; now roll out, api"),
+        (replace(UNDER_WAY, steps=(API,)), "0 of 1 step for 1 min; now roll out, api"),
+        (replace(DONE, steps=(MIGRATE,)), "done, 1 step in 1 min, 0 s ago"),
         (DONE, "done, 3 steps, 1 of them failed and passed over in 1 min, 0 s ago"),
         (replace(DONE, outcome="failed"), "failed at migrate, cache, 0 s ago"),
     ],

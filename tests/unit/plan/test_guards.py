@@ -70,10 +70,17 @@ def test_a_hold_carries_the_numbers_and_exactly_what_would_go() -> None:
     assert found.id == hold_id(found.changes, "reads", "settings")
 
 
-def test_a_hold_says_that_nothing_would_be_left() -> None:
-    found = hold(changes(prune=2), 2)
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (2, "all 2 live objects would be deleted, none of them is declared any more"),
+        (1, "the only live object would be deleted, it isn't declared any more"),
+    ],
+)
+def test_a_hold_says_that_nothing_would_be_left(members: int, said: str) -> None:
+    found = hold(changes(prune=members), members)
     assert found
-    assert found.reasons == ("all 2 live objects would be deleted, none of them is declared any more",)
+    assert found.reasons == (said,)
 
 
 keys: st.SearchStrategy[Key] = st.tuples(st.sampled_from(["prune", "recreate"]), st.sampled_from("abcd"), st.sampled_from("uvw"))
