@@ -17,7 +17,7 @@ from handler.cli.printing import Output
 from handler.cli.session import Session
 from handler.cli.steps import told, tree
 from handler.run.due import FAILED
-from handler.state.record import Progress, State, StepRecord
+from handler.state.record import Progress, State
 
 _EVERY = 1.0
 """Seconds between two looks at the record."""
@@ -71,7 +71,7 @@ def goes_on(state: State) -> bool:
 def _watched(output: Output, read: Read) -> State | None:
     """Follow the record until nothing goes on, or the target is suspended; return what it said last."""
     with output.picture() as draw:
-        seen: dict[tuple[str, str, str], StepRecord] = {}
+        seen: dict[tuple[str, str, str], str] = {}
         while True:
             state = read()
             if state and state.rollout:
@@ -87,14 +87,14 @@ def _show(
     output: Output,
     known: Progress,
     draw: Callable[[list[tuple[str, str]]], None] | None,
-    seen: dict[tuple[str, str, str], StepRecord],
+    seen: dict[tuple[str, str, str], str],
 ) -> None:
     """Draw the tree in its place, where there is one; elsewhere tell what is new, a line each."""
     if draw:
         draw(list(tree(known, time.time())))
         return
     for step in known.steps:
-        key = (known.started, step.group, step.step)
-        if step.started and seen.get(key) != step:
-            output.line(told(step))
-        seen[key] = step
+        key, line = (known.started, step.group, step.step), told(step)
+        if step.started and seen.get(key) != line:
+            output.line(line)
+        seen[key] = line

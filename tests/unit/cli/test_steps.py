@@ -13,6 +13,7 @@ from handler.cli.printing import Output
 from handler.cli.steps import summed, told, tree
 from handler.state.record import Attempt, Pin, Progress, State, StepRecord, Suspend
 from handler.state.rules import seconds_of, stamp
+from handler.state.stood import Stood
 from tests.unit.state.samples import NOON, TOKEN, blank, sha
 
 NOW = seconds_of(NOON) + 90
@@ -93,7 +94,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("at_once")
 def test_watching_tells_each_transition_once_and_ends_with_the_record(capsys: pytest.CaptureFixture[str]) -> None:
     ended = replace(UNDER_WAY, finished=stamp(NOW), outcome="done", steps=(MIGRATE, replace(API, finished=stamp(NOW), outcome="done")))
-    states = [opened(None), opened(UNDER_WAY), opened(UNDER_WAY), replace(opened(ended), attempt=None)]
+    inside = replace(UNDER_WAY, steps=(MIGRATE, replace(API, mark="phase-2", stood=(Stood("5f" * 6, NOON),))))  # nothing to be told
+    states = [opened(None), opened(UNDER_WAY), opened(UNDER_WAY), opened(inside), replace(opened(ended), attempt=None)]
     last = rollout._watched(Output(), reading(*states))
     assert last == states[-1]
     lines = capsys.readouterr().out.splitlines()
