@@ -20,9 +20,9 @@ from typing import Any
 
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
-from handler.model.names import FIELD_MANAGER, GroupKind, identity_of
+from handler.model.names import GroupKind, identity_of
 from handler.rollout.kinds import others, pods, workloads
-from handler.rollout.kinds.reading import HEALTHY, Condition, condition, fails, moment, number, waits
+from handler.rollout.kinds.reading import HEALTHY, Condition, condition, fails, number, waits, written
 
 SETTLE = 5.0
 """Seconds that a controller has to say something about an object it was just given, before silence means that it has nothing to say."""
@@ -168,8 +168,5 @@ def _has_answered(live: Object, ready: Condition) -> bool:
 
 def _settling(live: Object, now: float) -> float:
     """Return how many seconds a controller still has; a clock that runs behind gives it no more than SETTLE."""
-    entries = items_at(live, "metadata", "managedFields")
-    ours = [at(entry, "time") for entry in entries if at(entry, "manager") == FIELD_MANAGER and not at(entry, "subresource")]
-    stamps = map(moment, [at(live, "metadata", "creationTimestamp"), *ours])
-    last = max((found for found in stamps if found is not None), default=now - SETTLE)
-    return min(last + SETTLE - now, SETTLE)
+    last = written(live)
+    return min(last + SETTLE - now, SETTLE) if last is not None else 0.0

@@ -16,8 +16,9 @@ from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.rollouts import group, step
 from tests.e2e.shop import DONE, MORTAL, Shop, told
 
-QUICK = Wait(timeout=2.0)
-BACK = {"wait": QUICK, "rollback": Rollback(on_failure=True)}
+WAIT = Wait(timeout=120.0)
+"""What works has time on any machine; what doesn't says so itself (`bad`)."""
+BACK = {"wait": WAIT, "rollback": Rollback(on_failure=True)}
 
 
 def good(shop: Shop) -> list[Document]:
@@ -25,9 +26,10 @@ def good(shop: Shop) -> list[Document]:
 
 
 def bad(shop: Shop) -> list[Document]:
-    """A release whose pods run nowhere, until a node is called for it; it changes, adds and drops something besides."""
+    """A release whose pods run nowhere, which fails it after two seconds; it changes, adds and drops something besides."""
     stuck = deployment(shop.name, "web", "shop:2", 1)
     stuck["spec"]["template"] = pods({"app": "web"}, "shop:2")
+    stuck["spec"]["progressDeadlineSeconds"] = 2
     stuck["spec"]["template"]["spec"]["nodeSelector"] = {f"anneal.dev/{shop.name}": "here"}
     return [stuck, config_map(shop.name, "two")]
 
@@ -80,7 +82,7 @@ def test_a_release_that_never_becomes_ready_is_rolled_back_and_not_tried_again(o
 
 
 def test_a_first_deployment_has_nothing_to_go_back_to(open_shop: Open) -> None:
-    shop = open_shop(**BACK)
+    shop = open_shop(**BACK | {"wait": Wait(timeout=1.0)})
     shop.create_namespace()
     shop.push(*bad(shop))
     result = shop.run()
@@ -161,7 +163,7 @@ def test_by_hand_the_newest_other_deployment_comes_back_and_unpin_goes_on(open_s
 
 
 def test_by_hand_an_open_attempt_is_left_for_the_recorded_commit(open_shop: Open) -> None:
-    shop = open_shop(wait=QUICK)
+    shop = open_shop(wait=WAIT)
     old = deployed(shop)
     first = shop.documents
     shop.push(*bad(shop))

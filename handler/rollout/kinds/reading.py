@@ -8,6 +8,7 @@ from typing import Any
 
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
+from handler.model.names import FIELD_MANAGER
 from handler.model.tree import printable
 
 Object = dict[str, Any]
@@ -90,3 +91,11 @@ def moment(value: Any) -> float | None:
     except ValueError:
         return None
     return found.timestamp() if found is not None and found.tzinfo is not None else None
+
+
+def written(live: Object) -> float | None:
+    """Return when an object was last changed by us, or created; an apply that changes nothing doesn't count."""
+    entries = items_at(live, "metadata", "managedFields")
+    ours = [at(entry, "time") for entry in entries if at(entry, "manager") == FIELD_MANAGER and not at(entry, "subresource")]
+    stamps = map(moment, [at(live, "metadata", "creationTimestamp"), *ours])
+    return max((found for found in stamps if found is not None), default=None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from handler.model.health import Health
 from handler.model.manifest import at
 from handler.model.words import many
-from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fails, stands, waits
+from handler.rollout.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, stands, waits, written
 
 _NO_DEADLINE = 2**31 - 1
 _UNSEEN = "its controller hasn't looked at it yet"
@@ -23,7 +23,7 @@ def deployment(live: Object, _now: float) -> Health:
     if at(live, "spec", "paused") is True:
         return stands(f"is paused, so its rollout stands still: {_replicas(live, 'updatedReplicas', 'of the newest template')}")
     if progressing.reason == "ProgressDeadlineExceeded":
-        return fails(f"{_of_replicas(live)}; {progressing.said}")
+        return _overdue(live, progressing)
     missing = _missing_replicas(live)
     refused = condition(live, "ReplicaFailure")
     if missing:
@@ -32,6 +32,14 @@ def deployment(live: Object, _now: float) -> Health:
     if deadline != _NO_DEADLINE and not (progressing.true and progressing.reason == "NewReplicaSetAvailable"):
         return waits(f"{_of_replicas(live)}; its rollout isn't said to be complete")
     return HEALTHY if available.true else waits(f"isn't available; {available.said}" if available.said else "isn't available")
+
+
+def _overdue(live: Object, said: Condition) -> Health:
+    """A deadline that passed before our last change was another template's: one that goes back to pods that are there keeps its word."""
+    last = written(live)
+    if said.since is not None and last is not None and said.since <= last:
+        return waits(f"{_of_replicas(live)}; its deadline passed before it was changed last")
+    return fails(f"{_of_replicas(live)}; {said.said}")
 
 
 def _missing_replicas(live: Object) -> str:
