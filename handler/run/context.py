@@ -27,6 +27,7 @@ from handler.run.rooms import Rooms
 from handler.state.held_lease import HeldLease
 from handler.state.record import State
 from handler.state.rules import seconds_of
+from handler.state.shared import Shared
 from handler.state.store import Stored
 
 _NOWHERE = Head("")
@@ -65,6 +66,11 @@ class Context:
     writing: threading.Lock = field(default_factory=threading.Lock)
     mask: Callable[[str], str] = str
     unhealthy: tuple[str, ...] | None = None
+    shared: Shared[State] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Share the writes of its record."""
+        self.shared = Shared(self._write)
 
     @property
     def state(self) -> State:
@@ -139,7 +145,10 @@ class Context:
         return fresh.state
 
     def record(self, change: Callable[[State], State]) -> None:
-        """Write how the open attempt goes on; several threads may. Raises LeaseLost, ClusterUnavailable."""
+        """Write how the open attempt goes on; several threads may, and share writes. Raises LeaseLost, ClusterUnavailable."""
+        self.shared.put(change)
+
+    def _write(self, change: Callable[[State], State]) -> None:
         assert self.lease is not None  # noqa: S101 - an attempt is open under a Lease
         with self.writing:
             self.stored = self.rooms.store.write(self.stored, change, self.lease.token)

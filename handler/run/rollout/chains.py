@@ -10,24 +10,27 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
+from itertools import islice
 
 from handler.model.errors import AnnealError
 from handler.model.rollout import Group, Rollout, Step
 
 AT_ONCE = 64
 """Steps under way at once: each has a thread of its own."""
+_BEAT = 0.5
+"""Seconds between two calls of `beat` while steps are under way."""
 Task = Callable[[], None]
 
 
-def carry_out(rollout: Rollout, act: Callable[[Group, Step], None]) -> list[AnnealError]:
-    """Act on every step in the Rollout's order; return what those raised that didn't end well."""
+def carry_out(rollout: Rollout, act: Callable[[Group, Step], None], beat: Task) -> list[AnnealError]:
+    """Act on every step in the Rollout's order; return what those raised that didn't end well. `beat`: called now and then meanwhile."""
     tasks: list[Task] = [partial(act, group, step) for group in rollout.groups for step in group.steps]
     after = _after(rollout)
     left, ended, errors = dict(enumerate(tasks)), set[int](), list[AnnealError]()
     running: dict[Future[None], int] = {}
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="step") as pool:
         while True:
-            ready = [number for number in left if after[number] <= ended]
+            ready = list(islice((number for number in left if after[number] <= ended), AT_ONCE - len(running)))
             alone = len(ready) == 1 and not running  # it needs no thread
             for number in ready:
                 task = left.pop(number)
@@ -35,6 +38,7 @@ def carry_out(rollout: Rollout, act: Callable[[Group, Step], None]) -> list[Anne
             if not running:
                 return errors
             _collect(running, ended, errors)
+            beat()
 
 
 def _after(rollout: Rollout) -> Mapping[int, frozenset[int]]:
@@ -64,8 +68,8 @@ def _done(task: Task) -> Future[None]:
 
 
 def _collect(running: dict[Future[None], int], ended: set[int], errors: list[AnnealError]) -> None:
-    """Wait until something ends. Raises a mistake of ours, once the others, which it ends too, are through."""
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    """Wait a moment until something ends. Raises a mistake of ours, once the others, which it ends too, are through."""
+    done, _ = wait(running, _BEAT, FIRST_COMPLETED)
     for future in sorted(done, key=running.__getitem__):
         number, error = running.pop(future), future.exception()
         if error is None:

@@ -99,7 +99,8 @@ class Hooking:
         except AuthorError as error:
             self._failed(phase, todo, error)
         for one in todo:
-            self.journal.finished(phase, str(one), DONE)
+            self.journal.done(phase, str(one))
+        self.journal.flush()
 
     def clear(self, phase: Phase) -> None:
         """Delete what has ended in this phase, as its policy says; only what this rollout has created. Raises AnnealError."""

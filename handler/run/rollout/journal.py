@@ -1,8 +1,9 @@
 """What the record tells of a rollout under way: each step and hook, when it began, how it ended, and what its action must remember.
 
-Law: a transition stands in the record before what follows it begins, so that a killed run is gone on with at its step. How far steps have
-come is only told: many say it at once, and each write is of the whole record, so it is written with whatever comes next. A rollout that
-failed isn't tried again by itself: its steps act (they migrate, they delete), and neither a tick nor a redelivery is a reason to.
+Law: a transition stands in the record before what follows it begins, so that a killed run is gone on with at its step. Each write is of the
+whole record: so a step's good end goes with the begin of what follows it, and how far steps have come, which is only told, with whatever
+comes next. A rollout that failed isn't tried again by itself: its steps act (they migrate, they delete), and neither a tick nor a
+redelivery is a reason to.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _TELL_EVERY = 1.0
 """Seconds between two writes that only tell."""
 _Name = tuple[str, str]
 """A step's group, and its name there."""
+_Told = dict[_Name, dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -41,7 +43,7 @@ class Journal:
     run: Context
     inputs: Inputs
     _places: dict[_Name, int] = field(default_factory=dict)
-    _told: dict[_Name, dict[str, Any]] = field(default_factory=dict)
+    _told: _Told = field(default_factory=dict)
     _written: float = -math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -126,17 +128,30 @@ class Journal:
 
     def settle(self) -> None:
         """Write what was told, unless something told was written just now; called several times a second while anything waits."""
-        if self._told and time.monotonic() - self._written >= _TELL_EVERY:
+        with self._lock:
+            now = time.monotonic()
+            if not self._told or now - self._written < _TELL_EVERY:
+                return
+            self._written = now
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what was told, before what follows it that isn't a step."""
+        if self._told:
             self._write(lambda known: known)
 
     def close(self) -> None:
         """Write what was told at the end, however soon after the last: nothing comes behind it. A record that can't be written is left."""
-        if self._told:
-            with contextlib.suppress(AnnealError):
-                self._write(lambda known: known)
+        with contextlib.suppress(AnnealError):
+            self.flush()
+
+    def done(self, group: str, step: str, message: str = "") -> None:
+        """Tell that a step has ended well; `message` is masked. Whatever begins next in the record begins after that (`flush`)."""
+        now = stamp(self.run.rooms.clock())
+        self._tell(group, step, finished=now, outcome=DONE, message=message[:_LONGEST], stood=())
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
-        """Record how a step ended: `DONE`, `FAILED` or `SKIPPED`; `message` is masked."""
+        """Record how a step ended that hasn't ended well: `FAILED` or `SKIPPED`; `message` is masked."""
         now, message = stamp(self.run.rooms.clock()), message[:_LONGEST]
         self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=()))
 
@@ -155,20 +170,37 @@ class Journal:
         return replace(known, steps=(*known.steps[:place], change(known.steps[place]), *known.steps[place + 1 :]))
 
     def _write(self, change: Callable[[Progress], Progress]) -> None:
-        """Write a transition, and what was told of steps that are still under way."""
-        with self._lock:
-            told, self._told = self._told, {}
-            self._written = time.monotonic() if told else self._written
+        """Write a transition, after what was told until then."""
+        taken: _Told = {}
 
         def written(state: State) -> State:
             if state.rollout is None:
                 return state
+            self._take(taken)
             known = state.rollout
-            for name, fields in told.items():
+            for name, fields in taken.items():
                 known = self._changed(known, name, partial(_telling, fields))
             return replace(state, rollout=change(known))
 
-        self.run.record(written)
+        try:
+            self.run.record(written)
+        except BaseException:
+            self._give_back(taken)
+            raise
+
+    def _take(self, taken: _Told) -> None:
+        """Take what was told: it is written now."""
+        with self._lock:
+            for name, fields in self._told.items():
+                taken[name] = taken.get(name, {}) | fields
+            if self._told:
+                self._told, self._written = {}, time.monotonic()
+
+    def _give_back(self, taken: _Told) -> None:
+        """Keep for the next write what couldn't be written."""
+        with self._lock:
+            for name, fields in taken.items():
+                self._told[name] = fields | self._told.get(name, {})
 
 
 def _telling(fields: Mapping[str, Any], found: StepRecord) -> StepRecord:

@@ -11,6 +11,7 @@ meets what ends the run, those beside it end with it: nobody hangs.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from handler.run.applying import Applier
 from handler.run.rollout.actions.stage import ActionType, Elsewhere, StepStage
 from handler.run.rollout.chains import carry_out
 from handler.run.rollout.checking import check
-from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
+from handler.run.rollout.journal import FAILED, SKIPPED, Journal
 from handler.run.waits.waiting import Waits
 from handler.state.rules import seconds_of
 
@@ -52,11 +53,25 @@ class Stepper:
         self._ending = next(
             (self._failure(group, step) for group in rollout.groups for step in group.steps if self._has_failed(group, step)), None
         )
-        errors = carry_out(rollout, self._step)
+        errors = self._carried_out(rollout)
         if isinstance(self._ending, RolloutFailed) and any(isinstance(error, StillWaiting) for error in errors):
-            errors += carry_out(rollout, self._step)  # whose wait was left to the next run, before another failed: it tidies up now
+            errors += self._carried_out(rollout)  # whose wait was left to the next run, before another failed: it tidies up now
         if errors:
             raise min(errors, key=_rank)
+
+    def _carried_out(self, rollout: Rollout) -> list[AnnealError]:
+        """Carry every step out that hasn't ended; when this returns, the record says how each has. Return what was raised."""
+        errors = carry_out(rollout, self._step, self._settle)
+        try:
+            self.journal.flush()
+        except AnnealError as error:
+            errors.append(error)
+        return errors
+
+    def _settle(self) -> None:
+        """Let the record say what has ended, though nothing else is written; who can't write that meets it again."""
+        with contextlib.suppress(AnnealError):
+            self.journal.settle()
 
     def _has_failed(self, group: Group, step: Step) -> bool:
         """Whether an earlier run has ended the rollout at this step; all that is left is to leave what is under way beside it."""
@@ -93,7 +108,7 @@ class Stepper:
             self._end(Elsewhere.of(f"step {step.name} of group {group.name}", "met a mistake of ours"))
             raise
         else:
-            self.journal.finished(group.name, step.name, DONE, seen)
+            self.journal.done(group.name, step.name, seen)
         return None
 
     def _carry_out(self, stage: StepStage) -> str:
