@@ -6,8 +6,8 @@
     what git says         preparing, with hooked (its hooks) and rolled (its Rollout)
     what is to be done    planned_for and due (what is asked), planning; deciding, trying (what the server says); acting, canaries (what
                           steps do); judging (what may be deleted)
-    doing it              rollout.walking leads: applying, pruning, waits, rollout
-    what is left of it    records, recording; hiding (what no text may show)
+    doing it              rollout.walking leads: applying, stored (what that left), pruning, gone, waits, rollout; ending (errors)
+    what is left of it    records, recording; errors (mistaken requests), hiding (what no text may show)
     across runs           recovering (no record), remembering (what is kept in memory)
 
 Law: no room knows another. What takes two of them is decided here, and handed on as a value.
