@@ -25,13 +25,19 @@ def good(shop: Shop) -> list[Document]:
     return [deployment(shop.name, "web", "shop:1", 1), config_map(shop.name, "one")]
 
 
-def bad(shop: Shop) -> list[Document]:
-    """A release whose pods run nowhere, which fails it after two seconds; it changes, adds and drops something besides."""
+def hanging(shop: Shop) -> list[Document]:
+    """A release whose pods run nowhere, until a node is called for it; it changes, adds and drops something besides."""
     stuck = deployment(shop.name, "web", "shop:2", 1)
     stuck["spec"]["template"] = pods({"app": "web"}, "shop:2")
-    stuck["spec"]["progressDeadlineSeconds"] = 2
     stuck["spec"]["template"]["spec"]["nodeSelector"] = {f"anneal.dev/{shop.name}": "here"}
     return [stuck, config_map(shop.name, "two")]
+
+
+def bad(shop: Shop) -> list[Document]:
+    """The same, but it fails by its own deadline."""
+    stuck, *others = hanging(shop)
+    stuck["spec"]["progressDeadlineSeconds"] = 2
+    return [stuck, *others]
 
 
 def deployed(shop: Shop) -> str:

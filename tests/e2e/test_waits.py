@@ -27,7 +27,8 @@ from handler.state.record import Summary
 from handler.state.rules import seconds_of
 from tests.e2e.conftest import Open
 from tests.e2e.shop import Shop, told
-from tests.e2e.test_rollback import bad, deployed, good
+from tests.e2e.test_rollback import deployed, good
+from tests.e2e.test_rollback import hanging as endless
 
 LONG = Wait(timeout=600.0, progress_timeout=600.0)
 PATIENCE = 60.0
@@ -54,7 +55,7 @@ def hanging(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)
     shop = open_shop(wait=LONG)
     deployed(shop)
-    shop.push(*bad(shop))
+    shop.push(*endless(shop))
     return shop
 
 
@@ -112,11 +113,27 @@ def test_a_persons_rollback_ends_a_hanging_wait_and_its_place_was_anothers(hangi
     shop.assert_converged(old)
 
 
+def test_a_mistaken_rollback_is_refused_and_the_wait_that_it_ended_goes_on(hanging: Shop) -> None:
+    shop = hanging
+    with working(shop) as (inline, ended):
+        inline.put(Job(shop.name, "push"))
+        rests(inline, shop.name)
+        inline.put(Job(shop.name, "replay", commit="0123456789" * 4, rollback=True, actor="ann"))
+        first, second = ended.get(timeout=PATIENCE), ended.get(timeout=PATIENCE)
+        assert (first.outcome, second.outcome) == (Outcome.SUPERSEDED, Outcome.REFUSED), told(second)
+        assert second.again
+        inline.put(second.again)
+        rests(inline, shop.name)
+        state = shop.state()
+    assert state.attempt
+    assert (state.attempt.commit, state.status.phase, state.pin) == (shop.head, "applied", None)
+
+
 def test_what_another_process_asks_for_ends_it_and_is_done_by_who_waits(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)
     shop = open_shop(lease=3.0, wait=LONG)
     old = deployed(shop)
-    shop.push(*bad(shop))
+    shop.push(*endless(shop))
     around, stop = Noticed(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(shop.handler.run, shop.job(), stop, around)
@@ -136,7 +153,7 @@ def test_what_another_process_asks_for_ends_it_and_is_done_by_who_waits(open_sho
 def test_a_wait_outlives_its_process_with_what_time_is_left(open_shop: Open) -> None:
     shop = open_shop(wait=LONG)
     old = deployed(shop)
-    shop.push(*bad(shop))
+    shop.push(*endless(shop))
     around, stop = Noticed(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(shop.handler.run, shop.job(), stop, around)
@@ -162,7 +179,7 @@ def test_a_wait_outlives_its_process_with_what_time_is_left(open_shop: Open) -> 
 def test_a_function_waits_by_being_asked_again(open_shop: Open) -> None:
     shop = open_shop(wait=LONG)
     deployed(shop)
-    new = shop.push(*bad(shop))
+    new = shop.push(*endless(shop))
     function = impatient(shop)
     work = Work.of(Job(shop.name, "push", hint=new))
     result = function.run(work.begun())
