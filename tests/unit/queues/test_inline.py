@@ -12,7 +12,7 @@ from handler.model.event import Job
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def pushed(target: str = "shop", hint: str = "") -> Job:
