@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import gzip
 import json
 import re
@@ -18,9 +19,10 @@ from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
 from handler.model.names import GroupKind, applyset_id
+from handler.state import pieces
 from handler.state.objects import Body
 from handler.state.record import FORMAT, Progress, State, Summary
-from handler.state.remembered import Remembered
+from handler.state.remembered import Remembered, Text
 from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
 
 ID = "applyset.kubernetes.io/id"
@@ -78,7 +80,7 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
 def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
     parts: dict[str, Any] = {key: write_record(state, names) for key, names in _GROUPED.items()}
     parts["target"]["format"] = state.format
-    known = {name: _REMEMBERED.text(camel(name), getattr(state, name)) for name in _SINGLE}
+    known = {name: _known(camel(name), getattr(state, name)) for name in _SINGLE}
     parts |= write_record(state, ("", *(name for name in _SINGLE if not known[name])))
     data = {f"{key}.json": plain for key, plain, _ in filter(None, known.values()) if plain is not None}
     binary = {f"{key}.json.gz": zipped for key, _, zipped in filter(None, known.values()) if zipped is not None}
@@ -89,6 +91,22 @@ def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
         elif part:
             data[f"{key}.json"] = json.dumps(part, ensure_ascii=False, indent=2)
     return data, binary
+
+
+def _known(key: str, value: Any) -> Text | None:
+    """Return the text of a part that needn't be written anew: it was read from that, or it is a long rollout and made of pieces.
+
+    What those read as is known from then on. None: it must be written anew; what can't be read again is found out then, too.
+    """
+    known = _REMEMBERED.text(key, value)
+    if known or not isinstance(value, Progress) or len(value.steps) <= pieces.SIZE:
+        return known
+    with contextlib.suppress(ValueError):
+        zipped, read, length = pieces.gzipped(value, "steps")
+        if _GZIP_ABOVE < length <= _INFLATED:
+            _REMEMBERED.read((key, None, zipped), lambda: (read, length))
+            return key, None, zipped
+    return None
 
 
 def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:

@@ -12,7 +12,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from handler.model.names import Identity
@@ -177,20 +177,12 @@ class _Object:
     form: Any
 
     def read(self, raw: Any) -> Any:
-        if type(raw) is dict and {*map(type, raw.values())} == _TEXT:
-            return _read_texts(self.form, tuple(raw.items()))
         return read_record(self.form, raw)
 
     def write(self, value: Any) -> dict[str, Any]:
-        try:
-            return _write_known(value)
-        except TypeError:  # it holds counts, and has no hash
-            return write_record(value)
+        return write_record(value)
 
 
-_TEXT = {str}
-_REMEMBERED = 4_096
-"""Records of nothing but texts, such as steps, that needn't be read or written again."""
 _SUBJECT = Free(600)
 _WORD = Form("[a-z][a-z0-9-]{0,39}", "a lower-case word")
 _COUNTED = Form("(?:to )?[a-z][a-z0-9-]{0,39}", "what was done (`pruned`) or is to be done (`to prune`)")
@@ -216,18 +208,6 @@ def _rule_of(hint: Any) -> Rule:
         return _Many(_rule_of(get_args(hint)[0]))
     simple: dict[Any, Rule] = {str: Free(1024), bool: _Flag(), int: _Number(int), float: _Number(float), Identity: _IdentityText()}
     return simple[hint] if hint in simple else _Object(hint)
-
-
-@lru_cache(_REMEMBERED)
-def _read_texts(form: type[Any], texts: tuple[tuple[str, str], ...]) -> Any:
-    """Read a record of nothing but texts: a rollout has a thousand steps, and each transition changes one."""
-    return read_record(form, dict(texts))
-
-
-@lru_cache(_REMEMBERED)
-def _write_known(value: Any) -> dict[str, Any]:
-    """Write a record; whoever gets it only reads it."""
-    return write_record(value)
 
 
 def camel(name: str) -> str:

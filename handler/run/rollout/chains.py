@@ -23,7 +23,10 @@ Task = Callable[[], None]
 
 
 def carry_out(rollout: Rollout, act: Callable[[Group, Step], None], beat: Task) -> list[AnnealError]:
-    """Act on every step in the Rollout's order; return what those raised that didn't end well. `beat`: called now and then meanwhile."""
+    """Act on every step in the Rollout's order; return what those raised that didn't end well.
+
+    `beat`: called now and then while steps are under way and no other may begin.
+    """
     tasks: list[Task] = [partial(act, group, step) for group in rollout.groups for step in group.steps]
     after = _after(rollout)
     left, ended, errors = dict(enumerate(tasks)), set[int](), list[AnnealError]()
@@ -37,8 +40,9 @@ def carry_out(rollout: Rollout, act: Callable[[Group, Step], None], beat: Task) 
                 running[_done(task) if alone else pool.submit(copy_context().run, task)] = number
             if not running:
                 return errors
+            if not ready:
+                beat()
             _collect(running, ended, errors)
-            beat()
 
 
 def _after(rollout: Rollout) -> Mapping[int, frozenset[int]]:

@@ -40,6 +40,11 @@ class Stepper:
     mask: Callable[[str], str] = str
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: AnnealError | None = None
+    _changes: dict[Identity, Change] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know what the plan would do to each object."""
+        self._changes = {change.identity: change for change in self.applier.planned.plan.changes}
 
     def go(self, rollout: Rollout) -> None:
         """Carry out every group.
@@ -92,7 +97,7 @@ class Stepper:
             self._beat(looks=False)
         begun = self.journal.started(group.name, step.name, str(step.identity), step.action)
         since = min(seconds_of(begun.started), self.journal.run.rooms.clock())  # of a clock that ran ahead
-        stage = StepStage(self.applier, self.waits, self.journal, group.name, step, since, self._beat)
+        stage = StepStage(self.applier, self.waits, self.journal, group.name, step, self._changes.get(step.identity), since, self._beat)
         try:
             self._beat(looks=False)
             seen = self._carry_out(stage)
@@ -142,8 +147,8 @@ class Stepper:
 
     def _unwritten(self, step: Step, reason: str) -> None:
         """Don't tell of what the plan would have written as if it were."""
-        change = next((each for each in self.applier.planned.plan.changes if each.identity == step.identity and each.writes), None)
-        if change and change.identity not in self.applier.written:
+        change = self._changes.get(step.identity)
+        if change and change.writes and change.identity not in self.applier.written:
             self.applier.outcomes.append(replace(change, action=Action.SKIP, reason=reason))
 
     def _leave(self, stage: StepStage, error: Elsewhere) -> None:

@@ -19,6 +19,7 @@ from handler.run.rollout.stepping import Stepper
 from handler.run.stored import Stored
 from handler.state.record import Progress, State, StepRecord
 from handler.state.rules import seconds_of
+from handler.state.shared import Shared
 from tests.unit.state.samples import NOON, blank, sha
 
 DIGEST = "d" * 64
@@ -33,7 +34,10 @@ class Paper:
     force: bool = False
     now: float = seconds_of(NOON) + 60
     written: list[State] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    shared: Shared[State] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shared = Shared(self.write)
 
     @property
     def rooms(self) -> Any:
@@ -44,9 +48,11 @@ class Paper:
         return Job("shop", "push", force=self.force)
 
     def record(self, change: Callable[[State], State]) -> None:
-        with self.lock:
-            self.state = change(self.state)
-            self.written.append(self.state)
+        self.shared.put(change)
+
+    def write(self, change: Callable[[State], State]) -> None:
+        self.state = change(self.state)
+        self.written.append(self.state)
 
     def outcomes(self) -> dict[str, str]:
         assert self.state.rollout

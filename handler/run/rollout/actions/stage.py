@@ -61,13 +61,18 @@ class ActionType(ActionReader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StepStage:
-    """One step's hands. `since`: when it began, in seconds since the epoch, over restarts; `beat`: may we go on? raises if not."""
+    """One step's hands.
+
+    `change`: what the plan would do to the step's object, None: it isn't there, and isn't to be. `since`: when the step began, in seconds
+    since the epoch, over restarts. `beat`: may we go on? raises if not.
+    """
 
     applier: Applier
     waits: Waits
     journal: Journal
     group: str
     step: Step
+    change: Change | None
     since: float
     beat: Callable[[], None] = field(repr=False)
 
@@ -86,11 +91,6 @@ class StepStage:
     def desired(self) -> Desired | None:
         """What git declares of the step's object, our marks on it; None: its step deletes it."""
         return self.applier.planned.desired.get(self.step.identity)
-
-    @property
-    def change(self) -> Change | None:
-        """What the plan would do to the step's object; None: it isn't there, and isn't to be."""
-        return next((each for each in self.applier.planned.plan.changes if each.identity == self.step.identity), None)
 
     @property
     def resource(self) -> Resource | None:
