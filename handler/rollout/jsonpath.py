@@ -54,10 +54,17 @@ def _follow(parts: Sequence[Part], document: Any, effort: Effort) -> list[Any]:
         for value in found:
             for each in part(value, effort):
                 following.append(each)
-                if len(following) > MOST or next(effort, None) is None:
+                _spend(effort)
+                if len(following) > MOST:
                     raise TooMany
         found = following
     return found
+
+
+def _spend(effort: Effort) -> None:
+    """Count one look. Raises TooMany."""
+    if next(effort, None) is None:
+        raise TooMany
 
 
 @lru_cache(maxsize=256)
@@ -188,7 +195,17 @@ def _slice(span: Span) -> Part:
 def _any_of(parts: list[Part]) -> Part:
     if len(parts) == 1:
         return parts[0]
-    return lambda value, effort: (each for part in parts for each in part(value, effort))
+    return lambda value, effort: (each for part in parts for each in _or_looked(part, value, effort))
+
+
+def _or_looked(part: Part, value: Any, effort: Effort) -> Found:
+    """Follow one of several alternatives: to find nothing is a look, too, where hundreds are asked of each of many items."""
+    found = False
+    for each in part(value, effort):
+        found = True
+        yield each
+    if not found:
+        _spend(effort)
 
 
 def _all(value: Any, _effort: Effort) -> Found:

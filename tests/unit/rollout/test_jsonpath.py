@@ -142,6 +142,15 @@ def test_a_filter_that_multiplies_for_each_of_many_is_given_up() -> None:
         compared.find({"items": [[[[[1]]]]] * 100})
 
 
+@pytest.mark.parametrize("each", ["9", "'a'", "3:9"])
+def test_alternatives_that_find_nothing_are_looks_too(each: str) -> None:
+    """Hundreds of them, asked of each item of a long list, would take minutes."""
+    asked = compiled("{.items[?(@[" + ",".join([each] * 200) + "]==1)]}")
+    assert asked.find({"items": [[0]] * 100}) == []
+    with pytest.raises(TooMany):
+        asked.find({"items": [[0]] * 2_000})
+
+
 _PIECES = st.sampled_from(
     ["{", "}", ".", "..", "[", "]", "*", "?(", ")", "@", "==", "<", "'a'", '"', "\\", "a", "0", "-1", ":", ",", " ", "$", "é"]
 )
