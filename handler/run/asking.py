@@ -17,6 +17,7 @@ def ask(run: Context) -> None:
 
     Raises:
         RequestRefused: what is to be approved isn't held any more, or the commit is none that this target ran.
+        RefNotFound: the host doesn't have a forced commit: whoever holds the Lease couldn't hold to its pin either.
 
     """
     held = run.state.held
@@ -26,6 +27,8 @@ def ask(run: Context) -> None:
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
     if run.job.commit and not run.goal:
         goal.choose(run)
+    if run.job.commit and goal.never_ran(run):
+        run.rooms.preparer.tree(run.goal)
     pin = goal.pin_left(run) if run.job.commit else None
     initial = None if run.stored.uid else run.state
     run.stored = run.rooms.store.update(lambda state: recording.asked(state, run.job, pin, run.rooms.clock()), initial)

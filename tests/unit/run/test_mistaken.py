@@ -14,7 +14,7 @@ from handler.queues.handling import settles
 from handler.queues.pending import Work
 from handler.state.record import Attempt, Run, Waiting
 from tests.fakes.apiserver import ApiServer
-from tests.fakes.engine import cluster, engine, pushed, state_of
+from tests.fakes.engine import ONE, cluster, engine, pushed, state_of
 from tests.fakes.githost import GitHost
 
 NOON = "2026-03-01T12:00:00Z"
@@ -152,6 +152,23 @@ def test_what_a_run_was_asked_for_meanwhile_is_another_runs(server: ApiServer, h
     rooms.lock.acquire = taken  # type: ignore[method-assign,assignment]  # what happens meanwhile
     result = asked(late, commit=NOBODYS, rollback=True)
     assert (result.outcome, result.again) == (Outcome.REFUSED, Job("shop", "tick"))
+
+
+def test_a_commit_that_the_host_does_not_have_is_no_pin_for_who_holds_the_lease(server: ApiServer, host: GitHost, handler: Handler) -> None:
+    """It would end a wait for nothing, and each tick would fail by it."""
+    held = handler.lock(handler.target("shop")).acquire()
+    leave(handler, attempt=Attempt(OTHERS, "b" * 64, "c" * 64, held.token, NOON))
+    second = engine(server, host, replace(ONE, lease_duration=1.0))
+    second._holder = "second"
+    try:
+        result = asked(second, commit=NOBODYS, force=True)
+        peek = handler.lock(handler.target("shop")).peek()
+    finally:
+        held.hand_over()
+    assert (result.outcome, result.code, result.again) == (Outcome.REFUSED, "ref-not-found", None)
+    assert state_of(handler).pin is None
+    assert peek
+    assert not peek.requested
 
 
 def test_what_a_message_asks_that_nobody_waits_for_is_settled_by_its_refusal() -> None:
