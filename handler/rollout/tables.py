@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from handler.model.errors import PlanRefused
 from handler.model.metrics import Moments
 from handler.model.names import Identity
-from handler.model.rollout import Mode
+from handler.model.rollout import Mode, Step
 
 Object = dict[str, Any]
 """A live object."""
@@ -168,3 +168,10 @@ class ActionReader(Protocol):
             SpecError: every mistake.
 
         """
+
+
+class ActionRow(ActionReader, Protocol):
+    """A whole row, as it is handed through to the step that names it: the engine's `ActionType`, whose stage is made of the engine."""
+
+    def act(self, stage: Any, step: Step) -> str | None:
+        """Carry out the action; see `ActionType`."""

@@ -6,18 +6,14 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from handler.config.settings import Target
-from handler.rollout.tables import Query, no_metrics
+from handler.rollout.tables import ActionRow, Query, no_metrics
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
 from handler.state.lease import LeaseLock
 from handler.state.record import State
 from handler.state.store import StateStore
-
-if TYPE_CHECKING:
-    from handler.run.rollout.actions import ActionType
 
 
 def unseen(_state: State) -> None:
@@ -47,7 +43,7 @@ class Rooms:
     notes: bool = False
     first: StateStore | None = None
     patience: float = math.inf
-    actions: Mapping[str, ActionType] = field(default_factory=dict)
+    actions: Mapping[str, ActionRow] = field(default_factory=dict)
     mask: Callable[[str], str] = str
     metrics: Query = no_metrics
     clock: Callable[[], float] = time.time

@@ -20,8 +20,9 @@ from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, 
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
+from handler.rollout.tables import ActionRow
 from handler.run.applying import Applier
-from handler.run.rollout.actions.stage import ActionType, Elsewhere, StepStage
+from handler.run.rollout.actions.stage import Elsewhere, StepStage
 from handler.run.rollout.chains import carry_out
 from handler.run.rollout.checking import check
 from handler.run.rollout.journal import FAILED, SKIPPED, Journal
@@ -36,7 +37,7 @@ class Stepper:
     applier: Applier
     waits: Waits
     journal: Journal
-    actions: Mapping[str, ActionType]
+    actions: Mapping[str, ActionRow]
     mask: Callable[[str], str] = str
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: AnnealError | None = None
