@@ -48,7 +48,10 @@ def crashed(shop: Shop, wired: Wire, number: int, version: str) -> bool:
 
 @pytest.mark.slow
 def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Open, wired: Wire) -> None:
-    """After every fourth write: every group, object and record of a step. (In memory it's killed at every request.)"""
+    """After every third write: every group, object and record of a step. (In memory it's killed at every request.)
+
+    What goes together in one write differs from run to run, and so does how many there are.
+    """
     model = opened(open_shop)
     planted(model)
     documents, groups = everything(model, "2")
@@ -58,15 +61,15 @@ def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Op
     assert result
     assert result.outcome is Outcome.APPLIED, told(result)
     total = sum(is_recorded(*request) for request in wire.seen)
-    assert total > 20
+    assert total > 14
 
-    numbers = range(3, total + 1, 4)
+    numbers = range(3, total + 1, 3)
 
     def crash(number: int) -> bool:
         return crashed(opened(open_shop), wired, number, str(number + 2))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        assert sum(pool.map(crash, numbers)) >= len(numbers) - 1
+        assert sum(pool.map(crash, numbers)) >= len(numbers) - 2
 
 
 # --- others
