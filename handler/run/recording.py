@@ -65,8 +65,9 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     attempt = replace(attempt, recovery=recovers(state))
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
     rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
+    waiting = state.waiting if state.waiting and state.waiting.commit == attempt.commit else None
     wide = widened(state, planned.desired, planned)
-    return replace(wide, attempt=attempt, pin=pin, held=None, requested=None, digest=digest, rollout=rollout)
+    return replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
 
 
 def _comes_anew(state: State, digest: str) -> bool:

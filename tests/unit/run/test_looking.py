@@ -13,18 +13,19 @@ from handler.build import Handler
 from handler.config.settings import Settings
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
-from handler.run import goal, recording
+from handler.run import goal, recording, records
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.planned_for import plan
 from handler.run.waits import looking
 from handler.run.waits.looking import Lookout
-from handler.state.record import Suspend
+from handler.state.record import Suspend, Waiting
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, cluster, engine, pushed
 from tests.fakes.githost import GitHost, HostSource
 
 HEAD = "head refs/heads/main"
+NOON = "2026-03-01T12:00:00Z"
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
 
 
@@ -136,6 +137,17 @@ def test_a_persons_word_ends_it_without_a_look(scene: Scene, act: dict[str, bool
     with pytest.raises(NewerHead, match="something else was asked for"):
         lookout.look()
     assert scene.asked == []
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_wait_that_a_request_has_ended_keeps_its_beginning_for_the_request_may_be_refused(scene: Scene, *, newer: bool) -> None:
+    run = scene.wait()
+    waits = Waiting(run.goal, "everything", NOON)
+    run.record(lambda state: replace(state, waiting=waits))
+    if newer:
+        run.head = pushed(scene.host, "2")
+    records.superseded(run, NewerHead.of("target shop", "something else was asked for while this commit was waited for"))
+    assert run.state.waiting == (None if newer else waits)
 
 
 def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene: Scene) -> None:

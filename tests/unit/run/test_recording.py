@@ -89,6 +89,13 @@ def test_an_open_attempt_says_what_is_being_applied_and_by_whose_token() -> None
     assert found.namespaces == {"shop"}
 
 
+@pytest.mark.parametrize("commit", [COMMIT.sha, "d" * 40])
+def test_an_attempt_goes_on_with_the_wait_of_its_own_commit_only(commit: str) -> None:
+    waits = Waiting(commit, "everything", NOON)
+    found = opened(state(waiting=waits), INPUTS, planned(), "token", None, NOW)
+    assert found.waiting == (waits if commit == COMMIT.sha else None)
+
+
 def test_a_finished_run_moves_the_commit_and_closes_everything_it_answered() -> None:
     attempt = Attempt("x", "y", "z", "token", NOON)
     drift = (Drift(WEB, "data.a", "1", "2"),)
