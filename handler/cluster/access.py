@@ -1,4 +1,7 @@
-"""What we may do, asked before it is tried: SelfSubjectAccessReview (`authorization.k8s.io/v1`). Used by `check` and `doctor`."""
+"""What we may do, asked before it is tried: SelfSubjectAccessReview (`authorization.k8s.io/v1`).
+
+Used by `check`, by `doctor`, and by an action that deletes what it must be able to create anew.
+"""
 
 from __future__ import annotations
 

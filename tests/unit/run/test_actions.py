@@ -14,7 +14,7 @@ from handler.plan.admit import Desired
 from handler.run.rollout.actions import ACTIONS
 from handler.run.rollout.actions.recreate import _scratch
 from tests.fakes.apiserver import Call
-from tests.fakes.apiserver.connection import Reply, straight
+from tests.fakes.apiserver.connection import Reply, Way, straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
 from tests.unit.run.town import DONE, GROUPS, MAPS, NAMES, Town, assert_carried_out, config_map, group, planted, step, wanted
@@ -119,9 +119,7 @@ def test_what_is_protected_after_it_was_planned_isnt_made_anew() -> None:
     assert "was to be made anew, but by now: protected by anneal.dev/prune: disabled" in result.message
 
 
-def refusing(
-    chosen: Callable[[Asked], bool], status: int = 422, message: str = "spec: Invalid value"
-) -> Callable[[Call, Callable[[], Reply]], Reply]:
+def refusing(chosen: Callable[[Asked], bool], status: int = 422, message: str = "spec: Invalid value") -> Way:
     def meet(call: Call, do: Callable[[], Reply]) -> Reply:
         if not chosen(call.asked):
             return do()
@@ -170,6 +168,59 @@ def test_one_that_is_deleted_and_refused_is_told_loudly_and_made_by_what_mends_i
     town.push(wanted("3"), *GROUPS)
     assert town.run().outcome in DONE
     assert town.data("anew", "last") == ["3", "3"]
+
+
+CANNOT = 'configmaps is forbidden: User "shop" cannot create resource "configmaps" in API group "" in the namespace "shop"'
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def reviewed(verbs: set[str], otherwise: Way) -> Way:
+    """Return a way on which reviews say that an object called `anew` may be created by these verbs only."""
+
+    def meet(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.path != REVIEWS:
+            return otherwise(call, do)
+        wanted = call.asked.body["spec"]["resourceAttributes"]
+        return 201, {"status": {"allowed": wanted["name"] == "anew" and wanted["verb"] in verbs}}, {}
+
+    return meet
+
+
+@pytest.mark.parametrize("lacking", ["create", "patch"])
+def test_what_may_not_be_created_isnt_deleted(lacking: str) -> None:
+    """The plan's dry-run of what lives asks for no right to create it."""
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+    town.meet = reviewed({"create", "patch"} - {lacking}, refusing(is_scratch, 403, CANNOT))
+    result = town.run()
+    assert (result.outcome, result.code, town.uid("anew")) == (Outcome.FAILED, "access-denied", uid), result
+    assert f"isn't deleted, for it couldn't be made anew: no right to {lacking} it" in result.message
+    assert f'add to its Role in shop: {{apiGroups: [""], resources: ["configmaps"], verbs: ["{lacking}"]}}' in result.message
+    town.meet = straight
+    assert town.run("tick").outcome is Outcome.APPLIED
+    assert town.uid("anew") not in ("", uid)
+
+
+def test_rights_for_one_name_are_enough() -> None:
+    town = planted()
+    uid = town.uid("anew")
+    town.push(wanted(), *GROUPS)
+    town.meet = reviewed({"create", "patch"}, refusing(is_scratch, 403, CANNOT))
+    assert town.run().outcome is Outcome.APPLIED
+    assert town.uid("anew") not in ("", uid)
+
+
+def test_one_whose_maker_lost_his_right_meanwhile_is_told_loudly_and_made_once_he_has_it() -> None:
+    town = planted()
+    town.push(wanted(), *GROUPS)
+    town.meet = refusing(lambda asked: asked.method == "PATCH" and not asked.dry and asked.path.endswith("/anew"), 403, CANNOT)
+    result = town.run()
+    assert (result.outcome, result.code, town.data("anew")) == (Outcome.FAILED, "access-denied", [None]), result
+    assert "IS MISSING NOW" in result.message
+    town.meet = straight
+    assert town.run("tick").outcome is Outcome.APPLIED
+    assert town.data("anew") == ["2"]
 
 
 def test_one_that_somebody_replaced_since_the_plan_isnt_deleted() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from handler.cluster.access import Rule, allowed
 from handler.model.errors import AccessDenied, ApiRefused, Moved, PlanRefused, Problem, RolloutFailed
 from handler.model.names import GroupKind
 from handler.model.plan import Action
@@ -70,21 +71,29 @@ class Recreate:
         gone = stage.mark != ABSENT
         try:
             stage.put()
-        except (ApiRefused, PlanRefused) as error:
+        except (AccessDenied, ApiRefused, PlanRefused) as error:
             if not gone or stage.live(item.resource, item.identity) is not None:
                 raise
-            raise RolloutFailed(*(_lost(item, problem) for problem in error.problems)) from error
+            kind = AccessDenied if isinstance(error, AccessDenied) else RolloutFailed
+            raise kind(*(_lost(item, problem) for problem in error.problems)) from error
 
 
 def _raise_if_refused(stage: StepStage, item: Desired) -> None:
     """Dry-run the create under a scratch name: while the old one lives, its own name says nothing of what a create would meet.
 
-    Raises RolloutFailed. What only a scratch copy meets (a right or a quota for one more, a webhook without dry runs) refuses nothing.
+    What only a scratch copy meets (a right by name, a quota for one more, a webhook without dry runs) refuses nothing.
+
+    Raises:
+        RolloutFailed: the server would refuse the new one.
+        AccessDenied: whoever would create it may not, so that it would be missing.
+
     """
     body = _scratch(item)
     try:
         stage.dry_runner.check(item.resource, body)
-    except (AccessDenied, Moved):
+    except AccessDenied:
+        _raise_if_denied(stage, item)
+    except Moved:
         return
     except ApiRefused as error:
         if any(word in str(error) for word in _SAYS_NOTHING):
@@ -92,6 +101,19 @@ def _raise_if_refused(stage: StepStage, item: Desired) -> None:
         place = item.manifest.place
         refusals = [Problem(str(item.identity), f"would be refused once it is deleted: {p.message}", place, p.fix) for p in error.problems]
         raise RolloutFailed(*refusals) from error
+
+
+def _raise_if_denied(stage: StepStage, item: Desired) -> None:
+    """Ask for the rights under the object's own name, which may be all that they are given for. Raises AccessDenied."""
+    resource, identity = item.resource, item.identity
+    rules = [Rule(verb, resource.group, resource.plural, identity.namespace, identity.name) for verb in ("create", "patch")]
+    try:
+        lacking = [rule for rule, has in zip(rules, allowed(stage.applier.planner.api, rules), strict=True) if not has]
+    except (AccessDenied, ApiRefused):
+        return  # nobody may ask: the server says it when it comes to that
+    if lacking:
+        seen, fix = f"isn't deleted, for it couldn't be made anew: no right to {lacking[0].verb} it", "; ".join(map(str, lacking))
+        raise AccessDenied.of(str(identity), seen, place=item.manifest.place, fix=fix)
 
 
 def _scratch(item: Desired) -> dict[str, Any]:
