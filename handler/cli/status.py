@@ -15,6 +15,7 @@ from handler.cli.steps import UNDER_WAY, phase_of, summed, told
 from handler.cli.times import ago, until
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
+from handler.model.result import Outcome
 from handler.model.words import many
 from handler.run.due import FAILED
 from handler.state.record import Run, State
@@ -135,10 +136,11 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 
 
 def run_text(run: Run, now: float) -> str:
-    """Return one run in a line."""
+    """Return one run in a line; why a request was refused stands nowhere else."""
     times = f" ({run.times} times, last {ago(run.last, now)})" if run.times > 1 else ""
     by = f" by {run.actor}" if run.actor else ""
-    return f"{run.outcome}, {run.trigger}{by} {ago(run.started, now)}, {run.duration:.1f} s: {reports.counted(run.counts)}{times}"
+    said = " ".join(run.message.splitlines()) if run.outcome == Outcome.REFUSED else reports.counted(run.counts)
+    return f"{run.outcome}, {run.trigger}{by} {ago(run.started, now)}, {run.duration:.1f} s: {said}{times}"
 
 
 def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:

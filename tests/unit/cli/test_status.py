@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from handler.cli.advice import View
-from handler.cli.status import _phase, _rows, _status_rows
+from handler.cli.status import _phase, _rows, _status_rows, run_text
 from handler.config.git import Repository
 from handler.config.settings import Target
-from handler.state.record import State, Status, Waiting
+from handler.state.record import Run, State, Status, Waiting
 from handler.state.rules import stamp
 
 NOW = 1_800_000_000.0
@@ -55,6 +55,12 @@ def test_how_long_it_is_applied_is_told_of_no_commit_that_came_later(status: Sta
 def test_one_failure_is_one() -> None:
     found = dict(_status_rows(State("shop", "default", "uid", "url", status=Status("failed", failures=1, next_try=stamp(NOW + 15))), NOW))
     assert found["next try"] == "in 15 s, after 1 failure"
+
+
+def test_a_refused_request_says_why_for_nothing_else_of_the_record_does() -> None:
+    seen = "target shop: can't approve h1; nothing is held; anneal status shop"
+    refused = Run("shop.1", "replay", "refused", stamp(NOW - 60), actor="ann", duration=0.2, message=seen)
+    assert run_text(refused, NOW) == f"refused, replay by ann 1 min ago, 0.2 s: {seen}"
 
 
 def test_many_are_counted() -> None:
