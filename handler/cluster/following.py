@@ -141,23 +141,23 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
 
 
 def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
-    """Judge what came in, waiting at most until `stop` is due again."""
-    due = time.monotonic() + _STOP_EVERY
-    try:
-        left = end - time.monotonic()  # over already: the first LIST is still waited for
-        line = lines.get(timeout=min(_STOP_EVERY, left) if left > 0 else _STOP_EVERY)
-        while True:
-            if isinstance(line, BaseException):
-                raise line
-            scope, seen = line
-            scope.told.add(seen[0])
-            if scope.open:
-                _settle(scope, seen[0], content=judge(seen))
-            if time.monotonic() >= due:
-                return
-            line = lines.get_nowait()
-    except queue.Empty:
-        return
+    """Judge what comes in, until `stop` is due again or nothing is left to wait for; however much comes, `stop` isn't asked each time."""
+    now = time.monotonic()
+    due = min(now + _STOP_EVERY, end) if now < end else now + _STOP_EVERY  # over already: the first LIST is still waited for
+    while now < due:
+        try:
+            line = lines.get(timeout=due - now)
+        except queue.Empty:
+            return
+        if isinstance(line, BaseException):
+            raise line
+        scope, seen = line
+        scope.told.add(seen[0])
+        if scope.open:
+            _settle(scope, seen[0], content=judge(seen))
+        now = time.monotonic()
+        if not scope.open or (now >= end and scope.known):
+            return
 
 
 def _settle(scope: Scope, identity: Identity, *, content: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import threading
 from collections.abc import Iterator
 from itertools import chain, repeat
 from types import SimpleNamespace
@@ -67,3 +68,29 @@ def test_a_line_that_does_not_end_is_cut_and_the_list_read_again(monkeypatch: py
 def test_after_garbage_it_goes_on_where_it_was(garbage: bytes) -> None:
     version, _, told = watched(iter([EVENT, garbage, EVENT]))
     assert (version, told) == ("8", [(WEB, OBJECT)])
+
+
+def test_however_many_events_come_one_by_one_it_is_asked_whether_to_stop_only_when_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_STOP_EVERY", 60.0)
+    judged, asked, count = threading.Semaphore(0), list[int](), 50
+    states: list[Any] = []
+
+    def judge(seen: following.Seen) -> bool:
+        states.append(seen[1])
+        judged.release()
+        return len(states) == count
+
+    def events() -> Iterator[bytes]:
+        while judged.acquire(timeout=30) and not scope.closed.is_set():
+            yield EVENT
+
+    class Cut(Response):
+        def shutdown(self) -> None:
+            judged.release()
+
+    scope = following.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
+    listed = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}
+    api: Any = SimpleNamespace(get=lambda *_, **__: listed, stream=lambda _request: Cut(events()))
+    following.feed(api, [scope], judge, 3600.0, lambda: asked.append(len(states)))
+    assert states == [None, *[OBJECT] * (count - 1)]
+    assert asked == [0]
