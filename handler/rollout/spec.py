@@ -21,7 +21,7 @@ from typing import Any
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import Identity
-from handler.model.rollout import API_VERSION, KIND, Check, Group, Mode, Rollout, Step
+from handler.model.rollout import API_VERSION, KIND, Check, Group, Mode, Phase, Rollout, Step
 from handler.model.tree import MAX_PATH, printable
 from handler.rollout.conditions import Conditions
 from handler.rollout.fields import Fields
@@ -234,8 +234,8 @@ def _short(key: str) -> str:
 
 
 def _apart(groups: list[Group]) -> tuple[Group, ...]:
-    """Give groups of one name numbers: the record knows them by their names."""
-    taken: dict[str, int] = {}
+    """Give groups of one name numbers: the record knows them by their names, and hooks by those of their phases."""
+    taken = dict.fromkeys(map(str, Phase), 1)
     return tuple(replace(group, name=_unique(group.name, taken)) for group in groups)
 
 

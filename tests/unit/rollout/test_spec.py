@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.model.rollout import Check
+from handler.model.rollout import Check, Phase
 from tests.unit.rollout.documents import KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
 
@@ -74,6 +74,13 @@ def test_names_are_given_and_told_apart() -> None:
     found = spec(SEED, spec={"groups": [{"name": "all", "steps": [step, named, step]}, {"name": "all", "steps": [step]}]})
     assert [group.name for group in found.groups] == ["all", "all (2)"]
     assert [step.name for step in found.groups[0].steps] == ["deployment", "deployment (2)", "deployment (3)"]
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_no_group_has_the_name_by_which_hooks_are_recorded(phase: Phase) -> None:
+    step = {"object": "deployment", "action": "CreateOrUpdate", "name": "Job/shop/migrate"}
+    found = spec(SEED, spec={"groups": [{"name": str(phase), "steps": [step]}]})
+    assert [group.name for group in found.groups] == [f"{phase} (2)"]
 
 
 def test_a_check_is_named_by_a_check_before_it() -> None:
