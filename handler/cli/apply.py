@@ -9,7 +9,7 @@ import click
 
 from handler.cli import differences, reports
 from handler.cli.directory import Directory, settings_for
-from handler.cli.options import command, target_argument, yes_option
+from handler.cli.options import PATH, command, target_argument, yes_option
 from handler.cli.running import run, run_as
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
@@ -39,7 +39,7 @@ class FromDirectory:
 @click.option("--no-prune", is_flag=True, help="Delete nothing.")
 @yes_option
 @click.option("--approve", metavar="ID", default="", help="Allow what an earlier run holds under this id.")
-@click.option("-f", "--filename", type=click.Path(path_type=Path), help="Apply this directory, without any anneal.yaml.")
+@click.option("-f", "--filename", type=PATH, help="Apply this directory, without any anneal.yaml.")
 @click.option("--name", help="With -f: the target's name.")
 @click.option("-n", "--namespace", "namespaces", multiple=True, help="With -f: a namespace it may touch; the first is the default.")
 @click.option("--prune", "with_prune", is_flag=True, help="With -f: delete what the directory no longer declares.")

@@ -17,7 +17,7 @@ from handler import log
 from handler.cli import flat, reports
 from handler.cli.directory import Directory, Rereading
 from handler.cli.goflags import GoCommand, go_duration
-from handler.cli.options import command
+from handler.cli.options import PATH, command
 from handler.cli.run import by_the_clock, once
 from handler.cli.session import Session
 from handler.config.forms import RANGES
@@ -49,11 +49,11 @@ class _Files:
 @click.option("--renderer", metavar="NAME", default="file", show_default=True, help="What makes the objects.")
 @click.option(
     "--config-file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="An anneal.yaml with one target: its guards instead of none, and its repository where no directory is named.",
 )
-@click.option("--renderer.file.dir", "directory", type=click.Path(path_type=Path), help="Directory of the manifests.")
-@click.option("--renderer.file.rollout", "rollout", type=click.Path(path_type=Path), help="File of the Rollout.")
+@click.option("--renderer.file.dir", "directory", type=PATH, help="Directory of the manifests.")
+@click.option("--renderer.file.rollout", "rollout", type=PATH, help="File of the Rollout.")
 @click.option("--trigger", metavar="NAME", default="oneoff", show_default=True, help="oneoff | interval.")
 @click.option("--trigger.interval.duration", "interval", metavar="DURATION", default="1m0s", show_default=True, help="From run to run.")
 @click.option("--render-only", is_flag=True, help="Print the objects and the Rollout as JSON, and ask no cluster.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,6 +25,19 @@ _COMMON: tuple[Callable[[Any], Any], ...] = (
     click.option("-o", "--output", type=click.Choice(["text", "json"]), help="Form of what is printed."),
     click.option("-v", "--verbose", count=True, help="Say more: what is unchanged or kept, and why."),
 )
+
+
+class _Named(click.Path):
+    """A path that is named: a shell's variable that isn't set would else be the directory that the command is run in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty one."""
+        if value == "":
+            self.fail("is empty; the present directory is written as a dot", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _Named(path_type=Path)
 
 
 def in_both_places(function: Callable[[], None]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import click
 from handler.cli import reports, rights
 from handler.cli.directory import Directory
 from handler.cli.kinds import needed
-from handler.cli.options import command, target_argument
+from handler.cli.options import PATH, command, target_argument
 from handler.cli.render import rendered_at
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
@@ -38,7 +38,7 @@ HOME = {"anneal.dev/cluster": "the handler's own"}
 @click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')
 @click.option("--service-account", metavar="NS/NAME", help="Who the handler is [anneal in the state namespace].")
 @click.option("--group", metavar="NAME", help="The same where it is none: a group of the cluster, as an access entry of EKS names it.")
-@click.option("-f", "--filename", type=click.Path(path_type=Path), help="A checkout of its repository, instead of git: no secret is read.")
+@click.option("-f", "--filename", type=PATH, help="A checkout of its repository, instead of git: no secret is read.")
 def rbac(
     session: Session, target: str | None, *, namespaced: bool, service_account: str | None, group: str | None, filename: Path | None
 ) -> int:

@@ -81,6 +81,9 @@ def test_a_go_duration_is_read(text: str, found: float | None) -> None:
         (("--trigger.interval.duration=500ms",), "expected a duration"),
         ((), "--renderer.file.dir is missing"),
         (("--log-level=loud",), "--log-level"),
+        (("--renderer.file.dir=",), "--renderer.file.dir': is empty"),
+        (("--renderer.file.dir=.", "--renderer.file.rollout", ""), "--renderer.file.rollout': is empty"),
+        (("--config-file=",), "--config-file': is empty"),
     ],
 )
 def test_what_it_cant_do_is_named(arguments: tuple[str, ...], told: str) -> None:
