@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+from handler.config.masking import Mask
 from handler.model.masking import masked
 from handler.model.render import Rendered
+from handler.run.hiding import values
+
+_COMPARE = ("success", "failure")
+"""What of a Rollout may repeat what a Secret holds: its checks look into Secrets, too."""
 
 
 def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:
@@ -14,7 +20,17 @@ def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:
     bodies = {manifest.identity: manifest.body() for manifest in rendered.manifests}
     objects = {key: _one([bodies[identity] for identity in found]) for key, found in sorted(rendered.keys.items())}
     shown = objects if show_secrets else {key: masked(body) for key, body in objects.items()}
-    return {"objects": shown, "rollout": rendered.rollout.body() if rendered.rollout else None}
+    rollout = rendered.rollout.body() if rendered.rollout else None
+    return {"objects": shown, "rollout": rollout if show_secrets else _checks_hidden(rollout, Mask.of(values(rendered.manifests)))}
+
+
+def _checks_hidden(value: Any, hide: Callable[[str], str], *, within: bool = False) -> Any:
+    """Return a Rollout with the Secrets' values hidden in its checks (`within`: this is of one)."""
+    if isinstance(value, dict):
+        return {key: _checks_hidden(each, hide, within=within or key in _COMPARE) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_checks_hidden(each, hide, within=within) for each in value]
+    return hide(value) if within and isinstance(value, str) else value
 
 
 def _one(items: list[dict[str, Any]]) -> dict[str, Any]:

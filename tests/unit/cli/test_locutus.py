@@ -110,6 +110,19 @@ def test_secrets_are_hidden(tmp_path: Path) -> None:
     assert "canary-77" not in json.dumps(printed(tmp_path))
 
 
+def test_what_a_check_compares_with_a_secret_is_hidden_too(tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text(SECRET.replace("name: key", "name: healthy"))
+    (tmp_path / "rollout.yaml").write_text(
+        "apiVersion: workflow.kubernetes.io/v1alpha1\nkind: Rollout\nmetadata: {name: one}\n"
+        "spec: {groups: [{name: canary-77, steps: [{object: secret.yaml, action: CreateOrUpdate, success: [{fieldComparisons: ["
+        "{path: '{.data.password}', value: {static: Y2FuYXJ5LTc3}}, {path: '{.metadata.name}', value: {static: healthy}}]}]}]}]}\n"
+    )
+    (group,) = printed(tmp_path, "--renderer.file.rollout", str(tmp_path / "rollout.yaml"))["rollout"]["spec"]["groups"]
+    (check,) = group["steps"][0]["success"]
+    assert [each["value"]["static"] for each in check["fieldComparisons"]] == ["***", "healthy"]
+    assert group["name"] == "canary-77"  # what a step or group is called may merely be the same word
+
+
 def test_a_configuration_brings_its_target(tmp_path: Path) -> None:
     manifests, config = tmp_path / "manifests", tmp_path / "anneal.yaml"
     manifests.mkdir()
