@@ -18,6 +18,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.rollout import Mode
+from handler.model.tree import printable
 from handler.plan.admit import CRD, NAMESPACE, Desired
 
 DEPENDS_ON = "config.kubernetes.io/depends-on"
@@ -63,6 +64,8 @@ _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _ADMISSION = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _APPS = "apps"
+_SHOWN = 120
+"""Characters of an annotation that can't be read that are told."""
 
 
 def sort_key(identity: Identity) -> tuple[int, str, str, str, str]:
@@ -182,7 +185,7 @@ def _read(
             waves[identity] = wave_of(body)
         except ValueError:
             name = SYNC_WAVE if _annotation(body, SYNC_WAVE) else HOOK_WEIGHT
-            seen = f"{name}: {_annotation(body, name)!r} is not a whole number"
+            seen = f"{name}: {printable(_annotation(body, name), _SHOWN)!r} is not a whole number"
             problems.append(Problem(str(identity), seen, place, 'write it as a string, e.g. "-1"'))
         try:
             named[identity] = tuple(depends_on(body))
@@ -220,7 +223,7 @@ def depends_on(body: Mapping[str, Any]) -> list[Identity]:
         elif len(parts) == 3:
             found.append(Identity(parts[0], parts[1], "", parts[2]))
         else:
-            raise ValueError(f"can't read {reference!r}")
+            raise ValueError(f"can't read {printable(reference, _SHOWN)!r}")
     return found
 
 

@@ -22,6 +22,7 @@ from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
+from handler.model.tree import printable
 
 ARGO_POLICY, HELM_POLICY = "argocd.argoproj.io/hook-delete-policy", "helm.sh/hook-delete-policy"
 ARGO_WAVE, HELM_WEIGHT = "argocd.argoproj.io/sync-wave", "helm.sh/hook-weight"
@@ -41,6 +42,8 @@ _ARGO_POLICIES = {str(policy): policy for policy in Policy}
 _HELM_POLICIES = {"before-hook-creation": Policy.BEFORE, "hook-succeeded": Policy.SUCCEEDED, "hook-failed": Policy.FAILED}
 _HOLDERS = frozenset({GroupKind("", "Namespace"), GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")})
 _LASTING = _HOLDERS | {GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim"), GroupKind("apps", "StatefulSet")}
+_MAX_STRANGE, _SHOWN = 5, 80
+"""Unknown words of one annotation that are named, and characters of each: to look for what each may have meant takes time."""
 _JOB, _POD, _WORKFLOW = GroupKind("batch", "Job"), GroupKind("", "Pod"), GroupKind("argoproj.io", "Workflow")
 
 
@@ -68,17 +71,20 @@ class _Words:
     def known(self, name: str, meanings: Mapping[str, Any]) -> list[str]:
         """Return the known words of a list, and note the others."""
         words = self.list_of(name)
-        for word in [each for each in words if each not in meanings]:
+        strange = list(dict.fromkeys(each for each in words if each not in meanings))
+        for word in [printable(each, _SHOWN) for each in strange[:_MAX_STRANGE]]:
             near = difflib.get_close_matches(word, meanings, n=1, cutoff=0.6)
             hint = f"did you mean {near[0]}? Known are " if near else "known are "
             self.problems.append(Problem(str(self.identity), f"{name}: {word!r} is unknown", self.place, hint + ", ".join(meanings)))
+        if len(strange) > _MAX_STRANGE:
+            self.problems.append(Problem(str(self.identity), f"{name}: {len(strange) - _MAX_STRANGE:,} more words are unknown", self.place))
         return [word for word in words if word in meanings]
 
     def number(self, name: str) -> int:
         try:
             return int(str(self.annotations.get(name) or "0"))
         except ValueError:
-            seen = f"{name}: {self.annotations.get(name)!r} is not a whole number"
+            seen = f"{name}: {printable(str(self.annotations.get(name)), _SHOWN)!r} is not a whole number"
             self.problems.append(Problem(str(self.identity), seen, self.place, 'write it as a string, e.g. "-1"'))
             return 0
 

@@ -133,6 +133,8 @@ def test_depends_on_what_isnt_declared_orders_nothing() -> None:
         ),
         ([after("nonsense")], f"0.yaml:1: ConfigMap/shop/web: {DEPENDS_ON}: can't read 'nonsense'"),
         ([wave("first", "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: 'first' is not a whole number"),
+        ([after("x" * 100_000)], f"0.yaml:1: ConfigMap/shop/web: {DEPENDS_ON}: can't read '{'x' * 119}…'"),
+        ([wave("9" * 100_000, "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: '{'9' * 119}…' is not a whole number"),
     ],
 )
 def test_what_cant_be_ordered_is_refused_naming_the_path(bodies: list[dict[str, Any]], told: str) -> None:

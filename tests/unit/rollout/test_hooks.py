@@ -178,6 +178,14 @@ def test_what_goes_by_itself_is_known() -> None:
     assert not has_ttl({"spec": {}})
 
 
+def test_what_is_told_of_mistakes_has_an_end() -> None:
+    """An annotation may hold a quarter of a megabyte."""
+    found = annotated(argo=",".join(f"PreSyn{number}" for number in range(20_000)), wave="9" * 200_000)
+    assert len(found.problems) == 7
+    assert f"{ARGO_HOOK}: 19,995 more words are unknown" in [each.message for each in found.problems]
+    assert all(len(each.message) < 300 for each in found.problems)
+
+
 @pytest.mark.parametrize("shape", [None, [], "text", {"annotations": "text"}, {"annotations": ["argocd.argoproj.io/hook"]}])
 def test_a_body_of_any_shape_is_read(shape: Any) -> None:
     assert read({"metadata": shape}, JOB, "") == Read()
