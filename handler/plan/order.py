@@ -82,7 +82,13 @@ class Order:
     notes: tuple[str, ...] = ()
 
 
-def order(desired: Iterable[Desired], own: str = "", first: Collection[Identity] = (), others: Collection[Identity] = ()) -> Order:
+def order(
+    desired: Iterable[Desired],
+    own: str = "",
+    first: Collection[Identity] = (),
+    others: Collection[Identity] = (),
+    later: Collection[Identity] = (),
+) -> Order:
     """Put an apply in order.
 
     Args:
@@ -90,6 +96,7 @@ def order(desired: Iterable[Desired], own: str = "", first: Collection[Identity]
         own: namespace/name of the Deployment or the like that the handler itself runs in; empty: none.
         first: what makes a stage of its own before everything, for something else needs it.
         others: what this run declares besides, and puts in order elsewhere.
+        later: what of it certainly comes after all of this: a Rollout's steps.
 
     Raises:
         PlanRefused: a cycle (its path is named); every malformed wave and unreadable depends-on.
@@ -111,9 +118,9 @@ def order(desired: Iterable[Desired], own: str = "", first: Collection[Identity]
     staged = _staged(items, levels, needed, waves, late)
     begin = tuple(item for item in declared if item.identity in first)
     known = {*first, *others}
-    notes = [
-        f"{one}: {DEPENDS_ON} names {need}, which isn't declared here; it isn't waited for" for one, need in strangers if need not in known
-    ]
+    unseen = [(one, need) for one, need in strangers if need in later or need not in known]
+    why = {True: "whose step in the Rollout comes later", False: "which isn't declared here"}
+    notes = [f"{one}: {DEPENDS_ON} names {need}, {why[need in later]}; it isn't waited for" for one, need in unseen]
     return Order((begin, *staged) if begin else staged, _awaits(items, waves, named, late), tuple(notes))
 
 

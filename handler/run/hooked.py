@@ -62,7 +62,7 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
 
     Args:
         desired: what may be a hook.
-        others: what this run declares besides.
+        others: what this run declares besides, for steps of a Rollout.
 
     Raises:
         PlanRefused: every annotation that can't be read; a cycle; too many.
@@ -82,7 +82,9 @@ def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> t
     by_phase: dict[Phase, list[Desired]] = {
         phase: [items[one] for one, hook in hooks.items() if phase in hook.phases] for phase in PHASES if phase is not Phase.SYNC
     }
-    orders: dict[Phase, Order] = {phase: order(chosen, others=known) for phase, chosen in by_phase.items() if chosen}
+    orders: dict[Phase, Order] = {
+        phase: order(chosen, others=known, later=others if phase is Phase.PRE_SYNC else ()) for phase, chosen in by_phase.items() if chosen
+    }
     waves = {phase: tuple(tuple(item.identity for item in stage) for stage in ordered.stages) for phase, ordered in orders.items()}
     needed = {need for item in by_phase[Phase.PRE_SYNC] for need in item.needs}
     notes = [one.note for one in found.values() if one.note] + [note for ordered in orders.values() for note in ordered.notes]

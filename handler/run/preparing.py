@@ -140,7 +140,7 @@ class Preparer:
         canaries.refuse(rolled.rollout, {item.identity: item for item in admitted})
         rest, hooked = separate(automatic, rolled.named)
         rolled = replace(rolled, rest=sum(item.mode is not Mode.HOOK for item in rest))
-        ordered = order(rest, self.own, hooked.first, {*hooked.items, *rolled.named})
+        ordered = order(rest, self.own, hooked.first, hooked.items, rolled.named)
         prepared = self.last = Prepared(
             commit=tree.commit,
             reads=rendered.reads,

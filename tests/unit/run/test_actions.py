@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -97,6 +98,26 @@ def test_a_step_that_failed_after_its_write_keeps_nothing() -> None:
     town.push({"last": "2"}, group("all", step("CreateOrUpdate", "last", continueOnError=True, failure=[bad])))
     result = town.run()
     assert (result.outcome, town.outcomes(), town.data("last", "old")) == (Outcome.APPLIED, {"last": "failed"}, ["2", None]), result
+
+
+def test_a_plan_says_what_depends_on_a_step_and_comes_before_it() -> None:
+    """A Rollout's order replaces that of the objects; nobody is left to believe that it doesn't."""
+    depends = {"config.kubernetes.io/depends-on": "/namespaces/shop/ConfigMap/last"}
+    bodies = {name: config_map(name, "2") for name in ("free", "early", "late", "last")}
+    bodies["free"]["metadata"]["annotations"] = depends
+    bodies["early"]["metadata"]["annotations"] = depends | {"argocd.argoproj.io/hook": "PreSync"}
+    bodies["late"]["metadata"]["annotations"] = depends | {"argocd.argoproj.io/hook": "PostSync"}
+    groups = {"groups": [group("all", step("CreateOrUpdate", "last"))]}
+    document = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": groups}
+    files = {f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}
+    town = Town()
+    town.host.push(town.host.commit({**files, "rollout.yaml": json.dumps(document)}))
+    result = town.run()
+    assert result.outcome is Outcome.APPLIED, result
+    assert result.plan
+    said = "config.kubernetes.io/depends-on names ConfigMap/shop/last, whose step in the Rollout comes later; it isn't waited for"
+    told = {note for note in result.plan.notes if "depends-on" in note}
+    assert told == {f"ConfigMap/shop/{name}: {said}" for name in ("free", "early")}
 
 
 # --- refusals

@@ -50,7 +50,10 @@ def test_hooks_of_a_phase_go_in_waves_and_by_what_they_depend_on() -> None:
 def test_what_a_hook_depends_on_may_be_declared_elsewhere_or_nowhere() -> None:
     (item,) = desired(job("pre", "PreSync", **{DEPENDS_ON: "/namespaces/shop/ConfigMap/else"}))
     elsewhere = Identity("", "ConfigMap", "shop", "else")
-    assert separate([item], [elsewhere])[1].notes == ()
+    (after,) = desired(job("post", "PostSync", **{DEPENDS_ON: "/namespaces/shop/ConfigMap/else"}))
+    assert separate([after], [elsewhere])[1].notes == ()
+    (later,) = separate([item], [elsewhere])[1].notes
+    assert later.endswith("names ConfigMap/shop/else, whose step in the Rollout comes later; it isn't waited for")
     told = f"Job/shop/pre: {DEPENDS_ON} names ConfigMap/shop/else, which isn't declared here; it isn't waited for"
     assert separate([item])[1].notes == (told,)
 
