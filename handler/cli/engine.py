@@ -12,13 +12,13 @@ from handler.cli.session import Session
 from handler.config.rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
-from handler.intake import WAIT
 from handler.queues.sqs import Sqs, queue_url
 from handler.reading import Reader
 from handler.render import Sandbox
+from handler.serve.intake import WAIT
+from handler.serve.worker import Engine, Parts
 from handler.stores import Services
 from handler.survey import Survey
-from handler.worker import Engine, Parts
 
 
 def engine(session: Session) -> Engine:

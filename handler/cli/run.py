@@ -24,7 +24,7 @@ from handler.config.settings import Target
 from handler.model.event import Job
 from handler.queues.lanes import Lanes
 from handler.running import guarded
-from handler.supervise import run_alone
+from handler.serve.supervise import run_alone
 
 MINUTE = "1m"
 TRIGGERS = ("oneoff", "interval")

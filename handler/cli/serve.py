@@ -9,8 +9,8 @@ import click
 from handler.cli.engine import engine
 from handler.cli.options import command
 from handler.cli.session import Session
-from handler.supervise import Program
-from handler.supervise import serve as supervised
+from handler.serve.supervise import Program
+from handler.serve.supervise import serve as supervised
 from handler.web.defaults import BIND, MAX_REQUESTS
 
 

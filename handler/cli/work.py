@@ -5,7 +5,7 @@ from __future__ import annotations
 from handler.cli.engine import engine
 from handler.cli.options import command
 from handler.cli.session import Session
-from handler.supervise import Program, work_alone
+from handler.serve.supervise import Program, work_alone
 
 
 @command()

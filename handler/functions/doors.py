@@ -48,9 +48,9 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:
     """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
-    from handler.answering import Answers  # noqa: PLC0415 - the webhook function reads no record
     from handler.queues.ledger import Ledger  # noqa: PLC0415 - the same
     from handler.reading import Reader  # noqa: PLC0415 - the same
+    from handler.serve.answering import Answers  # noqa: PLC0415 - the webhook function reads no record
 
     answers = Answers(Ledger(), Reader(settings, records, mask), _taken, lambda: "", mask)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler import intake
+from handler.serve import intake
 
 intake.WAIT = 1.0
 

@@ -9,11 +9,11 @@ from handler import __version__
 from handler.config.settings import Settings, Target
 from handler.reading import Reader
 from handler.running import Run
+from handler.serve.worker import Parts, Worker
 from handler.state.record import State
 from handler.state.store import StateStore
 from handler.summaries import Readable
 from handler.web.reads import Ask
-from handler.worker import Parts, Worker
 from tests.fakes.door import door_settings
 from tests.fakes.objects import FakeObjects
 

@@ -6,12 +6,12 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler import intake
-from handler.intake import Intake
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.queues.sqs import Sqs
+from handler.serve import intake
+from handler.serve.intake import Intake
 from tests.fakes.fifo import Fifo
 
 SHA = "a" * 40

@@ -19,8 +19,8 @@ PARTS = ("handler", "infra", "scripts", "tests")
 FILE_LINES = 300  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
-# These put rooms together: the modules of the root, the doors, the functions, and `run`, which holds the stages of reconcile.py.
-COMPOSITION = {"run", "web", "cli", "functions", *(path.stem for path in HANDLER.glob("*.py"))}
+# These put rooms together: the modules of the root, the processes, the doors, the functions, and `run`, the stages of reconcile.py.
+COMPOSITION = {"run", "serve", "web", "cli", "functions", *(path.stem for path in HANDLER.glob("*.py"))}
 VENDORS = {
     "config": {"yaml"},
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},

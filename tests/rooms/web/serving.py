@@ -14,8 +14,8 @@ from pathlib import Path
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.supervise import serve
-from handler.worker import Engine, Parts
+from handler.serve.supervise import serve
+from handler.serve.worker import Engine, Parts
 from tests.fakes.parts import parts_of
 
 

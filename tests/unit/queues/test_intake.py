@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from handler import intake
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.queues.pending import Work
+from handler.serve import intake
 from tests.fakes.taking import SHA, Side
 
 PATIENCE = 20.0

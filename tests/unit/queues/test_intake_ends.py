@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from handler import intake, running
+from handler import running
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.queues.sqs import Entry
-from handler.worker import Worker
+from handler.serve import intake
+from handler.serve.worker import Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 from tests.fakes.taking import SHA, Side

@@ -17,9 +17,9 @@ from handler.model.result import Outcome, Result
 from handler.queues import kept, wire
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
+from handler.serve.worker import Worker
 from handler.state.record import Run, State
 from handler.state.rules import stamp
-from handler.worker import Worker
 from tests.fakes.door import INFRA, door_settings
 from tests.fakes.objects import Body, FakeObjects
 from tests.fakes.parts import parts_of, remember
@@ -126,7 +126,7 @@ def test_what_has_ended_in_the_record_is_not_run_by_a_new_worker(path: Path, obj
     remember(objects, State("infra", "default", "u-1", INFRA, history=(Run(run, "replay", "applied", stamp(time.time())),)))
     second = _replaced(first, path, objects)
     until(lambda: outbox.kept == 0)
-    assert second.ran == []
+    assert run not in [job.run for job in second.ran], "its clock may run others"
     assert outbox.close(PATIENCE)
     second.die()
     first.die()

@@ -14,12 +14,13 @@ from typing import Any
 import boto3
 import pytest
 
-from handler import intake, log, wsgi
+from handler import log, wsgi
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.sqs import Sqs
 from handler.running import Run
-from handler.worker import Worker
+from handler.serve import intake
+from handler.serve.worker import Worker
 from infra.moto import Moto
 from tests.fakes.door import SECRETS, SHOP, door_settings, github_headers, github_push
 from tests.fakes.parts import parts_of

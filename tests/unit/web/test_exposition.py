@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from handler.model.errors import ConfigInvalid
-from handler.supervise import listen
+from handler.serve.supervise import listen
 from handler.web import exposition
 from handler.web.exposition import Exposition
 

@@ -29,8 +29,8 @@ from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
+from handler.serve.worker import Engine, work
 from handler.stores import fetcher
-from handler.worker import Engine, work
 
 _LOG = logging.getLogger("anneal.supervisor")
 STOP_SECONDS = 20.0

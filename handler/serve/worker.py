@@ -16,10 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from handler import running
-from handler.answering import Answers
 from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
-from handler.intake import Intake
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.deferred import Deferred
@@ -31,7 +29,9 @@ from handler.queues.pending import Work
 from handler.queues.sqs import Sqs
 from handler.reading import Json, Reader, ended
 from handler.running import Run
-from handler.ticks import Look, Ticks
+from handler.serve.answering import Answers
+from handler.serve.intake import Intake
+from handler.serve.ticks import Look, Ticks
 from handler.web.exposition import Exposition
 
 _LOG = logging.getLogger("anneal.run")
