@@ -110,19 +110,20 @@ class Acting:
             if mark
         ]
 
-    def deleted(self, probe: Probe, prune_judge: PruneJudge) -> dict[Identity, Change]:
+    def deleted(self, probe: Probe, prune_judge: PruneJudge, *, prunes: bool) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step.
 
         Args:
             probe: looks for objects by name; what isn't ours no LIST has shown.
             prune_judge: asks what Namespaces and CRDs hold.
+            prunes: whether the run prunes, too: else what git no longer declares stays, and what holds that isn't deleted.
 
         Raises:
             PlanRefused: each that may not go, and why.
 
         """
         live = self._doomed(probe)
-        gone = leaving([*live.values(), *self.comparison.candidates.values()], self.target)
+        gone = leaving([*live.values(), *(self.comparison.candidates.values() if prunes else ())], self.target)
         facts = prune_judge.facts(live.values(), gone)
         found, problems = {}, []
         for identity, body in live.items():

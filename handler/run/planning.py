@@ -107,7 +107,7 @@ class Planner:
         decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
         changes = self._decide(decision, ask)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
-        going = acting.deleted(self._probe, self.prune_judge)
+        going = acting.deleted(self._probe, self.prune_judge, prunes=ask.prune)
         notes = (*ask.notes, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
         changes.update(acting.recreated(self._probe, changes))
         prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from handler.config.settings import Prune
+from handler.model.event import Job
 from handler.model.names import PART_OF
 from handler.model.result import Outcome
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
-from tests.unit.run.town import MAPS, Town, group, planted, step
+from tests.fakes.engine import ONE, cluster
+from tests.unit.run.town import DONE, MAPS, ROLLED, Town, config_map, group, planted, step
 
+OTHER = "/api/v1/namespaces/other"
 KEEP = {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}}
 LEAVE = {"metadata": {"labels": {PART_OF: None}}}
 
@@ -55,3 +61,24 @@ def test_what_somebody_keeps_or_takes_after_the_plan_stays(action: str, change: 
     assert seen in "\n".join(map(str, result.problems))
     assert town.uid("old") == before
     assert not town.deleted
+
+
+@pytest.mark.parametrize(("enabled", "asked", "goes"), [(True, True, True), (True, False, False), (False, True, False)])
+def test_a_namespace_isnt_deleted_with_what_a_run_without_prune_keeps(*, enabled: bool, asked: bool, goes: bool) -> None:
+    """What git no longer declares leaves before its Namespace only where it is pruned."""
+    town = Town(cluster("shop", "other"))
+    about = {"name": "other", "annotations": {"anneal.dev/prune": "allow"}}
+    files = {"n": {"apiVersion": "v1", "kind": "Namespace", "metadata": about}, "w": config_map("w", "1")}
+    orphan = {"x": config_map("x", "1") | {"metadata": {"name": "x", "namespace": "other"}}}
+    more: dict[str, Any] = {"namespaces": ("shop", "other"), "cluster_scoped": ("Namespace",), "prune": Prune(enabled=enabled)}
+    steps = {"groups": [group("first", step("DeleteIfExist", "n"))]}
+    document = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": steps}
+    for settings, bodies, rollout in ((ONE, files | orphan, {}), (ROLLED, files, {"rollout.yaml": json.dumps(document)})):
+        commit = {f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}
+        town.host.push(town.host.commit({**commit, **rollout}))
+        handler = town.handler(replace(settings, targets=(replace(settings.targets[0], **more),)))
+        result = handler.run(Job("shop", "push", prune=asked))
+    found = [town.server.answer(Asked("GET", path, {}, None, "", ""))[0] for path in (OTHER, f"{OTHER}/configmaps/x")]
+    assert found == ([404, 404] if goes else [200, 200]), result
+    assert (result.outcome in DONE) == goes
+    assert goes or "still holds ConfigMap/other/x" in result.message

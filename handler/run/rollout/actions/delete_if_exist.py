@@ -13,7 +13,6 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.adopt import is_member
-from handler.plan.prune import leaving
 from handler.run.rollout.actions.stage import Object, StepStage
 
 
@@ -54,7 +53,7 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
         refusal = planned.decision.judge.refusal_to_adopt(item, live) if adopted else theirs
         if refusal:
             raise PlanRefused(refusal)
-    gone = leaving([live, *planned.bodies.values()], target)
+    gone = frozenset(change.uid for change in planned.plan.changes if change.action is Action.PRUNE)
     found = stage.applier.planner.prune_judge.judged(live, planned.desired, gone)
     if not found.writes:
         seen = f"was to be deleted, but by now: {found.reason}"
