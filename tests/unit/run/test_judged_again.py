@@ -17,6 +17,7 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, cluster
+from tests.unit.run.test_actions import refusing
 from tests.unit.run.town import DONE, MAPS, ROLLED, Town, config_map, group, planted, step
 
 OTHER = "/api/v1/namespaces/other"
@@ -63,21 +64,23 @@ def test_what_somebody_keeps_or_takes_after_the_plan_stays(action: str, change: 
     assert not town.deleted
 
 
-@pytest.mark.parametrize(("enabled", "asked", "goes"), [(True, True, True), (True, False, False), (False, True, False)])
-def test_a_namespace_isnt_deleted_with_what_a_run_without_prune_keeps(*, enabled: bool, asked: bool, goes: bool) -> None:
-    """What git no longer declares leaves before its Namespace only where it is pruned."""
+@pytest.mark.parametrize(("enabled", "asked", "fails", "goes"), [(1, 1, 0, True), (1, 0, 0, False), (0, 1, 0, False), (1, 1, 1, False)])
+def test_a_namespace_isnt_deleted_with_what_a_run_keeps(*, enabled: int, asked: int, fails: int, goes: bool) -> None:
+    """What git no longer declares leaves with its Namespace only where it is pruned: not after a step that has written nothing."""
     town = Town(cluster("shop", "other"))
     about = {"name": "other", "annotations": {"anneal.dev/prune": "allow"}}
     files = {"n": {"apiVersion": "v1", "kind": "Namespace", "metadata": about}, "w": config_map("w", "1")}
     orphan = {"x": config_map("x", "1") | {"metadata": {"name": "x", "namespace": "other"}}}
-    more: dict[str, Any] = {"namespaces": ("shop", "other"), "cluster_scoped": ("Namespace",), "prune": Prune(enabled=enabled)}
-    steps = {"groups": [group("first", step("DeleteIfExist", "n"))]}
+    more: dict[str, Any] = {"namespaces": ("shop", "other"), "cluster_scoped": ("Namespace",), "prune": Prune(enabled=bool(enabled))}
+    steps = {"groups": [group("first", step("CreateOrUpdate", "new", continueOnError=True), step("DeleteIfExist", "n"))]}
     document = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}, "spec": steps}
-    for settings, bodies, rollout in ((ONE, files | orphan, {}), (ROLLED, files, {"rollout.yaml": json.dumps(document)})):
+    town.meet = refusing(lambda asked: bool(fails) and asked.path == f"{MAPS}/new" and not asked.dry)
+    second = files | {"new": config_map("new", "1")}
+    for settings, bodies, rollout in ((ONE, files | orphan, {}), (ROLLED, second, {"rollout.yaml": json.dumps(document)})):
         commit = {f"shop/{name}.yaml": json.dumps(body) for name, body in bodies.items()}
         town.host.push(town.host.commit({**commit, **rollout}))
         handler = town.handler(replace(settings, targets=(replace(settings.targets[0], **more),)))
-        result = handler.run(Job("shop", "push", prune=asked))
+        result = handler.run(Job("shop", "push", prune=bool(asked)))
     found = [town.server.answer(Asked("GET", path, {}, None, "", ""))[0] for path in (OTHER, f"{OTHER}/configmaps/x")]
     assert found == ([404, 404] if goes else [200, 200]), result
     assert (result.outcome in DONE) == goes

@@ -13,6 +13,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.adopt import is_member
+from handler.run.due import FAILED
 from handler.run.rollout.actions.stage import Object, StepStage
 
 
@@ -53,8 +54,15 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
         refusal = planned.decision.judge.refusal_to_adopt(item, live) if adopted else theirs
         if refusal:
             raise PlanRefused(refusal)
-    gone = frozenset(change.uid for change in planned.plan.changes if change.action is Action.PRUNE)
-    found = stage.applier.planner.prune_judge.judged(live, planned.desired, gone)
+    found = stage.applier.planner.prune_judge.judged(live, planned.desired, _leaving(stage))
     if not found.writes:
         seen = f"was to be deleted, but by now: {found.reason}"
         raise PlanRefused(Problem(str(step.identity), seen, item.manifest.place, "lift what keeps it, or remove the step"))
+
+
+def _leaving(stage: StepStage) -> frozenset[str]:
+    """Return the uids that don't keep what holds them: what steps delete, and what is pruned, which isn't certain after a failed step."""
+    plan, known = stage.applier.planned.plan, stage.journal.run.state.rollout
+    failed = known is not None and any(each.outcome == FAILED for each in known.steps)
+    changes = [change for each in plan.stages for change in each] if failed else plan.changes
+    return frozenset(change.uid for change in changes if change.action is Action.PRUNE)
