@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_BITS = 63
+
 
 def many(number_of: int, what: str) -> str:
     """`1 replica`, `3 replicas`."""
     return f"{number_of} {what}{'' if number_of == 1 else 's'}"
+
+
+def whole(text: str) -> int:
+    """Read a whole number as Go's `strconv.Atoi` does, by which Argo CD and Helm read theirs: ASCII digits, 64 bits, nothing else.
+
+    Raises:
+        ValueError: it is none. `int()` would also take `1_0`, digits of other scripts and blanks around them.
+
+    """
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("no whole number")
+    number = int(text)
+    if not -(2**_BITS) <= number < 2**_BITS:
+        raise ValueError("no number of 64 bits")
+    return number

@@ -19,6 +19,7 @@ from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.rollout import Mode
 from handler.model.tree import printable
+from handler.model.words import whole
 from handler.plan.admit import CRD, NAMESPACE, Desired
 
 DEPENDS_ON = "config.kubernetes.io/depends-on"
@@ -178,7 +179,7 @@ def wave_of(body: Mapping[str, Any]) -> int:
         ValueError: it isn't a whole number.
 
     """
-    return int(_annotation(body, SYNC_WAVE) or _annotation(body, HOOK_WEIGHT) or "0")
+    return whole(_annotation(body, SYNC_WAVE) or _annotation(body, HOOK_WEIGHT) or "0")
 
 
 def _read(

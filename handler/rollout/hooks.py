@@ -23,6 +23,7 @@ from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
 from handler.model.tree import printable
+from handler.model.words import whole
 
 ARGO_POLICY, HELM_POLICY = "argocd.argoproj.io/hook-delete-policy", "helm.sh/hook-delete-policy"
 ARGO_WAVE, HELM_WEIGHT = "argocd.argoproj.io/sync-wave", "helm.sh/hook-weight"
@@ -82,7 +83,7 @@ class _Words:
 
     def number(self, name: str) -> int:
         try:
-            return int(str(self.annotations.get(name) or "0"))
+            return whole(str(self.annotations.get(name) or "0"))
         except ValueError:
             seen = f"{name}: {printable(str(self.annotations.get(name)), _SHOWN)!r} is not a whole number"
             self.problems.append(Problem(str(self.identity), seen, self.place, 'write it as a string, e.g. "-1"'))

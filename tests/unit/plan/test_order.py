@@ -100,6 +100,7 @@ def test_a_bare_pod_waits_for_its_account_and_a_binding_for_its_role() -> None:
 
 def test_waves_follow_one_another() -> None:
     assert order(wave("1", "b"), wave("-1", "a"), document(name="m")) == [["ConfigMap/a"], ["ConfigMap/m"], ["ConfigMap/b"]]
+    assert order(wave("+01", "b"), wave(str(-(2**63)), "a")) == [["ConfigMap/a"], ["ConfigMap/b"]]
 
 
 def test_a_namespace_of_a_later_wave_is_pulled_forward() -> None:
@@ -133,6 +134,10 @@ def test_depends_on_what_isnt_declared_orders_nothing() -> None:
         ),
         ([after("nonsense")], f"0.yaml:1: ConfigMap/shop/web: {DEPENDS_ON}: can't read 'nonsense'"),
         ([wave("first", "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: 'first' is not a whole number"),
+        ([wave("1_0", "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: '1_0' is not a whole number"),
+        ([wave(" 1", "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: ' 1' is not a whole number"),
+        ([wave("\u0663", "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: '\u0663' is not a whole number"),
+        ([wave(str(2**63), "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: '{2**63}' is not a whole number"),
         ([after("x" * 100_000)], f"0.yaml:1: ConfigMap/shop/web: {DEPENDS_ON}: can't read '{'x' * 119}…'"),
         ([wave("9" * 100_000, "a")], f"0.yaml:1: ConfigMap/shop/a: {SYNC_WAVE}: '{'9' * 119}…' is not a whole number"),
     ],

@@ -102,6 +102,8 @@ def test_an_object_without_such_annotations_is_no_hook() -> None:
             f"{hooks.HELM_POLICY}: 'hook-succeded' is unknown; did you mean hook-succe",
         ),
         ({"helm": "pre-install", "weight": "1.5"}, f"{hooks.HELM_WEIGHT}: '1.5' is not a whole number"),
+        ({"helm": "pre-install", "weight": "1_0"}, f"{hooks.HELM_WEIGHT}: '1_0' is not a whole number"),
+        ({"argo": "PreSync", "wave": "\u0663"}, f"{hooks.ARGO_WAVE}: '\u0663' is not a whole number"),
     ],
 )
 def test_a_word_that_means_nothing_is_refused_with_the_known_ones(annotations: dict[str, str], told: str) -> None:
