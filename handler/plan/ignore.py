@@ -120,8 +120,8 @@ def _expand(desired: Any, live: Any, steps: list[str], ours: Path = (), theirs: 
 
 
 def _index(step: str, items: list[Any]) -> list[int]:
-    """Read a list position."""
-    return [int(step)] if step.isdecimal() and int(step) < len(items) else []
+    """Read a list position: ASCII digits (RFC 6901, section 4), no more than any list has items for."""
+    return [int(step)] if step.isascii() and step.isdecimal() and len(step) < 10 and int(step) < len(items) else []
 
 
 def _counterpart(desired: list[Any], index: int, live: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ EXPECTED = frozenset({200, 400, 422, 503})
 """What Prometheus itself answers: found, a bad query, one that can't be executed, one that took too long."""
 LONGEST = 300
 """Characters of what it says."""
+_VALUE = re.compile(r"[+-]?(?:Inf|NaN|[0-9.]+(?:[eE][+-]?[0-9]+)?)")
 
 
 class Refused(Exception):
@@ -46,9 +48,9 @@ def _error(status: int, answer: dict[str, Any]) -> Exception:
 
 def _read(kind: str, result: Any, times: Sequence[float]) -> Moments:
     if kind == "scalar":
-        return [[Sample({}, float(result[1]))]]
+        return [[Sample({}, _number(result[1]))]]
     if kind == "vector":
-        return [[Sample(_labels(series), float(_value(series, "value")[1])) for series in result]]
+        return [[Sample(_labels(series), _number(_value(series, "value")[1])) for series in result]]
     if kind == "matrix" and len(times) > 1:
         found: list[list[Sample]] = [[] for _ in times]
         for series in result:
@@ -64,7 +66,14 @@ def _points(series: dict[str, Any], times: Sequence[float]) -> Iterator[tuple[in
     for at, value in _value(series, "values"):
         index = round((float(at) - times[0]) / step)
         if 0 <= index < len(times):
-            yield index, float(value)
+            yield index, _number(value)
+
+
+def _number(value: Any) -> float:
+    """Read a sample's value as Prometheus writes it; `float` alone would also take `1_0`, blanks and digits of other scripts."""
+    if isinstance(value, str) and not _VALUE.fullmatch(value):
+        raise ValueError(value)
+    return float(value)
 
 
 def _value(series: dict[str, Any], name: str) -> Any:

@@ -11,8 +11,8 @@ LONGEST = 1_000
 """Characters that a path may have."""
 _NAME = re.compile(r"(?:[^\s.\[\]{}()'\"$@*,?!=<>\\]|\\.)+")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
-_SPAN = re.compile(r"(-?\d{1,9})?(?:(:)(-?\d{1,9})?(?::(\d{1,9})?)?)?")
-_NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?")
+_SPAN = re.compile(r"(-?[0-9]{1,9})?(?:(:)(-?[0-9]{1,9})?(?::([0-9]{1,9})?)?)?")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _OPERATOR = re.compile(r"==|!=|<=|>=|<|>")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "nil": None}
 

@@ -91,6 +91,13 @@ def test_every_cluster_needs_its_ca_bundles_ignored(kind: str, api: str, body: d
     assert "old" not in str(effective(document(kind, api=api, spec=body), live)["spec"])
 
 
+def test_a_list_position_is_written_in_ascii_digits() -> None:
+    body, live = document(spec={"hosts": ["a", "b"]}), document(spec={"hosts": ["a", "live"]})
+    assert effective(body, live, "/spec/hosts/1")["spec"] == {"hosts": ["a", "live"]}
+    for position in ("\u0661", "\uff11", "1" * 5_000):
+        assert effective(body, live, f"/spec/hosts/{position}")["spec"] == body["spec"]
+
+
 def test_webhooks_that_git_removed_are_not_brought_back() -> None:
     live = owned(hooks("MutatingWebhookConfiguration", hook("b", "BB")), entry(HOOKS))
     body = document("MutatingWebhookConfiguration", "hooks", "admissionregistration.k8s.io/v1")
