@@ -73,7 +73,7 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
 def _kept(live: dict[str, Any], target: Target) -> str:
     """Return what on an object itself keeps it."""
     metadata, identity = live["metadata"], identity_of(live)
-    own = _kept_by_place(identity, target) or _kept_by_owner(metadata) or kept_by_mark(metadata)
+    own = _kept_by_place(identity, target) or kept_by_itself(metadata)
     return own or _kept_by_kind(metadata, identity, target)
 
 
@@ -87,13 +87,18 @@ def _kept_by_place(identity: Identity, target: Target) -> str:
     return ""
 
 
+def kept_by_itself(metadata: Mapping[str, Any]) -> str:
+    """Return what an object says against its deletion, whatever deletes it: whose it is, how it is protected; empty: nothing."""
+    return _kept_by_owner(metadata) or _kept_by_mark(metadata)
+
+
 def _kept_by_owner(metadata: Mapping[str, Any]) -> str:
     """What another object owns goes with its owner (Rekkoner's rule)."""
     references = metadata.get("ownerReferences") or []
     return f"owned by {references[0].get('kind')} {references[0].get('name')}" if references else ""
 
 
-def kept_by_mark(metadata: Mapping[str, Any]) -> str:
+def _kept_by_mark(metadata: Mapping[str, Any]) -> str:
     """Return the protection that an object carries, whoever has put it there; empty: none."""
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for name, values in PROTECTIONS:

@@ -1,7 +1,8 @@
 """What the due steps of a Rollout do to live objects, as changes of the plan: shown, counted by the guards, refused before the first write.
 
-Law: a step deletes what carries our label and identity, or what the target may adopt; never what another tool has marked, nor what an
-annotation or its kind protects from being pruned. Such a step is refused, not passed over: its author has asked for that deletion by name.
+Law: a step deletes what carries our label and identity, or what the target may adopt; never what another tool has marked or another
+object owns, nor what an annotation or its kind protects from being pruned. Such a step is refused, not passed over: its author has asked for
+that deletion by name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from handler.model.rollout import Mode
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
-from handler.plan.prune import judge, kept_by_mark, leaving
+from handler.plan.prune import judge, kept_by_itself, leaving
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
 
@@ -97,12 +98,12 @@ class Acting:
         return found
 
     def _protected(self, probe: Probe, found: Iterable[Identity]) -> list[Problem]:
-        """Name what an annotation keeps from being deleted; what is as declared is looked at now, for nobody has read its marks."""
+        """Name what its owner or an annotation keeps from being deleted; what is as declared is looked at now, for nobody has read that."""
         known = {**self.comparison.undecided, **self.comparison.unowned}
         items = [self.comparison.desired[identity] for identity in found]
         unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]
         known |= probe(unseen) if unseen else {}
-        marks = [(item, kept_by_mark(known[item.identity]["metadata"])) for item in items if item.identity in known]
+        marks = [(item, kept_by_itself(known[item.identity]["metadata"])) for item in items if item.identity in known]
         fix = "lift what keeps it, or write action: CreateOrUpdate"
         return [
             Problem(str(item.identity), f"{_named(self.steps[item.identity])} would delete it, but: {mark}", item.manifest.place, fix)

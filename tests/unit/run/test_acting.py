@@ -158,6 +158,17 @@ def test_what_is_protected_is_not_made_anew(cluster: Cluster, mark: str, value: 
     assert actions(cluster.plan({"job": "Recreate"}, declared, due=False))["job"] in (Action.UPDATE, Action.UNCHANGED)
 
 
+@pytest.mark.parametrize("declared", [config("job", "1"), config("job", "2")], ids=["same", "differs"])
+def test_what_another_object_owns_is_not_made_anew(cluster: Cluster, declared: Body) -> None:
+    """It goes with its owner, as for prune and DeleteIfExist; one that isn't its controller, too."""
+    cluster.has(config("job", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]))
+    with pytest.raises(PlanRefused) as refused:
+        cluster.plan({"job": "Recreate"}, declared)
+    said = "job.yaml:1: ConfigMap/shop/job: step job in all would delete it, but: owned by Pod x"
+    assert str(refused.value) == f"{said}; lift what keeps it, or write action: CreateOrUpdate"
+    assert actions(cluster.plan({"job": "Recreate"}, declared, due=False))["job"] in (Action.UPDATE, Action.UNCHANGED)
+
+
 def test_a_step_that_is_not_due_or_done_makes_nothing_anew(cluster: Cluster) -> None:
     cluster.has(config("job", "1"))
     assert actions(cluster.plan({"job": "Recreate"}, config("job", "2"), due=False)) == {"job": Action.UPDATE}

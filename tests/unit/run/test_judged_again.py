@@ -22,6 +22,7 @@ from tests.unit.run.town import DONE, MAPS, ROLLED, Town, config_map, group, pla
 
 OTHER = "/api/v1/namespaces/other"
 KEEP = {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}}
+OWN = {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}}
 LEAVE = {"metadata": {"labels": {PART_OF: None}}}
 
 
@@ -43,7 +44,10 @@ def meanwhile(town: Town, name: str, change: dict[str, Any]) -> None:
     ("action", "change", "seen"),
     [
         ("DeleteIfExist", KEEP, "protected by anneal.dev/prune: disabled"),
+        ("DeleteIfExist", OWN, "owned by Pod x"),
         ("DeleteIfExist", LEAVE, "is no longer ours"),
+        ("Recreate", KEEP, "protected by anneal.dev/prune: disabled"),
+        ("Recreate", OWN, "owned by Pod x"),
         ("Recreate", LEAVE, "is no longer ours"),
     ],
 )

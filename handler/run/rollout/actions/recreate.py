@@ -21,7 +21,7 @@ from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
-from handler.plan.prune import kept_by_mark
+from handler.plan.prune import kept_by_itself
 from handler.run.rollout.actions.stage import StepStage
 
 ABSENT = "absent"
@@ -60,7 +60,7 @@ class Recreate:
             return
         if not change.adopted and not is_member(live, item.identity, stage.target.name, stage.applyset):
             raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
-        mark = kept_by_mark(live["metadata"])
+        mark = kept_by_itself(live["metadata"])
         if mark:
             raise RolloutFailed.of(str(item.identity), f"was to be made anew, but by now: {mark}", place=item.manifest.place)
         _raise_if_refused(stage, item)
