@@ -24,6 +24,7 @@ from handler.run.planning import Planned
 from handler.run.recording import Inputs
 from handler.run.recovering import Found, scan
 from handler.run.rooms import Rooms
+from handler.run.steady import Steady
 from handler.state.held_lease import HeldLease
 from handler.state.record import State
 from handler.state.rules import seconds_of
@@ -41,8 +42,8 @@ class Context:
 
     `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
     `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
-    `mask`: hides the operator's secrets and the commit's; `unhealthy`: what the newest wait left, a line an object; None: nothing was
-    waited for.
+    `clock`: by which all its rounds measure time (`Steady`). `mask`: hides the operator's secrets and the commit's; `unhealthy`: what the
+    newest wait left, a line an object; None: nothing was waited for.
     """
 
     rooms: Rooms
@@ -67,10 +68,11 @@ class Context:
     mask: Callable[[str], str] = str
     unhealthy: tuple[str, ...] | None = None
     shared: Shared[State] = field(init=False, repr=False)
+    clock: Steady = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Share the writes of its record."""
-        self.shared = Shared(self._write)
+        """Share the writes of its record, and set its clock."""
+        self.shared, self.clock = Shared(self._write), Steady(self.rooms.clock)
 
     @property
     def state(self) -> State:
@@ -91,7 +93,7 @@ class Context:
         """Return the end of this run."""
         plan = planned.plan if planned else None
         counts = plan.counts(done=outcome not in _NOT_DONE) if plan else {}
-        seconds = round(max(self.rooms.clock() - self.started, 0.0), 3)
+        seconds = round(max(self.clock() - self.started, 0.0), 3)
         return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, duration=seconds, run=self.run, plan=plan)
 
     def read(self, *, certain: bool = False) -> None:
@@ -204,7 +206,7 @@ class Context:
         self.job = replace(self.job, hint="", commit="", force=left, approve="", unpin=False, rollback=False, deliveries=())
         if self.turned:
             self.job, self.turned = replace(self.job, trigger="rollback"), False
-        self.run, self.started, self.commit, self.unhealthy = run_id(self.job.target), self.rooms.clock(), None, None
+        self.run, self.started, self.commit, self.unhealthy = run_id(self.job.target), self.clock(), None, None
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""

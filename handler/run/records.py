@@ -196,7 +196,7 @@ def noted(run: Context, job: Job, result: Result) -> Result:
     left = [(name, actor) for name, actor in job.requests if name not in known]
     if not left or not run.rooms.notes or run.stored.state is None or _comes_again(run, result):
         return result
-    seconds = round(max(run.rooms.clock() - run.started, 0.0), 3)
+    seconds = round(max(run.clock() - run.started, 0.0), 3)
     end = replace(result, trigger=job.trigger if job.trigger in NAMED else NAMED[0], duration=seconds)
 
     def change(state: State) -> State:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from handler.cluster import following
 from tests.model.turns import TurnClock, TurnLock, TurnThread, TurnTime, sleep
 
-_TIMED = ("cluster.api", "cluster.connect", "run.judging", "run.applying", "build", "reconcile")
+_TIMED = ("cluster.api", "cluster.connect", "run.judging", "run.applying", "run.steady", "build", "reconcile")
 _LOOK_AGAIN = 1.0
 order = random.Random(0)
 """In which order parallel work is done; a test seeds it."""

@@ -252,7 +252,7 @@ class _Checking:
 
     # --- what the checks may know
     def _now(self) -> float:
-        return self.waits.run.rooms.clock()
+        return self.waits.run.clock()
 
     def _pods(self) -> list[Object]:
         """Return the pods that the object's selector selects. Raises AccessDenied, ClusterUnavailable."""

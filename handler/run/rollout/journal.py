@@ -22,7 +22,7 @@ from handler.run.context import Context
 from handler.run.due import DONE, FAILED, SKIPPED, under_way
 from handler.run.recording import Inputs
 from handler.state.record import Progress, State, StepRecord
-from handler.state.rules import stamp
+from handler.state.rules import seconds_of, stamp
 from handler.state.stood import Stood
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
@@ -63,7 +63,7 @@ class Journal:
                 f"the rollout of {known.commit[:12]} failed; {self._first_failure(known)}",
                 fix=f"push what mends it, or try it once more: anneal apply {self.run.job.target}",
             )
-        now = stamp(self.run.rooms.clock())
+        now = stamp(self.run.clock())
         self.run.record(lambda state: replace(state, rollout=Progress(self.inputs.commit.sha, digest, now)))
 
     @staticmethod
@@ -94,11 +94,12 @@ class Journal:
         return place
 
     def started(self, group: str, step: str, what: str, action: str) -> StepRecord:
-        """Record that a step begins; one that has begun before keeps its time and its mark. `what`: its object."""
-        found = self.find(group, step)
-        if found and found.started:
+        """Record that a step begins; one that has begun before keeps its mark, and its time unless that lies ahead. `what`: its object."""
+        found, now = self.find(group, step), self.run.clock()
+        if found and found.started and seconds_of(found.started) <= now:
             return found
-        fresh = StepRecord(group, step, what, action, stamp(self.run.rooms.clock()))
+        begun = found if found and found.started else StepRecord(group, step, what, action)
+        fresh = replace(begun, started=stamp(now))
         if found:
             self._change(group, step, lambda _: fresh)
         else:
@@ -147,17 +148,17 @@ class Journal:
 
     def done(self, group: str, step: str, message: str = "") -> None:
         """Tell that a step has ended well; `message` is masked. Whatever begins next in the record begins after that (`flush`)."""
-        now = stamp(self.run.rooms.clock())
+        now = stamp(self.run.clock())
         self._tell(group, step, finished=now, outcome=DONE, message=message[:_LONGEST], stood=())
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended that hasn't ended well: `FAILED` or `SKIPPED`; `message` is masked."""
-        now, message = stamp(self.run.rooms.clock()), message[:_LONGEST]
+        now, message = stamp(self.run.clock()), message[:_LONGEST]
         self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=()))
 
     def end(self, outcome: str) -> None:
         """Record how the whole rollout ended: `DONE` or `FAILED`."""
-        now = stamp(self.run.rooms.clock())
+        now = stamp(self.run.clock())
         self._write(lambda known: replace(known, finished=now, outcome=outcome))
 
     def _change(self, group: str, step: str, change: Callable[[StepRecord], StepRecord]) -> None:

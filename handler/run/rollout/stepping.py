@@ -97,7 +97,7 @@ class Stepper:
         if not (found and found.started):
             self._beat(looks=False)
         begun = self.journal.started(group.name, step.name, str(step.identity), step.action)
-        since = min(seconds_of(begun.started), self.journal.run.rooms.clock())  # of a clock that ran ahead
+        since = seconds_of(begun.started)
         stage = StepStage(self.applier, self.waits, self.journal, group.name, step, self._changes.get(step.identity), since, self._beat)
         try:
             self._beat(looks=False)

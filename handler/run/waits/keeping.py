@@ -3,7 +3,8 @@
     `InRecord`                        the record's own `waiting`: stages, everything
     `handler.run.rollout.keeping`     the journal's record of a step or hook
 
-Law: a wait that goes from run to run has the time of one. What ended it once has ended it, until a person asks again.
+Law: a wait that goes from run to run has the time of one. What ended it once has ended it, until a person asks again. What seems to begin
+later, by a clock that was set back or is another's, begins now, and is kept so.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ class InRecord:
     def __post_init__(self) -> None:
         """Go on with what an earlier run began."""
         self.what = printable(self.what)  # as the record keeps it: a wait is known by its name
-        self.since, before = self.run.rooms.clock(), self._before()
+        self.since, before = self.run.clock(), self._before()
         if before is not None and not (self.run.force and (before.over or self.run.state.status.phase == "failed")):
-            self.since, self.over = seconds_of(before.since), before.over
+            self.since, self.over = min(seconds_of(before.since), self.since), before.over
 
     def _before(self) -> Waiting | None:
         """Return what is recorded of this wait."""

@@ -116,8 +116,8 @@ class Waits:
 
     def _stands_still(self, kept: Keeping, seen: str, patience: float) -> bool:
         """Compare with what was seen by the last run of a wait that goes from run to run; True: for too long the same."""
-        now, moved = self.run.rooms.clock(), kept.moved(seen)
-        if moved is None:
+        now, moved = self.run.clock(), kept.moved(seen)
+        if moved is None or moved > now:
             kept.keep({seen: now})
         return moved is not None and now - moved >= patience
 
@@ -138,7 +138,7 @@ class Waits:
 
         """
         run, planner = self.run, self.run.rooms.planner
-        left, selector = time_left(kept, timeout, run.rooms.clock()), f"{PART_OF}={planner.applyset}"
+        left, selector = time_left(kept, timeout, run.clock()), f"{PART_OF}={planner.applyset}"
         with run.meanwhile.resting() as may:
             patience = min(run.rooms.patience, may)
             tick = partial(self._beat, kept, time.monotonic(), beat)

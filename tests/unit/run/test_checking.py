@@ -56,9 +56,9 @@ class Waiting:
     def __init__(self, *happens: Any, now: float = BEGAN, patience: float = math.inf) -> None:
         self.happens, self.now = happens, now
         self.rows = {"scripted": Scripted()}
-        rooms = SimpleNamespace(clock=lambda: self.now, metrics=None, preparer=SimpleNamespace(checks=self.rows), patience=patience)
+        rooms = SimpleNamespace(metrics=None, preparer=SimpleNamespace(checks=self.rows), patience=patience)
         mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
-        self.run = SimpleNamespace(rooms=rooms, mask=mask, meanwhile=ALONE, job=SimpleNamespace(target="shop"))
+        self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=SimpleNamespace(target="shop"))
 
     def look(self) -> None:
         self.now += 1

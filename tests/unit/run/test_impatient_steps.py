@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import pytest
 
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.state.record import StepRecord
+from handler.state.record import State, StepRecord
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
 from tests.unit.run.town import MAPS, Town, group, step
@@ -84,7 +85,7 @@ def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(town:
 
 def test_a_step_whose_time_is_over_fails_at_the_next_look() -> None:
     town = Town()
-    town.push({"a": "1"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=1))))
+    town.push({"a": "1"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=2))))
     result = look(town)
     while result.outcome is Outcome.WAITING:
         result = look(town)
@@ -104,3 +105,25 @@ def test_a_step_of_which_nothing_has_changed_for_too_long_fails_though_no_run_wa
     assert (failed.outcome, failed.code) == (Outcome.FAILED, "rollout-failed")
     assert "nothing of it has changed for 1m40s" in recorded(town, "a").message
     assert [(recorded(town, name).outcome, recorded(town, name).stood) for name in "ab"] == [("failed", ()), ("skipped", ())]
+
+
+def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(town: Town) -> None:
+    begun: list[float] = []
+    stop = threading.Event()
+    town.push({"a": "2"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=2))))
+    handler = town.handler()
+
+    def wall() -> float:
+        return time.time() - (86_400.0 if begun and time.monotonic() >= begun[0] + 0.3 else 0.0)
+
+    def seen(state: State) -> None:
+        if state.rollout and any(each.started for each in state.rollout.steps):
+            begun.append(time.monotonic())
+
+    rooms = replace(handler.rooms("shop"), clock=wall, seen=seen)
+    handler.rooms = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+    giving_up = threading.Timer(30, stop.set)
+    giving_up.start()
+    result = handler.run(Job("shop", "tick"), stop)
+    giving_up.cancel()
+    assert (result.outcome, "not so after 2s" in result.message) == (Outcome.FAILED, True), result

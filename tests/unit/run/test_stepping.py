@@ -14,7 +14,7 @@ from handler.run.rollout import journal
 from handler.run.rollout.actions.stage import StepStage
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED
 from handler.run.rollout.stepping import passed_over, repaired
-from handler.state.rules import seconds_of
+from handler.state.rules import seconds_of, stamp
 from tests.unit.run.paper import Acts, begun, go, group, held_up, identity, once_all_began, raising, record, refused, step
 from tests.unit.state.samples import NOON
 
@@ -254,3 +254,12 @@ def test_problems_of_one_step_are_all_told() -> None:
         go(paper, acts, group("one", "a"))
     assert [problem.subject for problem in failure.value.problems] == ["x", "y"]
     assert paper.step("a").message == "x: one\ny: two"
+
+
+def test_a_step_that_seems_to_begin_later_begins_now_and_keeps_its_mark() -> None:
+    """Its time would last as much longer as the clock was set back, in each run anew."""
+    paper = begun(replace(record("a", mark="uid-1"), started="2099-01-01T00:00:00Z"))
+    seen: list[tuple[float, str]] = []
+    go(paper, Acts({"a": lambda stage: seen.append((stage.since, stage.mark))}), group("one", "a"))
+    assert seen == [(paper.now, "uid-1")]
+    assert paper.step("a").started == stamp(paper.now)

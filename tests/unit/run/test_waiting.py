@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,7 +56,10 @@ class Waiter:
     def rooms(self) -> Any:
         api = SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None)
         planner = SimpleNamespace(api=api, applyset="set", scopes=None)
-        return SimpleNamespace(clock=lambda: self.now, patience=self.patience, planner=planner)
+        return SimpleNamespace(patience=self.patience, planner=planner)
+
+    def clock(self) -> float:
+        return self.now
 
     def record(self, change: Callable[[State], State]) -> None:
         self.state, self.written = fitted(change(self.state), NAMESPACE, TOOLING)[0], self.written + 1
@@ -117,6 +120,21 @@ def test_a_beginning_that_lies_ahead_of_the_clock_gives_no_more_time(waiter: Wai
     waiter.state = blank(waiting=Waiting(sha(), "everything", stamp(START + since)))
     waiter.wait("everything")
     assert waiter.left == [left]
+
+
+def test_a_clock_that_was_set_back_freezes_no_wait_that_goes_from_run_to_run(waiter: Waiter) -> None:
+    limits, ahead = Wait(timeout=300.0, progress_timeout=60.0), stamp(START + 86_400)
+    with pytest.raises(StillWaiting):
+        waiter.wait("everything", limits)
+    known = waiter.state.waiting
+    assert known
+    waiter.state = blank(waiting=replace(known, since=ahead, moved=ahead))
+    with pytest.raises(StillWaiting):
+        waiter.wait("everything", limits)
+    assert waiter.state.waiting == replace(known, moved=NOON), "it has begun now"
+    waiter.now += 60
+    with pytest.raises(RolloutFailed, match="nothing has changed for 1m"):
+        waiter.wait("everything", limits)
 
 
 def test_a_forged_mark_of_what_was_seen_last_is_no_time(waiter: Waiter) -> None:

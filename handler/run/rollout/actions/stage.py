@@ -100,7 +100,7 @@ class StepStage:
     @property
     def now(self) -> float:
         """Seconds since the epoch."""
-        return self.waits.run.rooms.clock()
+        return self.waits.run.clock()
 
     @property
     def title(self) -> str:
