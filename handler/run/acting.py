@@ -1,8 +1,8 @@
 """What the due steps of a Rollout do to live objects, as changes of the plan: shown, counted by the guards, refused before the first write.
 
 Law: a step deletes what carries our label and identity, or what the target may adopt; never what another tool has marked or another
-object owns, nor what an annotation or its kind protects from being pruned. Such a step is refused, not passed over: its author has asked for
-that deletion by name.
+object owns, nor what an annotation or its kind protects from being pruned. Such a step is refused, not passed over: its author has asked
+for that deletion by name.
 """
 
 from __future__ import annotations
