@@ -230,9 +230,10 @@ class StillWaiting(TransientError):
 
 
 class NewerHead(TransientError):
-    """While this commit was waited for something newer came; it goes on with that."""
+    """While this commit was waited for something newer came; it goes on with that. `asked`: only a request, which may be refused."""
 
     code = "newer-head"
+    asked = False
 
 
 class LeaseLost(LeaseError):

@@ -165,9 +165,10 @@ def superseded(run: Context, error: NewerHead) -> Result:
     What was asked for may be refused: then the wait goes on with what time is left. A newer head ends it for good.
     """
     result = run.result(Outcome.SUPERSEDED, str(error))
-    entry, newest = history.run_of(result, run.commit, run.job.actor, run.started), run.head in ("", run.goal)
-    run.record(lambda state: replace(state, waiting=state.waiting if newest else None, history=history.append(state.history, entry)))
-    if newest or any(not job.acts for job in run.meanwhile.asked()):
+    entry = history.run_of(result, run.commit, run.job.actor, run.started)
+    goes_on = error.asked or run.head in ("", run.goal)
+    run.record(lambda state: replace(state, waiting=state.waiting if goes_on else None, history=history.append(state.history, entry)))
+    if goes_on or any(not job.acts for job in run.meanwhile.asked()):
         return replace(result, recorded=True)  # what waits in the queue goes on with it
     again = Job(run.job.target, "push", hint=run.head, actor=run.job.actor)
     return replace(result, recorded=True, again=again, again_at=run.rooms.clock())

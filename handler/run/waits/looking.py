@@ -74,7 +74,9 @@ class Lookout:
         self._asked, self._requested = asked, requested
         self._next = _moment(now) + HEAD_EVERY
         if any(_is_for_another(job) for job in asked):
-            raise NewerHead.of(f"target {self.run.job.target}", "something else was asked for while this commit was waited for")
+            error = NewerHead.of(f"target {self.run.job.target}", "something else was asked for while this commit was waited for")
+            error.asked = True
+            raise error
         if told or due:
             self._look_at_record()
         self._look_at_head(_moment(now) if due and not (news or told) else since)

@@ -150,6 +150,29 @@ def test_a_wait_that_a_request_has_ended_keeps_its_beginning_for_the_request_may
     assert run.state.waiting == (None if newer else waits)
 
 
+def test_a_wait_for_a_pinned_commit_that_a_request_has_ended_keeps_its_beginning_too(scene: Scene) -> None:
+    """The head is another one all along; only one that moves makes a wait of no use."""
+    pushed(scene.host, "2")
+    scene.handler.run(Job("shop", "tick"))
+    run = scene.wait(Job("shop", "replay", commit=scene.commit, actor="ann"))
+    waits = Waiting(run.goal, "everything", NOON)
+    run.record(lambda state: replace(state, waiting=waits))
+    lookout = Lookout(run)
+    scene.around.jobs = (Job("shop", "replay", commit="a" * 40, rollback=True),)
+    with pytest.raises(NewerHead) as ended:
+        lookout.look()
+    result = records.superseded(run, ended.value)
+    assert (run.state.waiting, result.again) == (waits, None)
+    scene.around.jobs = ()
+    lookout = Lookout(run)
+    mended = pushed(scene.host, "3")
+    scene.around.jobs = (Job("shop", "push", hint=mended),)
+    with pytest.raises(NewerHead) as ended:
+        lookout.look()
+    records.superseded(run, ended.value)
+    assert run.state.waiting is None
+
+
 def test_what_another_process_asks_for_is_seen_at_the_renewal_of_the_lease(scene: Scene) -> None:
     newer = pushed(scene.host, "2")
     run = scene.wait()
