@@ -4,7 +4,8 @@ As `kubectl get -o jsonpath` has it, with braces or without: `.key`, `['key']`, 
 `['a','b']`, `[*]`, `.*`, `..key`, and filters that compare with a value or ask whether something is there. Not here: templates (`range`,
 text, several paths), which have no one value.
 
-Law: a path comes from git. Reading it takes time by its length, following it by `LOOKS`; neither ever fails in another way.
+Law: a path comes from git. Reading it takes time by its length, following it by what is left of an `Effort`, which may be shared by many
+paths; neither ever fails in another way.
 https://kubernetes.io/docs/reference/kubectl/jsonpath/
 """
 
@@ -22,17 +23,42 @@ MOST = 10_000
 """Values that a path may find."""
 LOOKS = 200_000
 """Values that may be looked at on the way, those of filters counted: an object's size alone doesn't bound them."""
+_A_LOOK = 100
+"""Characters that cost as much as a look."""
 
-Found = Iterable[Any]
-Effort = Iterator[int]
-"""What is left of it, one a value; at its end there is none."""
-Part = Callable[[Any, Effort], Found]
-
-__all__ = ["LONGEST", "MOST", "Path", "TooMany", "Unreadable", "compiled"]
+__all__ = ["LONGEST", "LOOKS", "MOST", "Effort", "Path", "Spent", "TooMany", "Unreadable", "compiled"]
 
 
 class TooMany(Exception):
     """A path finds more values than anybody compares, or looks at too many."""
+
+
+class Spent(TooMany):
+    """No look is left."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """How many looks are left for all that is compared at once."""
+
+    left: int = LOOKS
+
+    def spend(self, looks: int = 1) -> None:
+        """Count what is looked at. Raises Spent."""
+        if looks > self.left:
+            self.left = 0
+            raise Spent
+        self.left -= looks
+
+    def weigh(self, value: Any) -> None:
+        """Count a value that is compared and written as a whole, by its size. Raises Spent."""
+        for each in _descend(value, self):
+            texts = (each,) if isinstance(each, str) else each if isinstance(each, Mapping) else ()
+            self.spend(1 + sum(len(str(text)) for text in texts) // _A_LOOK)
+
+
+Found = Iterable[Any]
+Part = Callable[[Any, Effort], Found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +68,9 @@ class Path:
     text: str
     parts: tuple[Part, ...]
 
-    def find(self, document: Any) -> list[Any]:
-        """Return every value that it finds, in the object's order; a part that doesn't fit finds none. Raises TooMany."""
-        return _follow(self.parts, document, iter(range(LOOKS)))
+    def find(self, document: Any, effort: Effort | None = None) -> list[Any]:
+        """Return every value that it finds, in the object's order; a part that doesn't fit finds none. Raises TooMany, Spent."""
+        return _follow(self.parts, document, effort or Effort())
 
 
 def _follow(parts: Sequence[Part], document: Any, effort: Effort) -> list[Any]:
@@ -54,17 +80,11 @@ def _follow(parts: Sequence[Part], document: Any, effort: Effort) -> list[Any]:
         for value in found:
             for each in part(value, effort):
                 following.append(each)
-                _spend(effort)
+                effort.spend()
                 if len(following) > MOST:
                     raise TooMany
         found = following
     return found
-
-
-def _spend(effort: Effort) -> None:
-    """Count one look. Raises TooMany."""
-    if next(effort, None) is None:
-        raise TooMany
 
 
 @lru_cache(maxsize=256)
@@ -138,9 +158,9 @@ def _filter(reader: Reader) -> Part:
     left = _side(reader)
     operator = reader.operator()
     if not operator:
-        return lambda value, effort: (item for item in _items(value) if left(item, effort))
+        return lambda value, effort: (item for item in _looked(value, effort) if left(item, effort))
     right = _side(reader)
-    return lambda value, effort: (item for item in _items(value) if _compares(left(item, effort), operator, right(item, effort)))
+    return lambda value, effort: (item for item in _looked(value, effort) if _compares(left(item, effort), operator, right(item, effort)))
 
 
 def _side(reader: Reader) -> Callable[[Any, Effort], list[Any]]:
@@ -205,7 +225,7 @@ def _or_looked(part: Part, value: Any, effort: Effort) -> Found:
         found = True
         yield each
     if not found:
-        _spend(effort)
+        effort.spend()
 
 
 def _all(value: Any, _effort: Effort) -> Found:
@@ -226,6 +246,13 @@ def _descend(value: Any, _effort: Effort) -> Found:
         each = waiting.pop()
         yield each
         waiting += reversed(list(_below(each)))
+
+
+def _looked(value: Any, effort: Effort) -> Found:
+    """Return a list's items; to be passed over by a filter is a look, too."""
+    for item in _items(value):
+        effort.spend()
+        yield item
 
 
 def _items(value: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from handler.model.errors import PlanRefused
 from handler.model.metrics import Moments
 from handler.model.names import Identity
 from handler.model.rollout import Mode, Step
+from handler.rollout.jsonpath import Effort
 
 Object = dict[str, Any]
 """A live object."""
@@ -106,7 +107,8 @@ class Scene:
 
     `since`: when the step began, seconds since the epoch, over restarts. `generation`: of the object as our write returned it, 0: unknown.
     `declared`: the object's manifest, if it was certainly created. `failing`: the check stands under `failure`. `query`: asks for metrics.
-    `pods`: the pods that the object's selector selects, asked for at each call. `mask`: hides the secrets of a text.
+    `pods`: the pods that the object's selector selects, asked for at each call. `mask`: hides the secrets of a text. `effort`: what all
+    checks of the step may still look at in this look at the object.
     """
 
     identity: Identity
@@ -117,13 +119,14 @@ class Scene:
     query: Query = no_metrics
     pods: Callable[[], Sequence[Object]] = field(default=list)
     mask: Callable[[str], str] = str
+    effort: Callable[[], Effort] = Effort
 
 
 class Probe(Protocol):
     """One check of one step under way; it may remember what it saw."""
 
     def look(self, live: Object | None, now: float) -> Judged:
-        """Judge the object as it is now; None: it isn't there. `now`: seconds since the epoch."""
+        """Judge the object as it is now; None: it isn't there. `now`: seconds since the epoch. Raises Spent: see `Scene.effort`."""
 
 
 class CheckType(Protocol):

@@ -123,15 +123,19 @@ class _Side:
     path: jsonpath.Path
     default: Any = _NOTHING
 
-    def value(self, live: Object) -> Any:
-        """Return its one value. Raises ValueError: there are several."""
+    def value(self, live: Object, effort: jsonpath.Effort) -> Any:
+        """Return its one value. Raises ValueError: there are several; Spent."""
         try:
-            found = self.path.find(live)
+            found = self.path.find(live, effort)
+        except jsonpath.Spent:
+            raise
         except jsonpath.TooMany:
-            raise ValueError(f"{self.path.text} finds, or looks at, too many values; one is compared") from None
+            raise ValueError(f"{self.path.text} finds too many values; one is compared") from None
         if len(found) > 1:
             raise ValueError(f"{self.path.text} finds {len(found):,} values; one is compared")
-        return found[0] if found else self.default
+        found = found or [self.default]
+        effort.weigh(found[0])
+        return found[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +155,9 @@ class _Comparison:
         side = _Side(jsonpath.compiled(options["path"]), options.get("default", _NOTHING))
         return cls(options["name"], side, other, value.get("static"))
 
-    def values(self, live: Object) -> tuple[Any, Any]:
-        """Return what is seen, and what it must be. Raises ValueError: a path finds several values."""
-        return self.side.value(live), self.expected.value(live) if self.expected else self.static
+    def values(self, live: Object, effort: jsonpath.Effort) -> tuple[Any, Any]:
+        """Return what is seen, and what it must be. Raises ValueError: a path finds several values; Spent."""
+        return self.side.value(live, effort), self.expected.value(live, effort) if self.expected else self.static
 
     def told(self, seen: str, wanted: str, *, holds: bool) -> str:
         """Say what was compared."""
@@ -195,10 +199,11 @@ class _Probe:
         return Judged(Verdict.PENDING, "is not there", "gone")
 
     def _compared(self, live: Object) -> Judged:
+        effort = self.scene.effort()
         told, missing, values = [], [], []
         for each in self.comparisons:
             try:
-                seen, wanted = each.values(live)
+                seen, wanted = each.values(live, effort)
             except ValueError as error:
                 holds, said = False, each.named(str(error))
             else:

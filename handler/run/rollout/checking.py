@@ -2,7 +2,8 @@
 
 Law: one LIST and WATCH; what only time or metrics change is looked at again by the beat. Time counts from the step's begin, which stands in
 the journal: a run that was cut goes on with what time is left, and with the patience that is left for what stands still. A time-out is a
-failure. Who is out of time is looked at once more all the same: what was reached while nobody looked counts.
+failure. Who is out of time is looked at once more all the same: what was reached while nobody looked counts. All checks of a step share
+one effort at each look, so that no Rollout makes a change of an object cost more than a moment.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
+from handler.rollout.jsonpath import LOOKS, Effort, Spent
 from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
 from handler.run.rollout.questions import Questions
 from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain
@@ -142,6 +144,7 @@ class _Checking:
     seen: bool = False
     told: str = ""
     told_at: float = -math.inf
+    effort: Effort = field(default_factory=Effort)
 
     def __post_init__(self) -> None:
         """Begin every check."""
@@ -152,7 +155,9 @@ class _Checking:
     def _begin(self, check: Check, *, failing: bool) -> _Under:
         run, watched = self.waits.run, self.watched
         query: Query = self.questions
-        scene = Scene(watched.identity, watched.kept.since, watched.generation, watched.declared, failing, query, self._pods, run.mask)
+        scene = Scene(
+            watched.identity, watched.kept.since, watched.generation, watched.declared, failing, query, self._pods, run.mask, self._effort
+        )
         row = run.rooms.preparer.checks[check.type]
         return _Under(check, row.begin(check.options, scene), watched.kept, self._now())
 
@@ -198,15 +203,30 @@ class _Checking:
     def _look(self, *, changed: bool) -> bool:
         """Look at each check that is due; tell whether the step has succeeded."""
         now = self._now()
-        for each in (*self.failure, *self.success):
-            if changed or now >= each.due:
-                each.look(self.live, now)
+        self._look_at([each for each in (*self.failure, *self.success) if changed or now >= each.due], now)
         self._end_if_failed(now)
         left = [self._said(each) for each in self.success if each.judged.verdict is not Verdict.PASSED]
         left += [self._said(each) for each in self.failure if not each.judged.known]
         held = max(self.watched.kept.since + self.watched.hold - now, 0.0)
         self._tell(left, held)
         return not left and not held
+
+    def _look_at(self, due: Iterable[_Under], now: float) -> None:
+        """Look, with one effort. Raises RolloutFailed: it isn't enough; the check is named that has taken most."""
+        self.effort, taken = Effort(), {}
+        for each in due:
+            before = self.effort.left
+            try:
+                each.look(self.live, now)
+            except Spent:
+                taken[each.check.name] = before
+                raise self._costly(max(taken, key=lambda name: taken[name])) from None
+            taken[each.check.name] = before - self.effort.left
+
+    def _costly(self, name: str) -> RolloutFailed:
+        text = f"{name}: the step's checks look at more than {LOOKS:,} values of its object at once, here at most of them"
+        fix = "compare less, or by paths that find it without `..`, `[*]`, filters or many alternatives"
+        return RolloutFailed(Problem(str(self.watched.identity), text, self.watched.place, fix))
 
     def _end_if_failed(self, now: float) -> None:
         """Raise RolloutFailed for what has failed: a condition that holds, a check that can't pass any more, one out of time."""
@@ -253,6 +273,9 @@ class _Checking:
     # --- what the checks may know
     def _now(self) -> float:
         return self.waits.run.clock()
+
+    def _effort(self) -> Effort:
+        return self.effort
 
     def _pods(self) -> list[Object]:
         """Return the pods that the object's selector selects. Raises AccessDenied, ClusterUnavailable."""
