@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from handler.config import masking
@@ -26,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = "ANNEAL_TEST_CONTROL_PLANE"  # set by the session for its workers
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
+hypothesis.settings.register_profile("patient", deadline=None)  # an example may take long on a busy machine
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:

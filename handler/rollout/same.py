@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,12 +31,3 @@ def ordered(left: Any, order: str, right: Any) -> bool:
 
 def _family(value: Any) -> type:
     return float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
-
-
-def number(text: str) -> float | None:
-    """Read a number as it is written in git; None: it is none, or no finite one."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if math.isfinite(found) and "_" not in text else None
