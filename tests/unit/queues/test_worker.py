@@ -174,7 +174,8 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
     thread.start()
     try:
         ids = [worker._accept(Work.of(Job(f"t{number}", "push", hint="late")))["run"] for number in range(6)]
-        seen.wait("t5", "push")
+        for number in range(6):
+            seen.wait(f"t{number}", "push")
         worker._accept(Work.of(Job("t6", "push", hint="there")))
         seen.wait("t6", "push")
         until(lambda: all(worker.answers.ledger.find(run).status == "queued" for run in ids))  # type: ignore[union-attr]  # it is known
