@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -135,16 +134,19 @@ def test_a_check_that_fails_ends_its_step_with_what_was_compared_and_seen(shop: 
     assert {name: text for name, text in expected.items() if text not in found[name]} == {}, found
 
 
-def test_a_prometheus_that_ends_meanwhile_is_asked_until_it_is_back(shop: Shop) -> None:
-    last, later = config_map(shop.name, "last"), time.time() + 3
-    with PrometheusHost() as host:
+def test_a_prometheus_that_ends_meanwhile_is_asked_until_it_is_back(shop: Shop, exporter: Exporter) -> None:
+    last, metric = config_map(shop.name, "last"), named(shop)
+    exporter.set(metric, 0.5)
+    with PrometheusHost(exporter.address) as host:
+        host.wait(metric, 0.5)
         measured(shop, host)
-        checks = {"success": [asks("time()", f"> {later:.0f}")], "failure": [asks("time()", "< 1")]}
+        checks = {"success": [asks(metric, "< 0.01")], "failure": [asks("time()", "< 1")]}
         rollouts.push(shop, [last], group("watch", step("CreateOrUpdate", last, **checks)))
         run = Running.of(shop)
-        says(shop, "last", f"must be > {later:.0f}")
+        says(shop, "last", f"{metric} is 0.5")
         host.stop()
         says(shop, "last", "can't be reached")
+        exporter.set(metric, 0.0)
         host.start()
         result = run.result()
     assert result.outcome is Outcome.APPLIED, told(result)
