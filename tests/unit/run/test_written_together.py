@@ -18,7 +18,8 @@ from tests.unit.run.paper import Acts, Paper, begun, go, group
 from tests.unit.state.test_shared import until
 
 
-def test_steps_that_begin_and_end_together_share_their_writes() -> None:
+def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
     count = 32
 
     class Slow(Paper):
