@@ -6,26 +6,18 @@ before it may have taken hours: so it is judged again right before it goes, as p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.adopt import is_member
 from handler.run.due import FAILED
-from handler.run.rollout.actions.stage import Object, StepStage
+from handler.run.rollout.actions.stage import Keyless, Object, StepStage
 
 
-class DeleteIfExist:
+class DeleteIfExist(Keyless):
     """The object isn't desired: it lives until its step deletes it."""
 
     mode = Mode.DELETE
-    keys: Sequence[str] = ()
-
-    def read(self, raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:  # noqa: ARG002 - every action is asked the same way
-        """It has no keys of its own."""
-        return {}
 
     def act(self, stage: StepStage, step: Step) -> None:
         """Delete exactly what the plan showed, under its uid; what came since under that name is left to the next run's plan.

@@ -11,7 +11,6 @@ be known to refuse the new object is asked before the old one goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handler.cluster.access import Rule, allowed
@@ -22,7 +21,7 @@ from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.prune import kept_by_itself
-from handler.run.rollout.actions.stage import StepStage
+from handler.run.rollout.actions.stage import Keyless, StepStage
 
 ABSENT = "absent"
 """The mark of a step that found nothing to delete."""
@@ -32,15 +31,10 @@ _LONGEST = 52
 _SAYS_NOTHING = ("does not support dry run", "exceeded quota")
 
 
-class Recreate:
+class Recreate(Keyless):
     """A member like any other between rollouts; each rollout makes it anew."""
 
     mode = Mode.RECREATE
-    keys: Sequence[str] = ()
-
-    def read(self, raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:  # noqa: ARG002 - every action is asked the same way
-        """It has no keys of its own."""
-        return {}
 
     def act(self, stage: StepStage, step: Step) -> None:
         """Make it anew, unless that is done."""

@@ -7,7 +7,7 @@ after a kill is remembered *before* the request that makes it true: an action is
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -38,6 +38,16 @@ class Elsewhere(TransientError):
     """Another step met what ends this one. `failed`: the rollout is over with it; else the next run goes on here."""
 
     failed = False
+
+
+class Keyless:
+    """An action whose step says nothing more: the name is all there is to it."""
+
+    keys: Sequence[str] = ()
+
+    def read(self, raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:  # noqa: ARG002 - every action is asked the same way
+        """It has no keys of its own."""
+        return {}
 
 
 class ActionType(ActionReader, Protocol):
