@@ -14,7 +14,7 @@ from handler.queues.handling import settles
 from handler.queues.pending import Work
 from handler.state.record import Attempt, Run, Waiting
 from tests.fakes.apiserver import ApiServer
-from tests.fakes.engine import ONE, cluster, engine, pushed, state_of
+from tests.fakes.engine import ONE, engine, state_of
 from tests.fakes.githost import GitHost
 
 NOON = "2026-03-01T12:00:00Z"
@@ -27,26 +27,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a rollback with nothing before it": ({"rollback": True}, "name a commit: anneal rollback shop --to SHA"),
     "an approval of what isn't held": ({"approve": "h1"}, "anneal status shop"),
 }
-
-
-@pytest.fixture
-def server() -> ApiServer:
-    return cluster()
-
-
-@pytest.fixture
-def host() -> GitHost:
-    made = GitHost()
-    pushed(made)
-    return made
-
-
-@pytest.fixture
-def handler(server: ApiServer, host: GitHost) -> Handler:
-    """One without a memory, whose target is applied."""
-    made = engine(server, host)
-    assert made.run(Job("shop", "tick", run="shop.first")).outcome is Outcome.APPLIED
-    return made
 
 
 @pytest.fixture(params=MISTAKES)

@@ -14,30 +14,10 @@ from handler.model.result import Outcome, Result
 from handler.state.record import Attempt, Run, State, Suspend
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
-from tests.fakes.engine import ONE, cluster, engine, pushed, state_of
+from tests.fakes.engine import ONE, engine, pushed, state_of
 from tests.fakes.githost import GitHost
 
 NOON = "2026-03-01T12:00:00Z"
-
-
-@pytest.fixture
-def server() -> ApiServer:
-    return cluster()
-
-
-@pytest.fixture
-def host() -> GitHost:
-    made = GitHost()
-    pushed(made)
-    return made
-
-
-@pytest.fixture
-def handler(server: ApiServer, host: GitHost) -> Handler:
-    """One whose target is applied."""
-    made = engine(server, host)
-    assert made.run(Job("shop", "tick", run="shop.first")).outcome is Outcome.APPLIED
-    return made
 
 
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: shop}\n"
