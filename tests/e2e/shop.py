@@ -22,6 +22,7 @@ from handler.state.record import State
 from infra.githost import Work
 from tests.e2e.child import Child
 from tests.e2e.documents import Document
+from tests.e2e.serving import until
 from tests.kubectl import Kubectl
 
 STATES = "anneal-e2e"
@@ -182,3 +183,15 @@ def differences(declared: Any, live: Any, path: str = "") -> list[str]:
     if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
         return [place for index, item in enumerate(declared) for place in differences(item, live[index], f"{path}/{index}")]
     return [] if declared == live else [f"{path}: {declared!r} is {live!r}"]
+
+
+def outwaited(shop: Shop) -> Result:
+    """Tick until no run of the shop ends as waiting, as functions do, and return the end of the last one."""
+    results: list[Result] = []
+
+    def is_over() -> bool:
+        results.append(shop.run("tick"))
+        return results[-1].outcome is not Outcome.WAITING
+
+    until(is_over)
+    return results[-1]

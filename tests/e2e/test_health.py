@@ -13,12 +13,12 @@ import pytest
 from handler.build import Handler, Options
 from handler.config.secrets import resolve_all
 from handler.config.settings import Wait
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from infra.controlplane.fates import FATE, LOG
 from infra.controlplane.servers import Layout
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret, service
 from tests.e2e.serving import until
-from tests.e2e.shop import DONE, Shop, told
+from tests.e2e.shop import DONE, Shop, outwaited, told
 from tests.e2e.wire import Wired
 
 PATIENT = Wait(120.0, 120.0)
@@ -241,15 +241,9 @@ def test_a_standstill_over_several_runs_ends_the_wait_as_well(shop: Shop) -> Non
     secrets = resolve_all(shop.settings, os.environ, needs={"git"})
     shop.handler = Handler(shop.settings, secrets, shop.sandbox, os.environ, options)
     shop.push(fated(deployment(shop.name, "slow", replicas=1), "never-ready"))
-    results: list[Result] = []
-
-    def is_over() -> bool:
-        results.append(shop.run("tick"))
-        return results[-1].outcome is not Outcome.WAITING
-
-    until(is_over)
-    assert results[0].outcome is Outcome.WAITING, told(results[0])
-    assert "nothing has changed for 1s" in results[-1].message
+    first = shop.run("tick")
+    assert first.outcome is Outcome.WAITING, told(first)
+    assert "nothing has changed for 1s" in outwaited(shop).message
 
 
 def test_what_is_healthy_only_so_far_is_noted(shop: Shop) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from handler.cluster.connect import Connection
 from handler.config.settings import Wait
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from tests.e2e.acts import held, hook, steps
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.serving import until
-from tests.e2e.shop import DONE, MORTAL, Shop, told
+from tests.e2e.shop import DONE, MORTAL, Shop, outwaited, told
 from tests.e2e.watching import Watching, is_complete
 
 
@@ -70,15 +70,9 @@ def test_hooks_of_which_nothing_changes_for_too_long_fail_though_no_run_waits(sh
     both = [held(hook(shop, name, "PreSync")) for name in ("back-up", "migrate")]
     shop.push(*both, deployment(shop.name, "web"))
     assert shop.run().outcome is Outcome.WAITING
-    results: list[Result] = []
-
-    def is_over() -> bool:
-        results.append(shop.run("tick"))
-        return results[-1].outcome is not Outcome.WAITING
-
-    until(is_over)
-    assert (results[-1].outcome, results[-1].code) == (Outcome.FAILED, "rollout-failed"), told(results[-1])
-    assert "PreSync hook: isn't healthy, and nothing has changed for 1s" in results[-1].message
+    result = outwaited(shop)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
+    assert "PreSync hook: isn't healthy, and nothing has changed for 1s" in result.message
     assert steps(shop) == {("PreSync", "back-up"): "failed", ("PreSync", "migrate"): "failed"}
 
 

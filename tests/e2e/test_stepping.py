@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from handler.config.settings import Wait
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, deployment, offer
 from tests.e2e.killing import Wire
 from tests.e2e.rollouts import assert_carried_out, data, everything, group, opened, outcomes, planted, progress, recorded, step, written
-from tests.e2e.serving import until
-from tests.e2e.shop import DONE, Shop, told
+from tests.e2e.shop import DONE, Shop, outwaited, told
 
 
 @pytest.fixture
@@ -169,14 +168,8 @@ def test_a_step_that_never_gets_healthy_fails_by_its_patience_though_no_run_wait
     hangs["spec"]["template"]["spec"]["nodeSelector"] = {"there": "is-none"}
     rollouts.push(shop, [hangs, last], group("one", step("CreateOrUpdate", hangs)), group("two", step("CreateOrUpdate", last)))
     assert shop.run().outcome is Outcome.WAITING
-    results: list[Result] = []
-
-    def is_over() -> bool:
-        results.append(shop.run("tick"))
-        return results[-1].outcome is not Outcome.WAITING
-
-    until(is_over)
-    assert (results[-1].outcome, results[-1].code) == (Outcome.FAILED, "rollout-failed"), told(results[-1])
+    result = outwaited(shop)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
     assert "isn't healthy, and nothing has changed for 1s" in recorded(shop, "hangs").message
     assert outcomes(shop) == {"hangs": "failed", "last": ""}
     assert shop.state().waiting is None
