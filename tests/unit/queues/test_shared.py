@@ -105,7 +105,8 @@ def test_what_failed_without_a_record_comes_again(queue: Sqs, tmp_path: Path, mo
     run = queue.put(push("infra"))
     with working(tmp_path / "s", queue, ran):
         ran.wait(3)
-    assert {job.run for job in ran.jobs} == {run}
+    assert [job.deliveries for job in ran.jobs] == [push("infra").deliveries] * 3
+    assert ran.jobs[-1].run == run, "the first may have met the worker's first tick, and run under that one's"
     assert left(queue) == 0
 
 
