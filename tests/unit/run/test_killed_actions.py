@@ -65,7 +65,7 @@ def test_a_kill_at_any_request_leaves_nothing_done_twice_and_nothing_lost(done: 
         result = town.run("tick")
         assert result.outcome in DONE, (number, result)
         assert_carried_out(town, before)
-    assert kills > len(town.written) > 5  # each write of an object, and the records between them: how many of those share a write is up to the threads
+    assert kills > len(town.written) > 5  # each object's write and the records between, of which some share a write
 
 
 def test_a_rollout_that_is_killed_twice_at_the_same_request_ends_all_the_same() -> None:
