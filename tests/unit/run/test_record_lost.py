@@ -109,4 +109,4 @@ def test_a_first_rollout_that_was_killed_anywhere_is_no_recovery() -> None:
         result = town.run("tick")
         assert result.outcome in DONE, (number, result)
         assert set(town.outcomes().values()) == {"done"}, number
-    assert kills > 15
+    assert kills > len(town.written) > 5  # each object's write and the records between, of which some share a write
