@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.model.manifest import Manifest
@@ -11,6 +11,19 @@ from handler.model.tree import ReadSet
 
 Files = Mapping[tuple[str, str], tuple[Manifest, ...]]
 """Objects by the file they stand in: (path, blob id) -> its documents. What has not changed needn't be read again."""
+Where = Callable[[Sequence[str]], Sequence[int]]
+"""Fields of a Rollout, each by its path in the document -> the line of each, or of the nearest parent that is there; 0: none is known."""
+
+
+def nowhere(fields: Sequence[str]) -> Sequence[int]:
+    """Know no line: what answers for a renderer that makes its Rollout, or one that was rendered before."""
+    return [0] * len(fields)
+
+
+def places(where: Where, document: str, fields: Sequence[str]) -> list[str]:
+    """Return file:line of each field of a Rollout; that of the `document` where no line of its own is known."""
+    path = document.rpartition(":")[0]
+    return [f"{path}:{line}" if line else document for line in where(fields)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,7 @@ class Rendered:
 
     `rollout`: the Rollout that the target names or the renderer returns; `keys`: how it calls objects -> their identities in `manifests`.
     A file's document is called by the path below the request's, those after the first with `!1`, `!2` … behind it; a List is all its items.
+    `where`: tells the lines of the Rollout's fields; asked only when it has mistakes.
     """
 
     manifests: tuple[Manifest, ...]
@@ -42,3 +56,4 @@ class Rendered:
     files: Files = field(default_factory=dict, repr=False)
     rollout: Manifest | None = None
     keys: Mapping[str, tuple[Identity, ...]] = field(default_factory=dict, repr=False)
+    where: Where = field(default=nowhere, repr=False, compare=False)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from handler.model.names import Identity
+from handler.model.tree import printable
 
 API_VERSION = "workflow.kubernetes.io/v1alpha1"
 KIND = "Rollout"
@@ -75,7 +76,7 @@ class Step:
     """One object and what is done with it.
 
     `object`: its key, as the Rollout names it; `action`: a row of the table of actions, `options` as that row has read them. All of
-    `success` must hold before the step has succeeded; any of `failure` ends it at once.
+    `success` must hold before the step has succeeded; any of `failure` ends it at once. `field`: its path in the document.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Step:
     success: tuple[Check, ...] = ()
     failure: tuple[Check, ...] = ()
     continue_on_error: bool = False
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +112,8 @@ class Rollout:
     def steps(self) -> tuple[Step, ...]:
         """Every step, in order."""
         return tuple(step for group in self.groups for step in group.steps)
+
+
+def key_in_path(name: str) -> str:
+    """Return a key as the path of a field shows it (`spec.groups[0]`): one that isn't ours may be anything."""
+    return printable(name, 80)

@@ -8,16 +8,22 @@ from typing import Any
 MAX_BYTES = 10_000_000
 MAX_NODES = 1_000_000
 MAX_DEPTH = 200
+Standing = dict[str, tuple[int, "Standing"]]
+"""What stands in a mapping or sequence, by its key or `[0]`: its line, and what stands in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document. `line`: where it begins; `lines`: where the mappings near its top begin, by `id` (for the items of a List)."""
+    """One document. `line`: where it begins; `lines`: where the mappings near its top begin, by `id` (for the items of a List).
+
+    `standing`: where everything in it stands; only where that is asked for (`lines`).
+    """
 
     path: str
     line: int
     value: Any
     lines: dict[int, int] = field(default_factory=dict, repr=False)
+    standing: Standing = field(default_factory=dict, repr=False)
 
     def place(self, part: object = None) -> str:
         """Return `file:line` of a part of the document, or of the whole."""

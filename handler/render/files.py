@@ -8,14 +8,15 @@ asked again of the whole set by `handler.plan.admit`. The target's Rollout, wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
-from handler.model.errors import ManifestInvalid, Problem, RenderFailed, SourceRefused
+from handler.model.errors import AnnealError, ManifestInvalid, Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.render import Rendered, RenderRequest
+from handler.model.render import Rendered, RenderRequest, nowhere
 from handler.model.tree import DIRECTORY, MAX_PATH, Entry, ReadSet, Tree, is_lfs_pointer, printable, resolve_links
-from handler.render.frames import decode
+from handler.render.frames import decode, decode_lines
 from handler.render.globs import Selection
 from handler.render.rollout import MAX_ROLLOUT_BYTES
 from handler.render.sandbox import Sandbox
@@ -48,13 +49,16 @@ class FileRenderer:
         if len(files) > MAX_FILES:
             raise SourceRefused.of(path or "repository", f"has {len(files):,} files to render; at most {MAX_FILES:,} are read")
         fresh = {place: oid for place, oid in files.items() if (place, oid) not in request.known}
-        read = _read(_contents(tree, fresh | ({rollout.path: rollout.oid} if rollout else {})), sandbox, path, rollout)
+        contents = _contents(tree, fresh | ({rollout.path: rollout.oid} if rollout else {}))
+        read = _read(contents, sandbox, path, rollout)
         found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
         manifests = tuple(manifest for documents in found.values() for manifest in documents)
         _refuse(_declared_twice(manifests))  # the child has seen the fresh files only
         document = _single(read, rollout) if rollout else None
         reads = {**selecting.reads, **reads, **looked}
-        return Rendered(manifests, ReadSet.of(reads), found, document, _keys(selecting.names, {key[0]: found[key] for key in found}))
+        keys = _keys(selecting.names, {key[0]: found[key] for key in found})
+        where = partial(_lines, sandbox, rollout.path, contents[rollout.path]) if rollout else nowhere
+        return Rendered(manifests, ReadSet.of(reads), found, document, keys, where)
 
 
 def _read(contents: Mapping[str, bytes], sandbox: Sandbox, path: str, rollout: Entry | None) -> dict[str, tuple[Manifest, ...]]:
@@ -94,6 +98,18 @@ def _single(read: Mapping[str, tuple[Manifest, ...]], rollout: Entry) -> Manifes
     if len(found) != 1:
         raise RenderFailed.of(path, "was not answered by the render child")
     return found[0]
+
+
+def _lines(sandbox: Sandbox, path: str, data: bytes, fields: Sequence[str]) -> Sequence[int]:
+    """Have a child tell where fields of a Rollout stand; who can't learn it tells mistakes without, rather than nothing of them."""
+    shown = printable(path, MAX_PATH)
+    options = {"path": shown, "fields": list(fields)}
+    decoder = partial(decode_lines, count=len(fields), last=len(data) + 1)
+    try:
+        found = sandbox.run("lines", options, [data], decoder, subject=shown)
+    except AnnealError:
+        found = []
+    return found[0] if found else nowhere(fields)
 
 
 def _keys(names: Mapping[str, str], found: Mapping[str, Sequence[Manifest]]) -> dict[str, tuple[Identity, ...]]:

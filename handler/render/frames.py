@@ -7,6 +7,7 @@ again from its body: a child that was taken over can at most declare objects, wh
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
@@ -37,6 +38,23 @@ def decode(frame: bytes) -> Row:
         if _is_head(facts) and isinstance(body, dict) and isinstance(body.get("metadata"), dict):
             return Manifest.of(body, *facts)
     raise ValueError("neither an object nor a mistake")
+
+
+def encode_lines(lines: Sequence[int]) -> bytes:
+    """Write line numbers."""
+    return json.dumps(lines).encode()
+
+
+def decode_lines(frame: bytes, count: int, last: int) -> list[int]:
+    """Read so many line numbers, of a file that has no more lines than `last`; 0: not known.
+
+    Raises:
+        ValueError: the frame is something else.
+    """
+    facts = json.loads(frame)
+    if isinstance(facts, list) and len(facts) == count and all(type(line) is int and 0 <= line <= last for line in facts):
+        return facts
+    raise ValueError("no line numbers")
 
 
 def _is_head(facts: object) -> bool:

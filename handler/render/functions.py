@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from handler.render.documents import documents
-from handler.render.frames import encode
+from handler.render.frames import encode, encode_lines
+from handler.render.lines import lines
 from handler.render.objects import objects
 from handler.render.rollout import rollout
 
@@ -23,8 +24,13 @@ def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
     """Render manifest files. `options["places"]`: the path of each part, in order; `options["rollout"]`: that of the Rollout, or empty."""
     files = list(zip(options["places"], parts, strict=True))
     plain = (item for path, data in files if path != options["rollout"] for item in documents(data, path))
-    special = (row for path, data in files if path == options["rollout"] for row in rollout(documents(data, path), path))
+    special = (row for path, data in files if path == options["rollout"] for row in rollout(data, path))
     return map(encode, itertools.chain(objects(plain), special))
 
 
-FUNCTIONS: Mapping[str, Function] = {"file": render_files}
+def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Tell where fields of a document stand. `options["path"]`: of the one part; `options["fields"]`: the path of each in the document."""
+    yield encode_lines(lines(parts[0], options["path"], options["fields"]))
+
+
+FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from handler.config.forms import duration, seconds
+from handler.model.rollout import key_in_path
 from handler.model.tree import printable
 from handler.rollout.tables import Mistake, SpecError
 
@@ -28,7 +29,7 @@ def type_of(value: Any) -> str:
 
 def path(field: str, name: str) -> str:
     """Return the path of a key of a mapping; a key that isn't ours may be anything."""
-    return f"{field}.{printable(name, 80)}" if field else printable(name, 80)
+    return f"{field}.{key_in_path(name)}" if field else key_in_path(name)
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> tuple[str, str]:

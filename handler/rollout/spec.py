@@ -21,6 +21,7 @@ from typing import Any
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import Identity
+from handler.model.render import Where, nowhere, places
 from handler.model.rollout import API_VERSION, KIND, Check, Group, Mode, Phase, Rollout, Step
 from handler.model.tree import MAX_PATH, printable
 from handler.rollout.conditions import Conditions
@@ -43,7 +44,9 @@ _REPEATABLE = frozenset({Mode.APPLY, Mode.KEEP})
 """How a plan may treat an object that several steps name: another look at it, with other checks, does nothing twice."""
 
 
-def read(document: Manifest, keys: Keys, actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType]) -> Rollout:
+def read(
+    document: Manifest, keys: Keys, actions: Mapping[str, ActionReader], checks: Mapping[str, CheckType], where: Where = nowhere
+) -> Rollout:
     """Read a Rollout.
 
     Args:
@@ -51,16 +54,19 @@ def read(document: Manifest, keys: Keys, actions: Mapping[str, ActionReader], ch
         keys: how the Rollout may call declared objects; each of what is called by one key has a step of its own.
         actions: the table of actions.
         checks: the table of checks.
+        where: tells the lines of the fields that have mistakes.
 
     Raises:
-        ManifestInvalid: with every mistake, each with its path in the document and what is known instead.
+        ManifestInvalid: with every mistake, each with its line, its path in the document and what is known instead.
 
     """
     reading = _Reading(keys, actions, Conditions(checks))
     rollout = reading.rollout(document.body(), document.place)
     mistakes = [*reading.mistakes, *reading.conditions.mistakes]
     if mistakes:
-        problems = [Problem(mistake.field, mistake.message, document.place, mistake.fix) for mistake in mistakes[:_MAX_MISTAKES]]
+        shown = mistakes[:_MAX_MISTAKES]
+        placed = zip(shown, places(where, document.place, [mistake.field for mistake in shown]), strict=True)
+        problems = [Problem(mistake.field, mistake.message, place, mistake.fix) for mistake, place in placed]
         if len(mistakes) > _MAX_MISTAKES:
             problems.append(Problem("Rollout", f"{len(mistakes) - _MAX_MISTAKES:,} more mistakes are not shown", document.place))
         raise ManifestInvalid(*problems)
@@ -165,7 +171,7 @@ class _Reading:
         for number, identity in enumerate(identities if action else ()):
             self._repeated(step, identity, kind)
             called = name if len(identities) == 1 else f"{name}[{number}]"
-            yield Step(called, key, identity, kind, options, success, failure, go_on)
+            yield Step(called, key, identity, kind, options, success, failure, go_on, where)
         self._take(step)
 
     def _limit_comparisons(self, step: Fields, checks: Iterable[Check], objects: int) -> None:

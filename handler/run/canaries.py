@@ -17,6 +17,7 @@ from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused, PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
+from handler.model.render import Where, nowhere, places
 from handler.model.rollout import Rollout, Step
 from handler.plan.admit import Desired
 from handler.plan.compare import Comparison
@@ -65,37 +66,39 @@ def steps_of(rollout: Rollout | None) -> tuple[Step, ...]:
     return tuple(step for step in rollout.steps if step.action == ACTION) if rollout else ()
 
 
-def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired]) -> None:
-    """Refuse what can't go by canary, and a document that has a canary's name.
+def refuse(rollout: Rollout | None, declared: Mapping[Identity, Desired], where: Where = nowhere) -> None:
+    """Refuse what can't go by canary, and a document that has a canary's name. `where`: tells the lines of the Rollout's fields.
 
     Raises:
         PlanRefused: each of them, with its place.
 
     """
-    problems: list[Problem] = []
-    place, known = rollout.place if rollout else "", set[Identity]()
-    for step in steps_of(rollout):
-        mistakes = _mistakes(step, again=step.identity in known)
-        problems += [Problem(str(step.identity), seen, place, fix) for seen, fix in mistakes]
-        known.add(step.identity)
-        taken = declared.get(canary.identity_of_canary(step.identity))
-        if taken is not None:
-            seen = f"has the name that the canary of {step.identity} gets (step {step.name} of the Rollout at {place})"
-            problems.append(Problem(str(taken.identity), seen, taken.manifest.place, "give it another name"))
-    if problems:
-        raise PlanRefused(*problems)
+    steps = steps_of(rollout)
+    first = {step.identity: number for number, step in reversed(list(enumerate(steps)))}
+    wrong = [(step, *each) for number, step in enumerate(steps) for each in _mistakes(step, again=first[step.identity] < number)]
+    taken = [(step, found) for step in steps if (found := declared.get(canary.identity_of_canary(step.identity)))]
+    fields = [*(f"{step.field}.{name}" for step, name, _, _ in wrong), *(step.field for step, _ in taken)]
+    if rollout and fields:
+        at = iter(places(where, rollout.place, fields))
+        named = [Problem(str(step.identity), seen, next(at), fix) for step, _, seen, fix in wrong]
+        raise PlanRefused(*named, *(_taken(step, found, next(at)) for step, found in taken))
 
 
-def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str]]:
-    """Return what is wrong with a step that goes by canary, and the ways out. `again`: one before it has the same object."""
+def _taken(step: Step, found: Desired, place: str) -> Problem:
+    seen = f"has the name that the canary of {step.identity} gets (step {step.name} of the Rollout at {place})"
+    return Problem(str(found.identity), seen, found.manifest.place, "give it another name")
+
+
+def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str, str]]:
+    """Return what is wrong with a step that goes by canary, by its key, and the ways out. `again`: one before it has the same object."""
     found = []
     if step.identity.group_kind != canary.DEPLOYMENT:
-        found.append((f"can't go by canary (step {step.name}); only a Deployment of apps can", "write action: CreateOrUpdate"))
+        found.append(("action", f"can't go by canary (step {step.name}); only a Deployment of apps can", "write action: CreateOrUpdate"))
     if again:
-        found.append((f"goes by canary twice (again in step {step.name})", "keep one of the steps"))
+        found.append(("object", f"goes by canary twice (again in step {step.name})", "keep one of the steps"))
     if step.continue_on_error:
         seen = f"goes by canary and on after an error (step {step.name}): a drift run would then write what the canary has refused"
-        found.append((seen, "remove continueOnError from that step"))
+        found.append(("continueOnError", seen, "remove continueOnError from that step"))
     return found
 
 

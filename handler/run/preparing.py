@@ -137,7 +137,7 @@ class Preparer:
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
-        canaries.refuse(rolled.rollout, {item.identity: item for item in admitted})
+        canaries.refuse(rolled.rollout, {item.identity: item for item in admitted}, rendered.where)
         rest, hooked = separate(automatic, rolled.named)
         rolled = replace(rolled, rest=sum(item.mode is not Mode.HOOK for item in rest))
         ordered = order(rest, self.own, hooked.first, hooked.items, rolled.named)

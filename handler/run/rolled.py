@@ -90,7 +90,7 @@ def roll(
         return tuple(admitted), Rolled()
     names = {manifest.identity: item.identity for manifest, item in zip(rendered.manifests, admitted, strict=True)}
     keys = {key: tuple(names[identity] for identity in found) for key, found in rendered.keys.items()}
-    rollout = read(rendered.rollout, keys, actions, checks)
+    rollout = read(rendered.rollout, keys, actions, checks, rendered.where)
     modes = {step.identity: actions[step.action].mode for step in rollout.steps}
     named = {item.identity: replace(item, mode=modes[item.identity]) for item in admitted if item.identity in modes}
     automatic = tuple(item for item in admitted if item.identity not in modes)

@@ -149,8 +149,8 @@ def test_a_rollout_outside_of_the_path_is_a_reason_to_run(shop: Shop) -> None:
     assert (refused.outcome, refused.code) == (Outcome.FAILED, "manifest-invalid")
     lines = refused.message.splitlines()
     assert [line.partition(";")[0] for line in lines] == [
-        "rollout.yaml:1: spec.groups[0].steps[0].object: unknown object 'nowhere.json'",
-        f"rollout.yaml:1: spec.groups[0].steps[0].action: unknown action 'Create': available actions are {', '.join(ACTIONS)}",
+        "rollout.yaml:12: spec.groups[0].steps[0].object: unknown object 'nowhere.json'",
+        f"rollout.yaml:13: spec.groups[0].steps[0].action: unknown action 'Create': available actions are {', '.join(ACTIONS)}",
     ]
     assert lines[0].endswith("; known are: a.json, b.json")
     (shop.work.directory / rollouts.ROLLOUT).unlink()

@@ -8,7 +8,7 @@ import pytest
 
 from handler.model.errors import AuthorError, ManifestInvalid, SourceRefused
 from handler.model.render import Files, Rendered, RenderRequest
-from handler.render import RENDERERS, Sandbox
+from handler.render import RENDERERS, Limits, Sandbox
 from handler.render.rollout import MAX_ROLLOUT_BYTES
 from tests.fakes.tree import FakeTree
 
@@ -18,6 +18,9 @@ kind: Rollout
 metadata: {name: shop}
 spec: {groups: [{steps: [{object: a.yaml, action: CreateOrUpdate}]}]}
 """
+ROLLOUT_JSON = """{"spec": {},
+"apiVersion": "workflow.kubernetes.io/v1alpha1",
+"kind": "Rollout"}"""
 
 
 @pytest.fixture(scope="module")
@@ -112,11 +115,11 @@ def test_objects_are_called_by_the_path_where_their_file_is_seen(sandbox: Sandbo
         ("# nothing\n", "holds no document"),
         (f"{ROLLOUT}---\n{ROLLOUT}", "deploy/rollout.yaml:8: Rollout: holds 2 documents; a Rollout stands alone"),
         ("[]", "deploy/rollout.yaml:1: document: is no Rollout but a list or a plain value"),
-        (_config("a"), "deploy/rollout.yaml:1: kind: is ConfigMap, not Rollout; write one document of kind: Rollout"),
+        (_config("a"), "deploy/rollout.yaml:2: kind: is ConfigMap, not Rollout; write one document of kind: Rollout"),
         ("spec: {}", "kind: is missing, not Rollout"),
         ("kind: [Rollout]", "kind: is missing, not Rollout"),
         ("kind: Rollout", "apiVersion: is missing"),
-        ("kind: Rollout\napiVersion: v1\nmetadata: [x]", "metadata: isn't a mapping"),
+        ("kind: Rollout\napiVersion: v1\nmetadata: [x]", "deploy/rollout.yaml:3: metadata: isn't a mapping"),
         ("kind: Rollout\nkind: Rollout", "deploy/rollout.yaml:2: key kind: written twice"),
         ("a: [", "deploy/rollout.yaml:2: YAML: "),
         (b"\xff\xfe", "deploy/rollout.yaml:1: file: isn't UTF-8"),
@@ -157,3 +160,17 @@ def test_a_rollout_among_the_objects_is_rendered_as_one(sandbox: Sandbox) -> Non
     assert [found.identity.kind for found in rendered.manifests] == ["Rollout"]
     with pytest.raises(ManifestInvalid):
         _render(sandbox, FakeTree({"deploy/a.yaml": ROLLOUT.replace("metadata: {name: shop}", "metadata: {}")}), "")
+
+
+def test_a_child_tells_where_the_fields_of_a_rollout_stand(sandbox: Sandbox) -> None:
+    files = {"deploy/a.yaml": _config("a"), "deploy/rollout.yaml": ROLLOUT, "shared/r.json": ROLLOUT_JSON}
+    assert _render(sandbox, FakeTree(files)).where(["metadata.name", "spec.groups[0].steps[3]", "status"]) == [4, 5, 0]
+    assert _render(sandbox, FakeTree(files), "shared/r.json").where(["spec", "kind", "status"]) == [1, 3, 0]
+    assert list(_render(sandbox, FakeTree(files), "").where(["spec"])) == [0]
+
+
+def test_where_no_child_can_tell_it_mistakes_go_without_their_lines() -> None:
+    with Sandbox() as sandbox:
+        rendered = _render(sandbox, FakeTree({"deploy/a.yaml": _config("a"), "deploy/rollout.yaml": ROLLOUT}))
+        sandbox.limits = Limits(output=3)
+        assert rendered.where(["spec", "kind"]) == [0, 0]
