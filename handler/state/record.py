@@ -90,7 +90,10 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The newest rollout of a target. `digest`: of the rendered set that is rolled out; `outcome` empty: under way."""
+    """The newest rollout of a target. `digest`: of the rendered set that is rolled out; `outcome` empty: under way.
+
+    `id`: tells it from every other one, be that of the same set and second; empty: a version began it that knew none.
+    """
 
     commit: Sha
     digest: Sha
@@ -98,6 +101,7 @@ class Progress:
     finished: Time = ""
     outcome: Word = ""
     steps: tuple[StepRecord, ...] = ()
+    id: Line = ""
 
 
 @dataclass(frozen=True, slots=True)

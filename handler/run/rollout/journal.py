@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -63,8 +64,8 @@ class Journal:
                 f"the rollout of {known.commit[:12]} failed; {self._first_failure(known)}",
                 fix=f"push what mends it, or try it once more: anneal apply {self.run.job.target}",
             )
-        now = stamp(self.run.clock())
-        self.run.record(lambda state: replace(state, rollout=Progress(self.inputs.commit.sha, digest, now)))
+        fresh = Progress(self.inputs.commit.sha, digest, stamp(self.run.clock()), id=secrets.token_hex(6))
+        self.run.record(lambda state: replace(state, rollout=fresh))
 
     @staticmethod
     def _first_failure(known: Progress) -> str:

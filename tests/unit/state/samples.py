@@ -62,6 +62,7 @@ def full() -> State:
                 StepRecord("first", "migrate", "Job/shop/migrate", "Recreate", NOON, NOON, "done", mark="u-1"),
                 StepRecord("then", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3", stood=(Stood("5f" * 6, NOON),)),
             ),
+            id="0f" * 6,
         ),
         held=Held("h1", ("deletes 12 of 20",), (("prune", "apps/Deployment/shop/api", "u"),), sha("e"), "b" * 64, "c" * 64, NOON),
         approval=Approval("h1", "b" * 64, "c" * 64, (("prune", "apps/Deployment/shop/api", "u"),), "ada", NOON),
