@@ -90,10 +90,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The newest rollout of a target. `digest`: of the rendered set that is rolled out; `outcome` empty: under way.
-
-    `id`: tells it from every other one, be that of the same set and second; empty: a version began it that knew none.
-    """
+    """The newest rollout. `digest`: of its rendered set; `outcome` empty: under way; `id`: which one of that set (older records: empty)."""
 
     commit: Sha
     digest: Sha
