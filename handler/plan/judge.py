@@ -18,6 +18,7 @@ from handler.model.plan import Action, Change
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
 from handler.plan.adopt import foreign_owner, is_member, taken_over
 from handler.plan.diff import differs, field_changes
+from handler.plan.prune import kept_by_itself
 
 RECREATE = "anneal.dev/recreate"
 """Annotation `allow` on a manifest: it may be deleted and created again when an immutable field changes."""
@@ -35,6 +36,7 @@ _NEVER_UNNAMED = {
     GroupKind("apps", "StatefulSet"),
 }
 """Recreating these loses data: the target must name the kind, an annotation is not enough."""
+_LIFT = "lift what keeps it from the live object, for no apply can while that field differs; or take the change of that field back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,10 @@ class Judge:
         if not is_member(live, item.identity, self.target.name, self.applyset):
             fix = "delete it yourself if nothing in it is needed; it isn't ours to delete"
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
+        kept = kept_by_itself(live)
+        if kept:
+            seen = f"an immutable field changed: {text}; it would have to be deleted to be made anew, but: {kept}"
+            return Problem(str(item.identity), seen, item.manifest.place, _LIFT)
         if not self._may_recreate(item, live):
             return Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place, self._recreate_fix(item))
         metadata = live["metadata"]

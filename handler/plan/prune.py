@@ -73,7 +73,7 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
 def _kept(live: dict[str, Any], target: Target) -> str:
     """Return what on an object itself keeps it."""
     metadata, identity = live["metadata"], identity_of(live)
-    own = _kept_by_place(identity, target) or kept_by_itself(metadata)
+    own = _kept_by_place(identity, target) or kept_by_itself(live)
     return own or _kept_by_kind(metadata, identity, target)
 
 
@@ -87,9 +87,14 @@ def _kept_by_place(identity: Identity, target: Target) -> str:
     return ""
 
 
-def kept_by_itself(metadata: Mapping[str, Any]) -> str:
-    """Return what an object says against its deletion, whatever deletes it: whose it is, how it is protected; empty: nothing."""
-    return _kept_by_owner(metadata) or _kept_by_mark(metadata)
+def kept_by_itself(live: dict[str, Any]) -> str:
+    """Return what an object says against its deletion, whatever deletes it: whose it is, how it is protected; empty: nothing.
+
+    The one law of all that deletes: prune, what is made anew (an immutable field, a step), what a step deletes, what goes for a hook.
+    """
+    metadata, identity = live["metadata"], identity_of(live)
+    system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))
+    return _kept_by_owner(metadata) or _kept_by_mark(metadata) or ("system namespace" if system else "")
 
 
 def _kept_by_owner(metadata: Mapping[str, Any]) -> str:
@@ -112,8 +117,6 @@ def _kept_by_mark(metadata: Mapping[str, Any]) -> str:
 def _kept_by_kind(metadata: Mapping[str, Any], identity: Identity, target: Target) -> str:
     """Namespaces, CRDs and volumes hold what git can't restore: they go by the target's list or the object's annotation."""
     kind = identity.group_kind
-    if kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-")):
-        return "system namespace"
     opted_in = (metadata.get("annotations") or {}).get(ALLOW) == "allow" or listed(kind, target.prune.kinds)
     if kind in _GUARDED and not opted_in:
         return f"{kind.kind} is kept; to delete it set prune: {{kinds: [{kind.kind}]}} on target {target.name}"

@@ -103,7 +103,7 @@ class Acting:
         items = [self.comparison.desired[identity] for identity in found]
         unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]
         known |= probe(unseen) if unseen else {}
-        marks = [(item, kept_by_itself(known[item.identity]["metadata"])) for item in items if item.identity in known]
+        marks = [(item, kept_by_itself(known[item.identity])) for item in items if item.identity in known]
         fix = "lift what keeps it, or write action: CreateOrUpdate"
         return [
             Problem(str(item.identity), f"{_named(self.steps[item.identity])} would delete it, but: {mark}", item.manifest.place, fix)

@@ -60,6 +60,11 @@ def _steps_due(rolled: Rolled, state: State, digest: str, *, force: bool) -> tup
     return tuple(replace(due, mark=marks.get((due.group, due.step), "")) for due in rolled.due(ended))
 
 
+def token(known: Progress | None) -> str:
+    """Name a rollout on what it creates; empty: none is under way. One of the version before is known by its set and its second."""
+    return f"{known.digest[:12]} {known.id or known.started}" if known else ""
+
+
 def done(state: State, digest: str, *, force: bool) -> frozenset[tuple[str, str]]:
     """Return (group, step) of what an earlier run of this very rollout has done; a rollout begun anew has done nothing."""
     known = under_way(state, digest, force=force)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from handler.run import goal
 from handler.run.canaries import Canaries
 from handler.run.context import Context
-from handler.run.due import all_due, is_due, left_out
+from handler.run.due import all_due, is_due, left_out, token, under_way
 from handler.run.planning import Ask, Planned
 from handler.run.recording import Inputs
 
@@ -30,6 +30,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
         hooked=prepared.hooked,
         due=all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force),
         notes=(*prepared.notes, *filter(None, [left_out(state, prepared.hooked, prepared.rolled, run.job.target)])),
+        under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         rolled=prepared.rolled,
     )

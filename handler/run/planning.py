@@ -37,7 +37,8 @@ from handler.run.trying import tried
 class Ask:
     """What one plan is made for.
 
-    `recorded`: the kinds the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks and steps is carried out.
+    `recorded`: the kinds the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks and steps is carried out;
+    `under_way`: the `due.token` of the rollout that goes on.
     """
 
     commit: str
@@ -50,6 +51,7 @@ class Ask:
     hooked: Hooked = field(default_factory=Hooked)
     due: tuple[Due, ...] = ()
     notes: tuple[str, ...] = ()
+    under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
     rolled: Rolled = field(default_factory=Rolled)
 
@@ -187,7 +189,7 @@ class Planner:
             for identity, (uid, version) in comparison.same.items()
         }
         found = decision.decide()
-        found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items])
+        found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items], ask.under_way)
         problems = [item for item in found if isinstance(item, Problem)]
         denied = [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
         if problems:

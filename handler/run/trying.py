@@ -1,13 +1,14 @@
 """Due hooks, tried before the first write: a migration that the server would refuse must not be found out when half is applied.
 
 Law: an earlier rollout's object may be in the way of a hook, and a finished Job can't be changed: so a hook whose name is taken is tried
-under another one. What isn't ours is never in our way to be deleted: it is refused, as any other foreign object is.
+under another one. What isn't ours is never in our way to be deleted: it is refused, as any other foreign object is; and so is what others
+than the hook itself protect, where nothing but its deletion would let the hook run.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from handler.model.names import Identity
 from handler.model.rollout import Hook, Policy
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
+from handler.plan.prune import kept_by_itself
 from handler.rollout.hooks import ROLLOUT, is_act, lasts
 from handler.run.deciding import NO_DRY_RUN, Decision, Finding
 from handler.run.hooked import Hooked
@@ -32,13 +34,37 @@ def replaces(hook: Hook) -> bool:
     return not lasts(hook.identity.group_kind) and (Policy.BEFORE in hook.policies or is_act(hook.identity))
 
 
-def makes_way(hook: Hook, live: Mapping[str, Any]) -> bool:
+def makes_way(item: Desired, hook: Hook, live: dict[str, Any]) -> bool:
     """Whether what lives under a hook's name goes before it runs.
 
     What no rollout has created was declared as something else until now: that is brought to what the hook says, for no plan has shown its
-    deletion; but for a Job and the like, which can't be changed.
+    deletion, and so is what is protected; but for a Job and the like, which can't be changed (`in_the_way`).
     """
-    return replaces(hook) and (is_act(hook.identity) or ROLLOUT in (live["metadata"].get("annotations") or {}))
+    made = ROLLOUT in (live["metadata"].get("annotations") or {})
+    return replaces(hook) and (is_act(hook.identity) or (made and not kept(item, live)))
+
+
+def kept(item: Desired, live: dict[str, Any]) -> str:
+    """Return what keeps a hook's object from being deleted; empty: nothing.
+
+    A protection that the hook declares itself is its author's word, and so are its policies: those say when it goes, as they do where such
+    annotations come from; the protection counts once git drops the hook.
+    """
+    own, meta = item.manifest.body()["metadata"], live["metadata"]
+    others = {
+        part: {key: value for key, value in (meta.get(part) or {}).items() if (own.get(part) or {}).get(key) != value}
+        for part in ("annotations", "labels")
+    }
+    return kept_by_itself({**live, "metadata": {**meta, **others}})
+
+
+def in_the_way(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:
+    """Say what keeps one of ours from making way for a hook that can't run beside it, or None."""
+    mark = kept(item, live) if makes_way(item, hook, live) else ""
+    if not mark:
+        return None
+    seen = f"lives already, and this hook would have to delete it, but: {mark}"
+    return Problem(str(item.identity), seen, item.manifest.place, "lift what keeps it from the live object, or give the hook another name")
 
 
 def deletes(hook: Hook) -> bool:
@@ -46,36 +72,41 @@ def deletes(hook: Hook) -> bool:
     return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & {Policy.SUCCEEDED, Policy.FAILED}))
 
 
-def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity]) -> list[Finding]:
-    """Dry-run the hooks that are due, in parallel; return every mistake, and nothing of what would be well."""
+def tried(decision: Decision, hooked: Hooked, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
+    """Dry-run the hooks that are due, in parallel; return every mistake, and nothing of what would be well.
+
+    `under_way`: by what the rollout that goes on has named what it created (`due.token`), which makes way for nothing; empty: none does.
+    """
     found: list[Finding] = []
-    for answer in parallel([partial(_try, decision, hooked.items[one], hooked.hooks[one]) for one in sorted(set(due))]):
+    for answer in parallel([partial(_try, decision, hooked.items[one], hooked.hooks[one], under_way) for one in sorted(set(due))]):
         if isinstance(answer, AnnealError):
             raise answer
         found += answer
     return found
 
 
-def _try(decision: Decision, item: Desired, hook: Hook) -> list[Finding]:
+def _try(decision: Decision, item: Desired, hook: Hook, under_way: str) -> list[Finding]:
     if not decision.is_served(item.resource):
         return decision.postponed(item)
     identity = item.identity
     live = decision.comparison.hooks.get(identity)
     live = live or probe(decision.api, [(item.resource, identity.namespace, identity.name)]).get(identity)
-    refusal = _refusal(decision, item, hook, live) if live else None
+    refusal = _refusal(decision, item, hook, live, under_way) if live else None
     if refusal:
         return [refusal]
     if decision.target.validate == "none":
         return []
     if any(need in decision.absent for need in item.needs):
         return decision.postponed(item)
-    return _dry_run(decision, item, _scratch(item) if live and makes_way(hook, live) else item.manifest.body())
+    return _dry_run(decision, item, _scratch(item) if live and makes_way(item, hook, live) else item.manifest.body())
 
 
-def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:
+def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any], under_way: str) -> Problem | None:
     """Say why a live object may not be touched for a hook, or None."""
     if is_member(live, item.identity, decision.target.name, decision.applyset):
-        return None
+        meta = live["metadata"]
+        mine = under_way and str((meta.get("annotations") or {}).get(ROLLOUT, "")).endswith(f" {under_way}")
+        return None if mine or meta.get("deletionTimestamp") else in_the_way(item, hook, live)
     refusal = decision.judge.refusal_to_adopt(item, live)
     if refusal or not deletes(hook):
         return refusal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from handler.build import Handler, Options
 from handler.config.git import Repository
@@ -12,6 +13,7 @@ from handler.render import Sandbox
 from handler.state.record import State
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.apiserver.connection import Way, straight
+from tests.fakes.apiserver.kinds import SERVED, Served
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.githost import GitHost, HostSource
 from tests.fakes.sandbox import InProcess
@@ -20,9 +22,9 @@ SHOP = Repository("https://git.example.com/acme/shop.git")
 ONE = Settings(targets=(Target("shop", SHOP, ("shop",), path="shop"),))
 
 
-def cluster(*namespaces: str) -> ApiServer:
+def cluster(*namespaces: str, served: Sequence[Served] = SERVED) -> ApiServer:
     """Return a server on which these namespaces are."""
-    server = ApiServer(time.time)
+    server = ApiServer(time.time, served)
     for name in namespaces or ("shop",):
         server.answer(
             Asked("POST", "/api/v1/namespaces", {}, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, "", "")

@@ -7,7 +7,8 @@
     delete                                           when the phase is over, for a later wave may need what an earlier one made
 
 Law: each transition stands in the record before what follows it. What has ended isn't run again in the same rollout, what runs is waited
-for, what is gone stays gone. Deleted is only what carries our label and identity, under its uid; what loses data with it, never.
+for, what is gone stays gone. Deleted is only what carries our label and identity, under its uid; what loses data with it, or is protected
+by others than the hook itself, never.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from handler.plan.order import sort_key
 from handler.rollout import hooks
 from handler.run.applying import Applier
 from handler.run.context import Context
+from handler.run.due import token
 from handler.run.ending import raise_together
 from handler.run.gone import wait_until_gone
 from handler.run.hooked import ACTION, Hooked
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.rollout.keeping import InJournal
-from handler.run.trying import deletes, makes_way
+from handler.run.trying import deletes, in_the_way, kept, makes_way
 from handler.run.waits.waiting import Waits
 from handler.state.rules import seconds_of
 
@@ -109,7 +111,7 @@ class Hooking:
             found = self.journal.find(phase, str(one))
             policy = wanted.get(found.outcome) if found else None
             live = self._live(one) if policy in self.hooked.hooks[one].policies and not hooks.lasts(one.group_kind) else None
-            if live and self._is_of_this(phase, live):
+            if live and self._is_of_this(phase, live) and not kept(self._item(one), live):
                 self._delete(one, live)
 
     # --- one hook
@@ -143,7 +145,7 @@ class Hooking:
         """Return the preconditions of the write over what lives under a hook's name; what would be in its way is deleted first.
 
         Raises:
-            RolloutFailed: it isn't ours.
+            RolloutFailed: it isn't ours, or is protected.
             StillDeleting: it isn't gone in time.
 
         """
@@ -153,7 +155,10 @@ class Hooking:
             if theirs or going or deletes(hook):
                 place = self._item(one).manifest.place
                 raise RolloutFailed.of(str(one), "lives already and isn't ours, so this hook can't take its place", place=place)
-        if not going and not makes_way(hook, live):
+        stuck = None if going else in_the_way(self._item(one), hook, live)
+        if stuck:
+            raise RolloutFailed(stuck)
+        if not going and not makes_way(self._item(one), hook, live):
             return str(meta["uid"]), str(meta["resourceVersion"])
         self._delete(one, live)
         wait_until_gone(self.applier.planner.api, [(self._item(one).resource, one, str(meta["uid"]))], self.waits.look)
@@ -216,7 +221,7 @@ class Hooking:
         """Name this rollout and phase: what carries it was created here, or by the run that was killed before this one."""
         known = self.run.state.rollout
         assert known is not None  # noqa: S101 - the journal has begun
-        return f"{phase} {known.digest[:12]} {known.started}"
+        return f"{phase} {token(known)}"
 
     def _is_of_this(self, phase: Phase, live: Object) -> bool:
         annotations = live["metadata"].get("annotations") or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,14 +30,27 @@ SERVED = (
     _row("rbac.authorization.k8s.io", "Role", "roles", "rules"),
     _row("coordination.k8s.io", "Lease", "leases", "spec"),
 )
-BY_PLACE = {(row.resource.group, row.resource.version, row.resource.plural): row for row in SERVED}
+WORKLOADS = (
+    *SERVED,
+    _row("apps", "Deployment", "deployments", "spec status"),
+    _row("batch", "Job", "jobs", "spec status"),
+)
+"""Those, and what runs: nobody runs it but the test."""
 _GONE_WHEN_EMPTY = ("data", "binaryData", "stringData")
 
 
-def discovery(core: bool) -> dict[str, Any]:
+def by_place(served: Sequence[Served]) -> dict[tuple[str, str, str], Served]:
+    """Return each kind by group, version and plural."""
+    return {(row.resource.group, row.resource.version, row.resource.plural): row for row in served}
+
+
+BY_PLACE = by_place(SERVED)
+
+
+def discovery(core: bool, served: Sequence[Served] = SERVED) -> dict[str, Any]:
     """Answer `/api` or `/apis` in the aggregated form (KEP-3352)."""
     groups: dict[str, list[dict[str, Any]]] = {}
-    for row in SERVED:
+    for row in served:
         resource = row.resource
         if (resource.group == "") is core:
             groups.setdefault(resource.group, []).append(

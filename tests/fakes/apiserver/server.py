@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
@@ -15,7 +15,7 @@ from handler.cluster.live import matches
 from handler.model.names import Identity
 from tests.fakes.apiserver import fields
 from tests.fakes.apiserver.bodies import copied
-from tests.fakes.apiserver.kinds import BY_PLACE, Served, discovery
+from tests.fakes.apiserver.kinds import SERVED, Served, by_place, discovery
 from tests.fakes.apiserver.store import Body, Refusal, Store, Stored
 
 KUBE_SYSTEM = Identity("", "Namespace", "", "kube-system")
@@ -46,10 +46,11 @@ class Asked:
 
 
 class ApiServer:
-    """A cluster. `clock`: its time in seconds since the epoch."""
+    """A cluster. `clock`: its time in seconds since the epoch; `served`: its kinds."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], served: Sequence[Served] = SERVED) -> None:
         self.clock = clock
+        self._served, self._by_place = served, by_place(served)
         self._one = threading.RLock()  # as etcd does: one change after the other, whatever threads ask
         self.store = Store(lambda: datetime.fromtimestamp(clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
         self._pages: dict[str, list[Stored]] = {}
@@ -78,11 +79,11 @@ class ApiServer:
 
     def _routed(self, asked: Asked) -> tuple[int, Body]:
         if asked.path in ("/api", "/apis"):
-            return 200, discovery(asked.path == "/api")
+            return 200, discovery(asked.path == "/api", self._served)
         if asked.path == "/version":
             return 200, {"major": "1", "minor": "36"}
         place = place_of(asked.path)
-        row = BY_PLACE.get((place.group, asked.path.strip("/").split("/")[2 if place.group else 1], place.resource))
+        row = self._by_place.get((place.group, asked.path.strip("/").split("/")[2 if place.group else 1], place.resource))
         if row is None:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
         identity = Identity(place.group, row.resource.kind, place.namespace, place.name)

@@ -155,6 +155,38 @@ def test_a_finished_job_that_isnt_ours_stays_too() -> None:
     assert isinstance(refused(declared, live(document("Job", api="batch/v1")) | {"status": FINISHED}), Problem)
 
 
+OWNER = {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}
+KEPT = [
+    ("ConfigMap", {"annotations": {"anneal.dev/prune": "disabled"}}, "protected by anneal.dev/prune: disabled"),
+    ("ConfigMap", {"annotations": {"helm.sh/resource-policy": "keep"}}, "protected by helm.sh/resource-policy: keep"),
+    ("Job", {"labels": {"kustomize.toolkit.fluxcd.io/prune": "disabled"}}, "protected by kustomize.toolkit.fluxcd.io/prune: disabled"),
+    ("ConfigMap", OWNER, "owned by Pod x"),
+    ("Job", OWNER, "owned by Pod x"),
+]
+
+
+@pytest.mark.parametrize(("kind", "metadata", "reason"), KEPT)
+def test_what_prune_would_keep_isnt_deleted_to_be_made_anew(kind: str, metadata: dict[str, Any], reason: str) -> None:
+    """Neither the annotation, nor the target's word, nor that a Job has finished is a word against it."""
+    declared = item(kind, "batch/v1" if kind == "Job" else "v1", metadata={"annotations": {RECREATE: "allow"}})
+    found = applied(declared, status=FINISHED)
+    for part, value in metadata.items():
+        found["metadata"][part] = {**found["metadata"][part], **value} if isinstance(value, dict) else value
+    problem = refused(declared, found, recreate=Recreate((kind,)))
+    assert isinstance(problem, Problem)
+    assert (problem.subject, problem.place) == (f"{kind}/shop/web", "0.yaml:1")
+    assert problem.message == f"an immutable field changed: {IMMUTABLE}; it would have to be deleted to be made anew, but: {reason}"
+    assert problem.fix.startswith("lift what keeps it from the live object")
+
+
+def test_a_namespace_of_the_system_is_never_made_anew() -> None:
+    more: dict[str, Any] = {"cluster_scoped": SCOPED, "namespaces": ("*",)}
+    (declared,) = desired(document("Namespace", "kube-public"), **more)
+    problem = refused(declared, applied(declared), recreate=Recreate(("Namespace",)))
+    assert isinstance(problem, Problem)
+    assert problem.message.endswith("but: system namespace")
+
+
 GUARDED = [
     ("CustomResourceDefinition", "apiextensions.k8s.io/v1", "CustomResourceDefinition.apiextensions.k8s.io"),
     ("Namespace", "v1", "Namespace"),

@@ -13,17 +13,25 @@ from handler.config.settings import Prune
 from handler.model.event import Job
 from handler.model.names import PART_OF
 from handler.model.result import Outcome
+from handler.plan.judge import RECREATE
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, cluster
 from tests.unit.run.test_actions import refusing
-from tests.unit.run.town import DONE, MAPS, ROLLED, Town, config_map, group, planted, step
+from tests.unit.run.test_killed_actions import Killed
+from tests.unit.run.town import DONE, MAPS, NAMES, ROLLED, Town, config_map, group, planted, step
 
 OTHER = "/api/v1/namespaces/other"
 KEEP = {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}}
 OWN = {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}}
 LEAVE = {"metadata": {"labels": {PART_OF: None}}}
+
+
+def keep(town: Town, name: str, change: dict[str, Any]) -> None:
+    """Somebody changes an object."""
+    patch = "application/merge-patch+json"
+    town.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "jo"}, change, patch, ""))
 
 
 def meanwhile(town: Town, name: str, change: dict[str, Any]) -> None:
@@ -32,9 +40,7 @@ def meanwhile(town: Town, name: str, change: dict[str, Any]) -> None:
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
         reply = do()
         if call.writes and call.asked.path == f"{MAPS}/changed":
-            patch = "application/merge-patch+json"
-            status, _ = town.server.answer(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "jo"}, change, patch, ""))
-            assert status == 200
+            keep(town, name, change)
         return reply
 
     town.meet = way
@@ -66,6 +72,64 @@ def test_what_somebody_keeps_or_takes_after_the_plan_stays(action: str, change: 
     assert seen in "\n".join(map(str, result.problems))
     assert town.uid("old") == before
     assert not town.deleted
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"), [(KEEP, "protected by anneal.dev/prune: disabled"), (OWN, "owned by Pod x"), (LEAVE, "it isn't ours to delete")]
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_what_somebody_keeps_or_takes_isnt_made_anew_for_an_immutable_field(*, late: bool, change: dict[str, Any], seen: str) -> None:
+    """The plan refuses it; where it is changed after the plan, its deletion meets a moved object, which is judged again."""
+    town, fixed = Town(), {"immutable": True, "metadata": {"name": "old", "namespace": "shop", "annotations": {RECREATE: "allow"}}}
+    for value in "12":
+        files = {"changed": config_map("changed", value), "old": config_map("old", value) | fixed}
+        town.host.push(town.host.commit({f"shop/{name}.yaml": json.dumps(body) for name, body in files.items()}))
+        if value == "1":
+            assert town.handler(ONE).run(Job("shop", "push")).outcome in DONE
+    before = town.uid("old")
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "DELETE":
+            keep(town, "old", change)
+        return do()
+
+    if late:
+        town.meet = way
+    else:
+        keep(town, "old", change)
+    result = town.handler(ONE).run(Job("shop", "push"))
+    assert (result.outcome, town.uid("old")) == (Outcome.FAILED, before), result
+    assert seen in "\n".join(map(str, result.problems))
+    assert result.problems[0].place == "shop/old.yaml:1"
+    assert not town.deleted
+
+
+def test_what_was_to_be_made_anew_is_looked_at_again_by_the_run_that_goes_on() -> None:
+    """A kill lies between the word and the deed, and so do hours, maybe: also what is protected after that run's plan stays."""
+    town = planted()
+    town.push({**dict.fromkeys(NAMES, "1")}, group("one", step("Recreate", "anew")))
+    before = town.uid("anew")
+
+    def dies(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "DELETE" and call.asked.path == f"{MAPS}/anew":
+            raise Killed
+        return do()
+
+    town.meet = dies
+    with pytest.raises(Killed):
+        town.run()
+    town.free_lease()
+
+    def protected(call: Call, do: Callable[[], Reply]) -> Reply:
+        reply = do()
+        if call.asked.method == "PUT" and call.asked.path.endswith("/configmaps/anneal-shop"):
+            keep(town, "anew", KEEP)
+        return reply
+
+    town.meet = protected
+    result = town.run("tick")
+    assert (result.outcome, town.uid("anew")) == (Outcome.FAILED, before), result
+    assert "was to be made anew, but by now: protected by anneal.dev/prune: disabled" in result.message
 
 
 @pytest.mark.parametrize(("enabled", "asked", "fails", "goes"), [(1, 1, 0, True), (1, 0, 0, False), (0, 1, 0, False), (1, 1, 1, False)])

@@ -21,7 +21,7 @@ from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.prune import kept_by_itself
-from handler.run.rollout.actions.stage import Keyless, StepStage
+from handler.run.rollout.actions.stage import Keyless, Object, StepStage
 
 ABSENT = "absent"
 """The mark of a step that found nothing to delete."""
@@ -42,6 +42,8 @@ class Recreate(Keyless):
         assert item is not None  # noqa: S101 - the mode makes it desired
         if not stage.mark:
             self._begin(stage, item)
+        else:
+            self._go_on(stage, item)
         if stage.mark != ABSENT:
             stage.remove(item.resource, step.identity, stage.mark)
         self._create(stage, item)
@@ -52,13 +54,15 @@ class Recreate(Keyless):
         if live is None or change is None or change.action is not Action.RECREATE or change.uid != live["metadata"]["uid"]:
             stage.remember(ABSENT)
             return
-        if not change.adopted and not is_member(live, item.identity, stage.target.name, stage.applyset):
-            raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
-        mark = kept_by_itself(live["metadata"])
-        if mark:
-            raise RolloutFailed.of(str(item.identity), f"was to be made anew, but by now: {mark}", place=item.manifest.place)
+        _raise_if_kept(stage, item, live)
         _raise_if_refused(stage, item)
         stage.remember(str(live["metadata"]["uid"]))
+
+    def _go_on(self, stage: StepStage, item: Desired) -> None:
+        """Look once more at what an earlier run was about to delete: since then it may have become another's, or protected."""
+        live = stage.live(item.resource, item.identity)
+        if live is not None and live["metadata"]["uid"] == stage.mark and not live["metadata"].get("deletionTimestamp"):
+            _raise_if_kept(stage, item, live)
 
     def _create(self, stage: StepStage, item: Desired) -> None:
         """Create it, or bring what was created before a kill to what git declares."""
@@ -70,6 +74,17 @@ class Recreate(Keyless):
                 raise
             kind = AccessDenied if isinstance(error, AccessDenied) else RolloutFailed
             raise kind(*(_lost(item, problem) for problem in error.problems)) from error
+
+
+def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
+    """Refuse to delete what has become another's since it was planned, or is protected by now. Raises RolloutFailed."""
+    adopted = stage.change is not None and stage.change.adopted
+    if not adopted and not is_member(live, item.identity, stage.target.name, stage.applyset):
+        raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
+    kept = kept_by_itself(live)
+    if kept:
+        seen, fix = f"was to be made anew, but by now: {kept}", "lift what keeps it, or write action: CreateOrUpdate"
+        raise RolloutFailed.of(str(item.identity), seen, place=item.manifest.place, fix=fix)
 
 
 def _raise_if_refused(stage: StepStage, item: Desired) -> None:
