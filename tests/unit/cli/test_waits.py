@@ -19,7 +19,7 @@ from handler.state.record import Attempt, Progress, State, Status, StepRecord, W
 from tests.unit.run.town import ROLLED, Town, group, step
 from tests.unit.state.samples import NOON, TOKEN, sha
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 API, WEB = "Deployment/shop/api: 0 of 1 replica available", "Deployment/shop/web: 1 of 3 replicas available"
 

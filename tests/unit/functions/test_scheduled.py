@@ -29,6 +29,7 @@ from tests.fakes.door import Kept
 from tests.fakes.engine import SHOP
 from tests.fakes.events import Context, every_minute
 from tests.fakes.fifo import Fifo
+from tests.fakes.looks import PATIENCE, OneHangs
 from tests.fakes.objects import FakeObjects
 from tests.fakes.parts import remember
 
@@ -112,8 +113,8 @@ def state(name: str, **parts: Any) -> State:
     return replace(State(name, "default", "uid", SHOP.url), **parts)
 
 
-def minutes(known: Settings, queue: Any, records: Callable[[Target], Readable], patience: float = 5.0) -> Any:
-    return Minutes(known, queue, records, Looks(patience))(every_minute(), Context())
+def minutes(known: Settings, queue: Any, records: Callable[[Target], Readable], looks: Looks | None = None) -> Any:
+    return Minutes(known, queue, records, looks or Looks(PATIENCE))(every_minute(), Context())
 
 
 def test_what_records_say_is_due_is_asked_for_by_one_list_a_cluster() -> None:
@@ -166,7 +167,7 @@ def test_a_cluster_that_hangs_or_refuses_delays_no_other(never: threading.Event)
             raise AccessDenied.of("configmaps", "may not be listed")
         return east
 
-    told = minutes(settings(target("one"), target("hangs", WEST), target("refuses", NORTH)), queue, records, patience=0.2)
+    told = minutes(settings(target("one"), target("hangs", WEST), target("refuses", NORTH)), queue, records, OneHangs(0.2, WEST))
     assert told["unread"] == {"hangs": "cluster: hasn't answered within 0.2 s", "refuses": "configmaps: may not be listed"}
     assert queue.jobs == [Job("one", "tick", moment=END - 5)]
 
@@ -186,7 +187,7 @@ def test_of_a_silent_cluster_one_target_a_minute_is_asked_about_and_all_have_the
     for number in range(7):
         queue = Kept()
         event = every_minute(f"2026-03-01T12:{number:02}:00Z")
-        Minutes(known, queue, records, Looks(5.0))(event, Context())
+        Minutes(known, queue, records, Looks(PATIENCE))(event, Context())
         asked = {job.target for job in queue.jobs}
         assert asked > {"one", "refused"}, "who answers, if only that it may not be read, keeps the pace of the clock"
         turns += [job.target for job in queue.jobs if job.target in names][:1]
@@ -205,7 +206,7 @@ def at(number: int) -> dict[str, Any]:
 def test_for_a_day_all_targets_of_a_silent_cluster_are_asked_about_equally_often(count: int) -> None:
     known, fifo = Settings(tuple(target(f"w{number}", WEST) for number in range(count))), Line()
     for number in range(24 * 60):
-        fifo.tell(Minutes(known, fifo.sqs, silent, Looks(5.0)), number)
+        fifo.tell(Minutes(known, fifo.sqs, silent, Looks(PATIENCE)), number)
     asked = Counter(fifo.asked)
     assert set(asked) == {each.name for each in known.targets}
     assert max(asked.values()) - min(asked.values()) <= 1 + 0.02 * max(asked.values())
@@ -235,7 +236,7 @@ MANY = settings(*(target(f"t{number}") for number in range(30)), interval=300.0,
 def told(events: list[int]) -> list[tuple[str, str]]:
     """Return what events ask the queue for in an hour: targets and triggers, sorted."""
     line, empty = Line(), FakeObjects()
-    schedule = Minutes(MANY, line.sqs, lambda _target: empty, Looks(5.0))
+    schedule = Minutes(MANY, line.sqs, lambda _target: empty, Looks(PATIENCE))
     for number in events:
         line.tell(schedule, number)
     works = [message.decode(each.body) for each in line.fifo.messages]
@@ -254,7 +255,7 @@ def test_any_one_event_that_never_comes_loses_nothing_and_one_that_comes_twice_a
 def test_a_retry_that_falls_due_while_an_event_is_missing_is_asked_for_once() -> None:
     objects, line = FakeObjects(), Line()
     remember(objects, state("one", status=Status("failed", next_try=stamp(END - 70))))
-    schedule = Minutes(settings(target("one")), line.sqs, lambda _target: objects, Looks(5.0))
+    schedule = Minutes(settings(target("one")), line.sqs, lambda _target: objects, Looks(PATIENCE))
     line.tell(schedule, 0)  # the event of the minute before has never come
     line.tell(schedule, 0)
     assert line.asked == ["one"]

@@ -1,4 +1,4 @@
-"""What the tests of a worker on a shared queue share."""
+"""What the tests of queues share: the worker's end of a shared one, and patience on a busy machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from handler.queues import outbox
 from tests.fakes.taking import Side
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is only slow isn't taken for one that is gone: a push would be sent twice, a question fail."""
+    monkeypatch.setattr(outbox, "ANSWER_TIMEOUT", 60.0)
+    monkeypatch.setattr(outbox, "READ_TIMEOUT", 60.0)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from handler.queues.sqs import Sqs
 from infra.moto import Moto
 from tests.fakes.fifo import Fifo
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 A, B = "a" * 40, "b" * 40
 KINDS = ["inline", "outbox", "moto", "fifo"]
 

@@ -13,7 +13,7 @@ from handler.queues.pending import Work
 from handler.serve import intake
 from tests.fakes.taking import SHA, Side
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def test_what_is_settled_is_acknowledged_and_what_is_not_comes_again_later(side: Side) -> None:

@@ -19,7 +19,7 @@ from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 from tests.fakes.taking import SHA, Side
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 # --- room
@@ -135,6 +135,7 @@ def test_its_threads_take_hand_on_and_end(side: Side) -> None:
         assert side.changed.wait_for(lambda: len(side.works) == 3, PATIENCE)
     assert set(side.handed) == runs
     side.intake.stop()
+    side.intake._receiver.join(PATIENCE)
     assert not side.intake._receiver.is_alive()
     side.intake._keeper.join(PATIENCE)
     assert not side.intake._keeper.is_alive()

@@ -24,7 +24,7 @@ from tests.fakes.door import INFRA, door_settings
 from tests.fakes.objects import Body, FakeObjects
 from tests.fakes.parts import parts_of, remember
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 ASKED = Job("infra", "replay", force=True, actor="ops")
 PLAIN = Job("infra", "replay", actor="ops")
 
@@ -211,7 +211,9 @@ def test_a_worker_that_may_have_a_request_is_asked_before_it_is_sent_again(path:
 def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> None:
     life = Life(path, objects)
     work = Work.of(PLAIN)
-    until(path.exists)
+    outbox = Outbox(path)
+    until(outbox.ready)  # the path is there before anybody listens
+    outbox.close(0.0)
     with wire.connect(path, PATIENCE) as connection:
         first = wire.ask(connection, wire.encode(work))
         assert life.begun.wait(PATIENCE)

@@ -13,7 +13,7 @@ from handler.queues.inline import Inline
 from handler.queues.lanes import MOST_THREADS, THREADS, Lanes
 from handler.queues.pending import Work
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def target(name: str, cluster: str = "one", host: str = "git.example.com") -> Target:

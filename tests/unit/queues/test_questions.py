@@ -13,7 +13,7 @@ from handler.queues import wire
 from handler.queues.inbox import Inbox
 from handler.queues.outbox import AT_ONCE, SCRAPES, Outbox
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def test_who_comes_together_is_not_turned_away(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 from tests.fakes.taking import Side
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass

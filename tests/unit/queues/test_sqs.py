@@ -95,10 +95,10 @@ def test_a_profile_that_does_not_exist_is_told(aws: Moto, monkeypatch: pytest.Mo
 
 
 def test_nobody_listening_is_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
-    assert "isn't reached" in text(trouble(Sqs(URL)))
+    with socket.socket() as taken:  # held, so that nobody else listens there
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        assert "isn't reached" in text(trouble(Sqs(URL)))
 
 
 def test_the_region_is_that_of_the_url(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ class Silent(Fifo):
 
     def send_message_batch(self, *arguments: Any, **more: Any) -> dict[str, Any]:
         self.asked.release()
-        assert self.answers.wait(20)
+        assert self.answers.wait(60)
         return super().send_message_batch(*arguments, **more)
 
 
@@ -141,20 +141,22 @@ def test_what_was_given_up_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatc
     silent = Silent()
     queue = Sqs(silent.url, silent)
     trouble(queue, lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
+    monkeypatch.setattr(sqs, "PATIENCE", 60.0)
     silent.answers.set()
     queue.put(JOB)  # waits behind what was under way
     assert len(silent.calls) <= sqs.AT_ONCE + 1
 
 
-def test_requests_go_side_by_side() -> None:
+def test_requests_go_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqs, "PATIENCE", 60.0)
     silent = Silent()
     queue = Sqs(silent.url, silent)
     sender = threading.Thread(target=lambda: queue.put_all([Job(f"t{number}", "push") for number in range(40)]))
     sender.start()
     for _ in range(4):
-        assert silent.asked.acquire(timeout=20)  # all four are on the wire before one is answered
+        assert silent.asked.acquire(timeout=60)  # all four are on the wire before one is answered
     silent.answers.set()
-    sender.join(20)
+    sender.join(60)
     assert len(silent.messages) == 40
 
 

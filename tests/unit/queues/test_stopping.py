@@ -20,7 +20,7 @@ from handler.web.__main__ import Door
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 APPROVAL = Job("infra", "replay", approve="h1", actor="boss")
 
 

@@ -22,7 +22,7 @@ from handler.serve.worker import Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @contextmanager
@@ -121,6 +121,7 @@ def test_a_run_that_fails_is_a_line_that_says_who_must_act(tmp_path: Path, caplo
         return Result(job.target, Outcome.UNCHANGED)
 
     with working(tmp_path / "s", run) as outbox:
+        seen.wait("infra", "tick")  # else it might wait when the others come, and give them its id
         outbox.put(Job("infra", "push"))
         seen.wait("infra", "push")
         run_id = outbox.put(Job("infra", "replay", actor="ada"))
@@ -160,11 +161,10 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
     """Six such pushes on four threads hold nobody up: the seventh target runs at once."""
     settings = door_settings()
     targets = tuple(replace(settings.targets[0], name=f"t{number}") for number in range(7))
-    seen, later, shown = Seen(), 3600.0, threading.Event()
+    seen, ticked, later, shown = Seen(), Seen(), 3600.0, threading.Event()
 
     def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
-        if job.trigger == "push":
-            seen.add(job)
+        (seen if job.trigger == "push" else ticked).add(job)
         if job.hint == "late" and not shown.is_set():
             return Result(job.target, Outcome.LAGGING, run=job.run, next_try=time.time() + later)
         return Result(job.target, Outcome.APPLIED, run=job.run)
@@ -173,6 +173,8 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
     thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
     thread.start()
     try:
+        for number in range(7):
+            ticked.wait(f"t{number}", "tick")  # else one might take a push in, which came back under its id
         ids = [worker._accept(Work.of(Job(f"t{number}", "push", hint="late")))["run"] for number in range(6)]
         for number in range(6):
             seen.wait(f"t{number}", "push")
@@ -206,6 +208,7 @@ def test_what_a_run_left_to_look_for_is_looked_for_under_an_id_of_its_own(tmp_pa
     thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
     thread.start()
     try:
+        seen.wait("infra", "tick")  # else it might take the push in
         asked = worker._accept(Work.of(Job("infra", "push", hint="late")))["run"]
         seen.wait("infra", "push", 2)
         first, second = (job for job in seen.jobs if job.hint)
@@ -233,11 +236,13 @@ def test_nobody_looks_at_a_target_that_the_configuration_suspends(tmp_path: Path
     worker = Worker(settings, parts_of(run, settings))
     thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
     thread.start()
-    seen.wait(shop.name, "tick", 2)
-    worker._accept(Work.of(Job("paused", "replay")))
-    seen.wait("paused", "replay")
-    worker.stop()
-    thread.join(PATIENCE)
+    try:
+        seen.wait(shop.name, "tick", 2)
+        worker._accept(Work.of(Job("paused", "replay")))
+        seen.wait("paused", "replay")
+    finally:
+        worker.stop()
+        thread.join(PATIENCE)
     assert {job.trigger for job in seen.jobs if job.target == "paused"} == {"replay"}
 
 

@@ -22,11 +22,12 @@ from handler.state.configmap import SUMMARY
 from handler.state.record import Orphan
 from handler.summaries import Readable
 from tests.fakes.door import INFRA, SHOP, door_settings
+from tests.fakes.looks import OneHangs
 from tests.fakes.objects import FakeObjects
 from tests.fakes.parts import remember
 from tests.unit.state.samples import NOON, blank, full, sha
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 ELSEWHERE = Cluster(SecretRef(file="elsewhere"))
 
 
@@ -36,11 +37,11 @@ def settings() -> Settings:
     return replace(known, targets=tuple(replace(each, cluster=ELSEWHERE) if each.name == "infra" else each for each in known.targets))
 
 
-def reader(here: FakeObjects, there: Callable[[], Readable], mask: Callable[[str], str] = str, deadline: float = PATIENCE) -> Reader:
+def reader(here: FakeObjects, there: Callable[[], Readable], mask: Callable[[str], str] = str) -> Reader:
     def objects(target: Target) -> Readable:
         return there() if target.name == "infra" else here
 
-    return Reader(settings(), objects, mask, deadline)
+    return Reader(settings(), objects, mask, PATIENCE)
 
 
 ALL = ["infra", "shop-dev", "shop-fixed", "shop-prod"]
@@ -93,7 +94,8 @@ def test_a_cluster_that_never_answers_delays_nobody_and_holds_one_thread(here: F
         assert answer.wait(PATIENCE)
         return FakeObjects()
 
-    slow = reader(here, silent, deadline=0.3)
+    slow = reader(here, silent)
+    slow._looks = OneHangs(0.3, ELSEWHERE)
     for _ in range(3):
         rows = {row["target"]: row for row in slow.targets(ALL)}
         assert rows["infra"]["trouble"] == {"code": "cluster-unavailable", "message": "cluster: hasn't answered within 0.3 s"}

@@ -148,7 +148,7 @@ def raising(error: AnnealError) -> Act:
 
 def held_up(stage: StepStage) -> None:
     """Wait as every action waits: until somebody ends it."""
-    for _ in range(1000):
+    for _ in range(6000):
         stage.beat()
         threading.Event().wait(0.01)
     raise AssertionError("nobody ended it")

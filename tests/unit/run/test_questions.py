@@ -32,6 +32,12 @@ class Slow:
         return [[Sample({}, float(len(self.asked)))]]
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first answer that is here at once is waited for, however busy the machine is."""
+    monkeypatch.setattr(questions, "FIRST", PATIENCE)
+
+
 def answer(ask: Questions, *question: Any) -> Moments | None:
     """Look until the answer is here."""
     for _ in range(int(PATIENCE * 100)):

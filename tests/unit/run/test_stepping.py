@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import replace
 
@@ -213,7 +214,8 @@ def test_what_an_action_tells_and_remembers_stands_in_the_record_at_once() -> No
     go(paper, Acts({"a": act}), group("one", "a"))
 
 
-def test_what_is_told_soon_after_is_written_with_whatever_comes_next() -> None:
+def test_what_is_told_soon_after_is_written_with_whatever_comes_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
     paper = begun()
 
     def act(stage: StepStage) -> None:
@@ -227,6 +229,7 @@ def test_what_is_told_soon_after_is_written_with_whatever_comes_next() -> None:
 
 
 def test_what_is_told_is_written_by_and_by_though_nothing_else_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_TELL_EVERY", math.inf)
     paper = begun()
 
     def act(stage: StepStage) -> None:

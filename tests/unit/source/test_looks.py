@@ -11,6 +11,7 @@ import pytest
 from handler.config.git import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
+from handler.source.flight import Flight
 from handler.source.looks import Looks
 
 MAIN, OTHER = Revision(branch="main"), Revision(branch="other")
@@ -31,8 +32,8 @@ class Asked:
         self.looks = Looks(self, lambda: self.now)
 
     def __call__(self, revision: Revision) -> Head:
-        self.seen.append(str(revision))
         answer = Head(self.commit, revision.ref)
+        self.seen.append(str(revision))
         assert self.gate.wait(30)
         if self.error:
             raise self.error
@@ -118,12 +119,19 @@ def test_a_question_under_way_is_no_answer_to_whoever_came_later() -> None:
     assert host.looks.get(MAIN, 5.0).commit == "b", "an older answer that lands late doesn't replace a newer one"
 
 
-def test_an_error_is_told_to_those_who_waited_and_forgotten() -> None:
+def test_an_error_is_told_to_those_who_waited_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, wait = threading.Semaphore(0), Flight.wait
+
+    def counted(self: Flight[Head], subject: str) -> Head:
+        waiting.release()
+        return wait(self, subject)
+
+    monkeypatch.setattr(Flight, "wait", counted)
     host = Asked(now=5.0, error=GitUnavailable.of("repository", "doesn't answer"))
     host.gate.clear()
     made, ends = threads(host, 20, since=5.0)
-    while not host.seen:
-        pass
+    for _ in range(19):
+        assert waiting.acquire(timeout=30)  # who came later would ask anew
     host.gate.set()
     joined(made)
     assert all(isinstance(end, GitUnavailable) and "doesn't answer" in str(end) for end in ends)

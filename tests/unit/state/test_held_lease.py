@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
 
 from handler.model.errors import ClusterUnavailable, LeaseLost
-from handler.state.lease import LeaseLock
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.lease_look import NAME, Make, body, lost
@@ -140,31 +138,46 @@ def test_an_expired_holder_with_a_request_hands_over(lock: Make, world: World, o
     assert "anneal.dev/requested" in body(objects)["metadata"]["annotations"]
 
 
-def test_failed_renewals_are_tried_again_and_told_when_the_lease_is_lost(objects: FakeObjects) -> None:
-    failures = threading.Semaphore(0)
+class Hurried(FakeClock):
+    """A clock on which a renewal's thread waits a moment, however long it wants to: `waits` has how long that was."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.waits: list[float] = []
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        self.waits.append(seconds)
+        return event.wait(0.01)
+
+
+def test_failed_renewals_are_tried_again_and_told_when_the_lease_is_lost(lock: Make, world: World, objects: FakeObjects) -> None:
+    failures, clock = threading.Semaphore(0), Hurried(world)
 
     def away(verb: str, sent: dict[str, Any]) -> None:
         failures.release()
         raise ClusterUnavailable.of("https://api", "connection refused")
 
-    held = LeaseLock(objects, "anneal-system", NAME, "one", 0.3).acquire()
+    held = lock(clock=clock).acquire()
     objects.before = away
     for _ in range(3):
-        assert failures.acquire(timeout=10)
-    while not lost(held):
-        time.sleep(0.01)
+        assert failures.acquire(timeout=60)
+    assert clock.waits[clock.waits.index(1.0) - 1 :][:3] == [5.0, 1.0, 1.0], "sooner than after a renewal"
+    assert not lost(held)
+    world.advance(15)
+    assert lost(held)
     with pytest.raises(LeaseLost, match="connection refused"):
         held.check()
 
 
-def test_the_thread_renews(objects: FakeObjects) -> None:
-    renewals = threading.Semaphore(0)
-    held = LeaseLock(objects, "anneal-system", NAME, "one", 0.4).acquire()
+def test_the_thread_renews(lock: Make, world: World, objects: FakeObjects) -> None:
+    renewals, clock = threading.Semaphore(0), Hurried(world)
+    held = lock(clock=clock).acquire()
     objects.before = lambda verb, sent: renewals.release() if verb == "replace" else None
     for _ in range(3):
-        assert renewals.acquire(timeout=10)
+        assert renewals.acquire(timeout=60)
     objects.before = None
     held.hand_over()
+    assert set(clock.waits) == {5.0}, "a third of the time that it lasts"
 
 
 def test_hand_over_never_fails(lock: Make, objects: FakeObjects) -> None:

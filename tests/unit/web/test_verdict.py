@@ -14,7 +14,7 @@ from handler.web import verdict
 from handler.web.verdict import Verdict, judge
 from tests.fakes.door import SECRETS, github_headers, github_push
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 BODY = github_push()
 NOBODY = Index(())
 
