@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.tree import printable
 from handler.render import scalars
 from handler.render.document import MAX_BYTES, MAX_DEPTH, Document, line_at
+from handler.render.lines import suspects
 from handler.render.yamls import yaml_documents
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -66,11 +68,21 @@ def _json_documents(text: str, path: str) -> Iterator[Document | Problem]:
         except UnicodeEncodeError:
             reader.problem("JSON", "holds half of a surrogate pair, which is no character")
         if reader.problems:
-            yield from reader.problems
+            yield from _placed(reader.problems, text[start:end], path, line)
         else:
             yield Document(path, line, value)
         line += text.count("\n", start, end)
         at = end
+
+
+def _placed(problems: list[Problem], text: str, path: str, first: int) -> Iterator[Problem]:
+    """Give the mistakes of a value, whose decoder knows no lines, the lines where they are written. `first`: where the value begins."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for subject, line in suspects(text):
+        found[subject].append(first + line - 1)
+    for problem in problems:
+        known = found[problem.message.partition(" ")[0]] or found[problem.subject]
+        yield replace(problem, place=f"{path}:{known.pop(0)}") if known else problem
 
 
 def _end_of_blank(text: str, at: int) -> int:

@@ -1,4 +1,4 @@
-"""Where the fields of a document stand: `spec.groups[0].steps[1].action` -> its line. Runs in the render child, and only after mistakes.
+"""Where the fields of a document stand: `spec.groups[0].steps[1].action` -> its line. Runs in the render child, only after mistakes.
 
     a key              where it is written; one that `<<` merges, in the mapping that is merged
     an item            where it begins; an alias, where the alias stands
@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from handler.model.rollout import key_in_path
+from handler.model.tree import printable
 from handler.render.document import Document, Standing
 from handler.render.yamls import MERGE_KEY, NO_KEY, Builder, yaml_documents
 
@@ -83,13 +84,11 @@ class _Noting(Builder):
 def _json(text: str) -> Iterator[Standing]:
     """Tell the same of JSON, which YAML's reader doesn't take all of."""
     documents: Standing = {}
-    stack, line = [(documents, False)], 1
+    stack = [(documents, False)]
     key: tuple[str, int] | None = None
-    for word in _WORD.findall(text):
+    for word, line in _words(text):
         standing, mapping = stack[-1]
-        if word == "\n":
-            line += 1
-        elif word in ("}", "]"):
+        if word in ("}", "]"):
             stack.pop()
         elif mapping and key is None and word != ",":
             key = key_in_path(json.loads(word)), line
@@ -100,3 +99,40 @@ def _json(text: str) -> Iterator[Standing]:
             if word in ("{", "["):
                 stack.append((inner, word == "{"))
     return (inner for _, inner in documents.values())
+
+
+def suspects(text: str) -> Iterator[tuple[str, int]]:
+    """Yield what a JSON value that can be decoded may be refused for, with its line.
+
+    `key name`: written once more in its object; a number or constant as it stands, up to 20 characters; `JSON`: half a surrogate pair.
+    """
+    stack: list[set[str]] = []
+    before = "", 0
+    for word, line in _words(text):
+        if word in ("}", "]"):
+            stack.pop()
+        elif word in ("{", "["):
+            stack.append(set())
+        elif word == ":":
+            name = json.loads(before[0])
+            if name in stack[-1]:
+                yield f"key {printable(name, 80)}", before[1]
+            stack[-1].add(name)
+        elif word[0] == '"' and "\\u" in word and _is_half(json.loads(word)):
+            yield "JSON", line
+        elif word[0] not in '",':
+            yield word[:20], line
+        before = word, line
+
+
+def _is_half(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _words(text: str) -> Iterator[tuple[str, int]]:
+    line = 1
+    for word in _WORD.findall(text):
+        if word == "\n":
+            line += 1
+        else:
+            yield word, line

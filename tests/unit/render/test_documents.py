@@ -71,17 +71,29 @@ def test_a_mistake_is_told_with_its_line(text: str | bytes, message: str) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1,\n "a": 2}', "a.json:1: key a: written twice"),
+        ('{"a": 1,\n "a": 2}', "a.json:2: key a: written twice"),
+        ('{}\n\n{"b": {"a": 1},\n "a": {"a":\n3, "c": "a", "a"\n: 2}}', "a.json:5: key a: written twice"),
         ('{"a": NaN}', "a.json:1: JSON: NaN is no number that JSON knows"),
+        ('[1,\n"-Infinity",\n[-Infinity]]', "a.json:3: JSON: -Infinity is no number that JSON knows"),
         ('{"a": 1e999}', "a.json:1: JSON: 1e999 is no number that JSON knows"),
         ('{"a": 1}\n{"b": }', "a.json:2: JSON: Expecting value"),
         ('{"a": "\\ud800"}', "a.json:1: JSON: holds half of a surrogate pair, which is no character"),
+        ('["\\ud83d\\ude00",\n"\\\\ud800",\n{"\\udc00": 1}]', "a.json:3: JSON: holds half of a surrogate pair, which is no character"),
         ("[" * 300 + "]" * 300, "a.json:1: JSON: nested deeper than 200 levels"),
         ("[" * 100_000, "a.json:1: JSON: nested deeper than 200 levels"),
     ],
 )
 def test_json_has_the_same_rules(text: str, message: str) -> None:
     assert _mistakes(text, "a.json") == [message]
+
+
+def test_every_mistake_of_a_json_value_has_its_own_line() -> None:
+    assert _mistakes('{"a": 1,\n"x": "\\ud800",\n"b": NaN,\n"a": 2,\n"c": [NaN]}', "a.json") == [
+        "a.json:3: JSON: NaN is no number that JSON knows",
+        "a.json:5: JSON: NaN is no number that JSON knows",
+        "a.json:4: key a: written twice",
+        "a.json:2: JSON: holds half of a surrogate pair, which is no character",
+    ]
 
 
 def test_json_numbers_are_written_as_go_writes_them() -> None:
