@@ -10,7 +10,7 @@
     rollout    health, hooks, a Rollout's steps and checks.    Pure, too: what it is to ask for is handed to it.
     prometheus asks for the metrics that checks name.          Only where the operator has listed the address.
     state      the record, the Lease.                          The commit moves last.
-    reconcile  the one place where these stages meet; its parts stand in `run`, in their order: planning, walking, records.
+    reconcile  the one place where these stages meet; its parts stand in `run`, in their order: planning, walking, outcomes.
 
 Rooms import `handler.model` and `handler.config`, never each other; `tests/unit/test_house.py` keeps that.
 """

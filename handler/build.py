@@ -35,9 +35,9 @@ from handler.render.sandbox import Sandbox
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
 from handler.rollout.tables import CheckType
+from handler.run.kept_renders import KeptRenders
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
-from handler.run.remembering import Remembering
 from handler.run.rollout.actions import ACTIONS, ActionType
 from handler.run.rooms import Rooms
 from handler.state.configmap import state_name
@@ -74,7 +74,7 @@ class Handler(Reaching):
         super().__init__(settings, secrets, environ, options, services)
         self.tables = tables or Tables()
         self._sandbox = sandbox
-        self._renders = Remembering()
+        self._renders = KeptRenders()
 
     def run(self, job: Job, stop: threading.Event | None = None, meanwhile: Meanwhile = ALONE) -> Result:
         """Run one job; whatever goes wrong with its target is its Result. `meanwhile`: what goes on around it while it waits."""

@@ -27,12 +27,12 @@ from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import arriving, goal, planned_for, recording, records, rollback, settled
+from handler.run import arriving, goal, outcomes, planned_for, rollback, settled, state_after
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.hiding import hidden
+from handler.run.inputs import Inputs
 from handler.run.planning import Planned
-from handler.run.recording import Inputs
 from handler.run.rollout.walking import Walk, only_repairs
 from handler.run.rooms import Rooms
 
@@ -74,10 +74,10 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
     finally:
         if run.lease:
             run.lease.hand_over()
-    result = records.noted(run, job, result)
+    result = outcomes.noted(run, job, result)
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
-    standing = recording.standing(run.stored.state, result, rooms.clock())
+    standing = state_after.standing(run.stored.state, result, rooms.clock())
     return replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
 
 
@@ -85,7 +85,7 @@ def _looking_on(run: Context, job: Job, result: Result) -> Result:
     """Leave what was pushed, and the host didn't show, to a later run."""
     if run.stored.state is None:
         return result
-    again = arriving.later(job, result, run.named, run.rooms.target.revision, recording.deployed(run.state))
+    again = arriving.later(job, result, run.named, run.rooms.target.revision, state_after.deployed(run.state))
     return replace(result, again=again, again_at=run.rooms.clock() + arriving.WAITS[job.looks]) if again else result
 
 
@@ -101,18 +101,18 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
     if isinstance(error, Suspended):
         return run.problem_result(Outcome.SUSPENDED, error)
     if isinstance(error, NewerHead):
-        return records.superseded(run, error)
+        return outcomes.waiting(run, error) if error.asked else outcomes.superseded(run, error)
     if isinstance(error, StillWaiting):
-        return records.waiting(run, error)
+        return outcomes.waiting(run, error)
     if isinstance(error, Stopping) or (run.stop.is_set() and error.who == "nobody"):
         return replace(run.problem_result(Outcome.BUSY, error), code=Stopping.code)
-    return records.refused(run, error) if records.is_mistaken(run, error) else records.failed(run, error)
+    return outcomes.refused(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, error)
 
 
 def _unlocked(run: Context) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
-    ended = records.ended_before(run)
+    ended = outcomes.ended_before(run)
     if ended:
         return ended
     rollback.resolve(run)
@@ -125,14 +125,14 @@ def _unlocked(run: Context) -> Result:
     goal.choose(run)
     unchanged = settled.unchanged(run)
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
-        records.sum_up(run)
+        outcomes.sum_up(run)
     return unchanged or _look(run)
 
 
 def _look(run: Context) -> Result:
     """Plan; end here if no object must be written."""
     if settled.same_reads(run):
-        return records.commit_only(run)
+        return outcomes.commit_only(run)
     inputs = run.inputs()
     planned = planned_for.plan(run, inputs)
     ended = _ended_by_plan(run, inputs, planned)
@@ -140,7 +140,7 @@ def _look(run: Context) -> Result:
         return ended
     first = not run.stored.uid or run.job.commit
     if not planned.plan.works and not first:
-        return records.unwritten(run, inputs, planned)
+        return outcomes.unwritten(run, inputs, planned)
     return _locked(run, Look(run.stored.resource_version, run.goal, inputs, planned))
 
 
@@ -149,9 +149,9 @@ def _ended_by_plan(run: Context, inputs: Inputs, planned: Planned) -> Result | N
     if run.job.dry_run:
         return run.result(Outcome.PLANNED, planned=planned)
     if run.only_reports(inputs):
-        return records.drift(run, planned)
+        return outcomes.drift(run, planned)
     hold = run.hold(planned, inputs)
-    return records.held(run, hold, inputs, planned) if hold else None
+    return outcomes.held(run, hold, inputs, planned) if hold else None
 
 
 def _locked(run: Context, look: Look | None) -> Result:
@@ -203,7 +203,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
     run.opened = False
     run.read(certain=True)
-    repeated = records.ended_before(run)
+    repeated = outcomes.ended_before(run)
     if repeated:
         return repeated
     run.raise_if_suspended()
@@ -218,7 +218,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
         if ended:
             return ended
     if not look.planned.plan.works and run.stored.uid and not run.state.attempt:
-        return records.unwritten(run, look.inputs, look.planned)
+        return outcomes.unwritten(run, look.inputs, look.planned)
     return _write(run, look)
 
 
@@ -228,11 +228,11 @@ def _write(run: Context, look: Look) -> Result | None:
     token = run.lease.token
     repairs = only_repairs(run, look.inputs)
     takeover = run.state.attempt is not None and run.state.attempt.token != token
-    state = recording.opened(run.state, look.inputs, look.planned, token, goal.pin_left(run), run.rooms.clock())
+    state = state_after.opened(run.state, look.inputs, look.planned, token, goal.pin_left(run), run.rooms.clock())
     try:
         run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
     except Moved:
         return None
     run.opened = True
     plan = Walk(run, look.inputs, look.planned, repairs).go()
-    return records.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)
+    return outcomes.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

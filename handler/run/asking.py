@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.run import goal, recording
+from handler.run import goal, state_after
 from handler.run.context import Context
 from handler.run.errors import RequestRefused
 
@@ -31,7 +31,7 @@ def ask(run: Context) -> None:
         run.rooms.preparer.tree(run.goal)
     pin = goal.pin_left(run) if run.job.commit else None
     initial = None if run.stored.uid else run.state
-    run.stored = run.rooms.store.update(lambda state: recording.asked(state, run.job, pin, run.rooms.clock()), initial)
+    run.stored = run.rooms.store.update(lambda state: state_after.asked(state, run.job, pin, run.rooms.clock()), initial)
     if run.job.force and not run.job.commit:
         run.job, run.forced = replace(run.job, force=False), True
 

@@ -1,7 +1,7 @@
 """What one run knows while it walks: the job, the state as read, the commit it aims at.
 
 Law: what a run decides from this stands elsewhere: which commit in `goal`, whether there is anything to do in `settled`, what that is in
-`planned_for`, how it ends in `records`. Those import this, and not the other way round.
+`planned_for`, how it ends in `outcomes`. Those import this, and not the other way round.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
 from handler.run.hiding import Hiding
+from handler.run.inputs import Inputs
 from handler.run.planning import Planned
-from handler.run.recording import Inputs
-from handler.run.recovering import Found, scan
 from handler.run.rooms import Rooms
+from handler.run.scanning import Found, scan
 from handler.run.steady import Steady
 from handler.state.held_lease import HeldLease
 from handler.state.record import State

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from handler.run import recording
+from handler.run import state_after
 from handler.run.context import Context
 from handler.run.errors import RequestRefused
 from handler.state.record import Pin
@@ -56,7 +56,7 @@ def _since(run: Context) -> tuple[float, bool]:
 
 def never_ran(run: Context) -> bool:
     """Whether the explicit commit is neither the head nor one that the record knows."""
-    return run.job.commit not in {*recording.deployed(run.state), run.head}
+    return run.job.commit not in {*state_after.deployed(run.state), run.head}
 
 
 def _refuse_unknown_commit(run: Context) -> None:

@@ -6,8 +6,8 @@ from handler.run import goal
 from handler.run.canaries import Canaries
 from handler.run.context import Context
 from handler.run.due import all_due, is_due, left_out, token, under_way
+from handler.run.inputs import Inputs
 from handler.run.planning import Ask, Planned
-from handler.run.recording import Inputs
 
 
 def plan(run: Context, inputs: Inputs) -> Planned:

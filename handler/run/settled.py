@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from handler.model.result import Outcome, Result
 from handler.model.tree import ReadSet
-from handler.run import arriving, recording
+from handler.run import arriving, state_after
 from handler.run.context import Context
 from handler.run.goal import pin_left
 from handler.run.quiet import UNSETTLED
@@ -39,7 +39,7 @@ def _unarrived(run: Context) -> Result | None:
     """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
     if run.lease or not arriving.is_missed(run.job, run.named, run.rooms.target.revision):
         return None
-    outcome, message, seconds = arriving.verdict(run.job, run.named, recording.deployed(run.state))
+    outcome, message, seconds = arriving.verdict(run.job, run.named, state_after.deployed(run.state))
     return replace(run.result(outcome, message), next_try=run.rooms.clock() + seconds if seconds else 0.0)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from handler.model.result import Outcome
-from handler.run import recording
+from handler.run import state_after
 from handler.state.configmap import state_name
 from handler.state.record import Attempt
 from tests.e2e.documents import Document, config_map
@@ -169,7 +169,7 @@ def test_an_approval_ends_when_what_was_approved_is_no_longer_what_is_rendered(s
     shop.push(*maps(shop, 2))
     assert shop.run().outcome is Outcome.HELD
     approved = held(shop)
-    shop.handler.store(shop.target).update(lambda state: recording.approve(state, "ann", 1_772_366_400.0))
+    shop.handler.store(shop.target).update(lambda state: state_after.approve(state, "ann", 1_772_366_400.0))
     shop.push(*maps(shop, 1))
     assert shop.run().outcome is Outcome.HELD
     assert held(shop) != approved

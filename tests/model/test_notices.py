@@ -54,7 +54,7 @@ def with_rules(*names: str) -> type[Deployments]:
 
 
 MUTANTS: dict[str, tuple[str, Any, str]] = {
-    "no superset before the first write": ("handler.run.recording.widened", lambda state, desired, planned: state, "I5"),
+    "no superset before the first write": ("handler.run.state_after.widened", lambda state, desired, planned: state, "I5"),
     "deletes without preconditions": ("handler.cluster.write.Writer.delete", without_preconditions(Writer.delete), "I4"),
     "a commit recorded before all of it is applied": ("handler.run.rollout.walking.Walk._stage", without_the_last_stage(Walk._stage), "I3"),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),

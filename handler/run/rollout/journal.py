@@ -21,7 +21,7 @@ from typing import Any
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.run.context import Context
 from handler.run.due import DONE, FAILED, SKIPPED, under_way
-from handler.run.recording import Inputs
+from handler.run.inputs import Inputs
 from handler.state.record import Progress, State, StepRecord
 from handler.state.rules import seconds_of, stamp
 from handler.state.stood import Stood

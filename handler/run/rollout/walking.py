@@ -33,9 +33,9 @@ from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import is_due
 from handler.run.hooked import Hooked
+from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.run.pruning import Pruner, doubted
-from handler.run.recording import Inputs
 from handler.run.rollout.hooking import Hooking
 from handler.run.rollout.journal import FAILED, Journal
 from handler.run.rollout.stepping import Stepper, passed_over, repaired

@@ -15,7 +15,7 @@ from handler.rollout import canary
 from handler.run import canaries
 from handler.run.canaries import ACTION, Canaries
 from tests.unit.plan.samples import desired, document
-from tests.unit.run.test_recording import planned, record, state
+from tests.unit.run.test_state_after import planned, record, state
 
 API = Identity("apps", "Deployment", "shop", "api")
 CANARY = Identity("apps", "Deployment", "shop", "api-canary")

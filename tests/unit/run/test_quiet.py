@@ -24,8 +24,8 @@ from handler.model.result import Outcome
 from handler.run import quiet
 from handler.run.context import Context
 from handler.run.preparing import Preparer
-from handler.run.recovering import Found
 from handler.run.rooms import Rooms
+from handler.run.scanning import Found
 from handler.state.configmap import SUMMARY, encode, summary_of
 from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, Waiting, home_of
 from handler.state.rules import stamp

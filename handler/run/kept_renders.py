@@ -1,4 +1,7 @@
-"""What is kept of many targets' renders: those of the targets that ran last, so that memory doesn't grow with the number of targets."""
+"""Which targets' renders stay in memory from run to run: those that ran last, so that it doesn't grow with the number of targets.
+
+build.Handler.run -> reconcile -> preparing (keeps its last render) -> kept_renders (has others forget theirs)
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class Renders(Protocol):
         """Keep nothing."""
 
 
-class Remembering:
+class KeptRenders:
     """Has the least recently run targets forget their renders, once there are too many. Safe to share between threads."""
 
     def __init__(self, most: int = OBJECTS) -> None:

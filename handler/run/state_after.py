@@ -1,4 +1,6 @@
-"""What each end of a run leaves in the state. Pure: State in, State out; `handler.state.store` writes it.
+"""What the state is after something: an attempt opened, a commit recorded, a plan held, a run ended. Pure: State in, State out.
+
+    reconcile -> outcomes (how this run ends) -> state_after (what the record says then) -> handler.state.store (writes that)
 
 Law: `attempt` opens before the first object write and closes when the commit moves; `kinds` and `namespaces` only grow,
 but for a drift run that LISTed a kind and found no member.
@@ -7,7 +9,7 @@ but for a drift run that LISTed a kind and found no member.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from handler.model.errors import AuthorError
 from handler.model.event import Job
@@ -18,8 +20,8 @@ from handler.model.tree import CommitInfo
 from handler.plan.admit import NAMESPACE
 from handler.run import canaries
 from handler.run.due import DONE, FAILED, SKIPPED, recovers
+from handler.run.inputs import Inputs
 from handler.run.planning import Planned
-from handler.run.preparing import Prepared
 from handler.state import history
 from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, State, drifted
 from handler.state.rules import seconds_of, stamp
@@ -28,28 +30,6 @@ StateChange = Callable[[State], State]
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
 _ONLY_SHOWN = (Outcome.PLANNED, Outcome.BUSY, Outcome.SUSPENDED)
 """Ends at which a commit was looked at and neither deployed nor refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """From what a run was made: the record compares these. `settings`: digest of the target's settings."""
-
-    prepared: Prepared
-    settings: str
-
-    @property
-    def reads(self) -> str:
-        """Digest of the read set."""
-        return self.prepared.reads.digest()
-
-    @property
-    def commit(self) -> CommitInfo:
-        """The commit."""
-        return self.prepared.commit
-
-    def are_of(self, approval: Approval | None) -> bool:
-        """Whether an approval was given for the same inputs."""
-        return approval is not None and (approval.reads, approval.settings) == (self.reads, self.settings)
 
 
 def widened(state: State, desired: Iterable[Identity], planned: Planned) -> State:
@@ -67,6 +47,8 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
     waiting = state.waiting if state.waiting and state.waiting.commit == attempt.commit else None
     wide = widened(state, planned.desired, planned)
+    if state.attempt and state.attempt.commit != attempt.commit:
+        wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
     return replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
 
 

@@ -14,9 +14,10 @@ from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan.admit import Desired
 from handler.run.deciding import Decision
+from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.run.preparing import Prepared
-from handler.run.recording import Inputs, approve, asked, ended, held, opened, recorded, standing, widened
+from handler.run.state_after import approve, asked, ended, held, opened, recorded, standing, widened
 from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, Waiting
 from tests.unit.plan.samples import desired, document
 

@@ -1,4 +1,9 @@
-"""The ends of a run that write the record: with the Lease inside our attempt, without it by a swap that may be dropped."""
+"""Each way a run may end, one function: it makes the Result and writes what the record keeps of it.
+
+    reconcile -> outcomes (how this run ends) -> state_after (what the record says then) -> handler.state.store (writes that)
+
+Law: with the Lease it is written inside our attempt; without it by a swap that may be dropped, and then asks for another run.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +24,13 @@ from handler.model.errors import (
 from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
-from handler.run import goal, recording, rollback
+from handler.run import goal, rollback, state_after
 from handler.run.context import Context
 from handler.run.due import left_out
 from handler.run.errors import RequestRefused
+from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.run.pruning import doubted
-from handler.run.recording import Inputs
 from handler.state import history
 from handler.state.record import State, Status
 from handler.state.rules import seconds_of, stamp
@@ -46,7 +51,7 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
     result = run.result(Outcome.UNCHANGED, "live equals git", planned)
     due, pinned = _due(run), replace(run.state, pin=goal.pin_left(run))
-    state = recording.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
+    state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
     if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
         sum_up(run)
@@ -73,7 +78,7 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
         return replace(result, recorded=True)
     pinned = replace(run.state, pin=goal.pin_left(run)) if run.job.commit else run.state
-    return _end(run, recording.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
+    return _end(run, state_after.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
 
 
 def drift(run: Context, planned: Planned) -> Result:
@@ -102,8 +107,8 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     due = now + run.rooms.lease_duration if takeover else _due(run)
 
     def change(state: State) -> State:
-        moved = recording.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
-        return recording.ended(moved, result, run.commit, run.job.actor, run.started, now)
+        moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
+        return state_after.ended(moved, result, run.commit, run.job.actor, run.started, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
     return replace(result, next_try=due, recorded=True)
@@ -146,8 +151,8 @@ def refused(run: Context, error: AnnealError) -> Result:
     What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
     """
     result = replace(run.problem_result(Outcome.REFUSED, error), commit="")
-    ended = run.state.attempt is not None and [entry.outcome for entry in run.state.history[:1]] == [Outcome.SUPERSEDED]
-    if run.job.dry_run or not (ended or _is_asked_for(run)):
+    waits = run.state.attempt is not None and run.state.status.phase == Outcome.WAITING
+    if run.job.dry_run or not (waits or _is_asked_for(run)):
         return result
     return replace(result, again=Job(run.job.target, "tick"), again_at=run.rooms.clock())
 
@@ -162,11 +167,11 @@ def _is_asked_for(run: Context) -> bool:
 def superseded(run: Context, error: NewerHead) -> Result:
     """Record that something newer came while this commit was waited for; its attempt stays open until that is applied.
 
-    What was asked for may be refused: then the wait goes on with what time is left. A newer head ends it for good.
+    A pin leaves the wait what time is left, should somebody lift it again. A newer head ends it for good.
     """
     result = run.result(Outcome.SUPERSEDED, str(error))
     entry = history.run_of(result, run.commit, run.job.actor, run.started)
-    goes_on = error.asked or run.head in ("", run.goal)
+    goes_on = run.head in ("", run.goal)
     run.record(lambda state: replace(state, waiting=state.waiting if goes_on else None, history=history.append(state.history, entry)))
     if goes_on or any(not job.acts for job in run.meanwhile.asked()):
         return replace(result, recorded=True)  # what waits in the queue goes on with it
@@ -174,11 +179,21 @@ def superseded(run: Context, error: NewerHead) -> Result:
     return replace(result, recorded=True, again=again, again_at=run.rooms.clock())
 
 
-def waiting(run: Context, error: StillWaiting) -> Result:
-    """Record that a run may not wait as long as what it applied needs; its attempt stays open, and the next run goes on."""
+def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
+    """Record that a run may not wait as long as what it applied needs; its attempt stays open, and the next run goes on.
+
+    So it does where a request has interrupted the wait, which may yet be refused: the history tells of a wait, and of a superseded one only
+    once an attempt for another commit opens (`state_after.opened`).
+    """
     due = run.rooms.clock() + LOOK_AGAIN
     result = replace(run.problem_result(Outcome.WAITING, error), next_try=due)
-    run.record(lambda state: replace(state, status=_judged(run, history.ended(state.status, result, run.rooms.clock()))))
+    entry = history.run_of(result, run.commit, run.job.actor, run.started)
+
+    def change(state: State) -> State:
+        runs = history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
+        return replace(state, status=_judged(run, history.ended(state.status, result, run.rooms.clock())), history=runs)
+
+    run.record(change)
     return replace(result, recorded=True)
 
 
@@ -203,7 +218,7 @@ def noted(run: Context, job: Job, result: Result) -> Result:
     def change(state: State) -> State:
         there = {entry.id for entry in state.history}  # another worker may have ended the same meanwhile
         for name, actor in [each for each in left if each[0] not in there]:
-            state = recording.noted(state, replace(end, run=name), run.commit, actor, run.started)
+            state = state_after.noted(state, replace(end, run=name), run.commit, actor, run.started)
         return state
 
     try:
@@ -236,7 +251,7 @@ def _comes_again(run: Context, result: Result) -> bool:
     return cut or result.outcome is Outcome.LAGGING
 
 
-def _kept(run: Context, change: recording.StateChange) -> tuple[State, bool]:
+def _kept(run: Context, change: state_after.StateChange) -> tuple[State, bool]:
     """Write a failure, and say whether that was possible; where the record can't be written now, the Result alone tells it."""
     state = change(run.state)
     try:
@@ -262,7 +277,7 @@ def _taken_over(run: Context, state: State) -> State:
 def _end(run: Context, state: State, result: Result) -> Result:
     """Write status and history with the record; a swap that is dropped asks for another run."""
     now = run.rooms.clock()
-    ended = recording.ended(state, result, run.commit, run.job.actor, run.started, now)
+    ended = state_after.ended(state, result, run.commit, run.job.actor, run.started, now)
     try:
         _swap(run, ended)
     except (Moved, Busy):
