@@ -21,6 +21,7 @@ from handler.run.due import FAILED
 from handler.state.record import Run, State
 
 _SHOWN = 10
+_EXPLAINED = (Outcome.REFUSED, Outcome.WAITING, Outcome.SUPERSEDED)
 _WELL = "applied"
 """The phase whose beginning is told nowhere: it is no commit's, and goes on when the next one is applied."""
 
@@ -136,10 +137,10 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 
 
 def run_text(run: Run, now: float) -> str:
-    """Return one run in a line; why a request was refused stands nowhere else."""
+    """Return one run in a line; why a request was refused, or what interrupted or overtook a wait, stands nowhere else."""
     times = f" ({run.times} times, last {ago(run.last, now)})" if run.times > 1 else ""
     by = f" by {run.actor}" if run.actor else ""
-    said = " ".join(run.message.splitlines()) if run.outcome == Outcome.REFUSED else reports.counted(run.counts)
+    said = " ".join(run.message.splitlines()) if run.outcome in _EXPLAINED else reports.counted(run.counts)
     return f"{run.outcome}, {run.trigger}{by} {ago(run.started, now)}, {run.duration:.1f} s: {said}{times}"
 
 

@@ -230,7 +230,7 @@ class StillWaiting(TransientError):
 
 
 class NewerHead(TransientError):
-    """While this commit was waited for something newer came; it goes on with that. `asked`: only a request, which may be refused."""
+    """While this commit was waited for something newer came; it goes on with that. `asked`: only a request, which may yet be refused."""
 
     code = "newer-head"
     asked = False

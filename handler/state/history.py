@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -31,6 +32,9 @@ _PHASES = {
     Outcome.ROLLED_BACK: "applied",
 }
 """The phase that an outcome leaves; the others (busy, superseded, lagging, planned, refused) leave the phase as it was."""
+
+_UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, Outcome.SUSPENDED)
+"""Ends that say nothing of what becomes of an open attempt."""
 
 _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
 
@@ -65,15 +69,28 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
 
     What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one, its last: who found a target
-    held by another worker of the same run has said `busy` before that one ended.
+    held by another worker of the same run has said `busy` before that one ended. A commit that still waits is told of once.
     """
-    history = tuple(each for each in history if not run.id or each.id != run.id)
+    history = tuple(each for each in history if not ((run.id and each.id == run.id) or _waits_still(each, run)))
     if history and _same_failure(history[0], run):
         first = history[0]
         return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])
     runs = (run, *history)
     notes = [each for place, each in enumerate(runs) if _is_note(each) or _is_told_again(each, runs[place + 1 :])]
     return tuple(each for each in runs if each not in notes[NOTES:])[:RUNS]
+
+
+def _waits_still(older: Run, newer: Run) -> bool:
+    same = (older.outcome, older.commit) == (newer.outcome, newer.commit)
+    return same and newer.outcome == Outcome.WAITING and older.trigger not in NAMED
+
+
+def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]:
+    """Return the runs, those that waited for the open attempt's `commit` as superseded, now that an attempt for another one opens."""
+    newest = [*itertools.takewhile(lambda run: run.outcome in _UNDECIDED, history)]
+    waited = [run for run in newest if (run.outcome, run.commit) == (Outcome.WAITING, commit)]
+    seen = f"; overtaken by {by[:12]}"
+    return tuple(replace(run, outcome=str(Outcome.SUPERSEDED), message=run.message + seen) if run in waited else run for run in history)
 
 
 def _is_note(run: Run) -> bool:

@@ -107,8 +107,9 @@ def test_a_persons_rollback_ends_a_hanging_wait_and_its_place_was_anothers(hangi
         assert ended.get(timeout=PATIENCE).target == "nobody"
         inline.put(Job(shop.name, "replay", rollback=True, actor="ann"))
         first, second = ended.get(timeout=PATIENCE), ended.get(timeout=PATIENCE)
-    assert first.outcome is Outcome.SUPERSEDED, told(first)
+    assert first.outcome is Outcome.WAITING, told(first)
     assert (second.outcome, second.commit) == (Outcome.APPLIED, old), told(second)
+    assert [(run.outcome, run.commit) for run in shop.state().history[:2]] == [("applied", old), ("superseded", shop.head)]
     shop.documents = tuple(good(shop))
     shop.assert_converged(old)
 
@@ -120,13 +121,14 @@ def test_a_mistaken_rollback_is_refused_and_the_wait_that_it_ended_goes_on(hangi
         rests(inline, shop.name)
         inline.put(Job(shop.name, "replay", commit="0123456789" * 4, rollback=True, actor="ann"))
         first, second = ended.get(timeout=PATIENCE), ended.get(timeout=PATIENCE)
-        assert (first.outcome, second.outcome) == (Outcome.SUPERSEDED, Outcome.REFUSED), told(second)
+        assert (first.outcome, second.outcome) == (Outcome.WAITING, Outcome.REFUSED), told(second)
         assert second.again
         inline.put(second.again)
         rests(inline, shop.name)
         state = shop.state()
     assert state.attempt
-    assert (state.attempt.commit, state.status.phase, state.pin) == (shop.head, "applied", None)
+    assert (state.attempt.commit, state.status.phase, state.pin) == (shop.head, "waiting", None)
+    assert "superseded" not in [run.outcome for run in state.history]
 
 
 def test_what_another_process_asks_for_ends_it_and_is_done_by_who_waits(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:

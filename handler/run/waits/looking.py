@@ -73,8 +73,10 @@ class Lookout:
         since = _since(asked, self.run.rooms.slack) if news else math.inf
         self._asked, self._requested = asked, requested
         self._next = _moment(now) + HEAD_EVERY
-        if any(_is_for_another(job) for job in asked):
-            error = NewerHead.of(f"target {self.run.job.target}", "something else was asked for while this commit was waited for")
+        other = next((job for job in asked if _is_for_another(job)), None)
+        if other:
+            seen = f"something else was asked for while this commit was waited for ({_told(other)})"
+            error = NewerHead.of(f"target {self.run.job.target}", seen)
             error.asked = True
             raise error
         if told or due:
@@ -129,6 +131,12 @@ def _moment(now: float) -> float:
 def _since(asked: Sequence[Job], slack: float) -> float:
     """Return from when on an answer of the git host serves all of these; infinity: only one from now on."""
     return max((job.since(slack) for job in asked), default=math.inf)
+
+
+def _told(job: Job) -> str:
+    """Say what is asked for, and by whom."""
+    what = f"commit {job.commit[:12]}" if job.commit else "a rollback" if job.rollback else "the end of a pin"
+    return f"{what}, by {job.actor}" if job.actor else what
 
 
 def _is_for_another(job: Job) -> bool:

@@ -110,7 +110,7 @@ def test_an_open_attempt_stays_as_it_is(handler: Handler, mistake: dict[str, Any
 
 
 def test_a_wait_that_the_request_has_ended_goes_on_at_once(handler: Handler) -> None:
-    leave(handler, **opened("superseded", "applied"))
+    leave(handler, **opened("waiting", "applied"), status=replace(state_of(handler).status, phase="waiting"))
     result = asked(handler, commit=NOBODYS, rollback=True)
     assert result.outcome is Outcome.REFUSED
     assert result.again == Job("shop", "tick")
