@@ -4,7 +4,7 @@
     sandbox     a child with no rights                          sandbox, conversation | child, functions
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
     check       documents -> objects, all mistakes at once      objects; in the child
-    place       where fields of a Rollout stand, after mistakes  lines; in the child
+    place       where mistakes stand                            lines; in the child
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set.
 """

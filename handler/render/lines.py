@@ -131,7 +131,8 @@ def _is_half(text: str) -> bool:
 
 def _words(text: str) -> Iterator[tuple[str, int]]:
     line = 1
-    for word in _WORD.findall(text):
+    for found in _WORD.finditer(text):
+        word = found[0]
         if word == "\n":
             line += 1
         else:
