@@ -12,7 +12,9 @@ import urllib3
 
 from handler.cluster.connect import Connection
 from tests.e2e.fleet import Fleet
+from tests.e2e.serving import until
 from tests.e2e.shop import STATES
+from tests.e2e.watching import last
 
 
 @dataclass
@@ -27,11 +29,14 @@ class Audit:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> Audit:
-        self._follow(f"/api/v1/namespaces/{self.fleet.name}/configmaps", "object")
-        self._follow(f"/apis/coordination.k8s.io/v1/namespaces/{STATES}/leases", "lease")
+        self._follow(self._leases, "lease")  # first: whoever writes then has taken its Lease before our eyes
+        self._follow(self._objects, "object")
         return self
 
     def stop(self) -> None:
+        """Stop, once all that has happened is told."""
+        wanted = {last(self.connection, path) for path in (self._leases, self._objects)}
+        until(lambda: wanted <= {name for _, _, name, _ in self.events})
         for response in self._open:
             with contextlib.suppress(ValueError, OSError, RuntimeError):
                 response.shutdown()
@@ -39,6 +44,14 @@ class Audit:
             thread.join(30)
         for response in self._open:
             response.close()
+
+    @property
+    def _objects(self) -> str:
+        return f"/api/v1/namespaces/{self.fleet.name}/configmaps"
+
+    @property
+    def _leases(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{STATES}/leases"
 
     def unguarded(self) -> list[tuple[int, str]]:
         """Return the writes of objects that happened while nobody held their target's Lease."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -48,17 +49,18 @@ class Child:
         return self
 
     def signal(self, number: signal.Signals) -> None:
-        """Kill, stop or continue it."""
+        """Kill, stop or continue it, if it hasn't ended by itself."""
         assert self.process.pid
-        os.kill(self.process.pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, number)
 
-    def result(self, seconds: float = 60.0) -> Result | None:
+    def result(self, seconds: float = 180.0) -> Result | None:
         """Return how its run ended; None when it was killed."""
         try:
             found = self.pipe.recv() if self.pipe.poll(seconds) else None
         except EOFError:
             found = None
-        self.process.join(5)
+        self.process.join(60)
         assert self.process.exitcode is not None, "the child is still there"
         self.pipe.close()
         assert found is None or isinstance(found, Result)

@@ -17,7 +17,7 @@ from handler.config.settings import Cluster, Target
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.fleet import Fleet
-from tests.e2e.shop import MORTAL, PATH, SCOPED, Shop
+from tests.e2e.shop import PATH, SCOPED, Shop
 from tests.e2e.wire import Wired
 from tests.kubectl import Kubectl
 
@@ -67,14 +67,6 @@ def open_shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Open]:
 def shop(open_shop: Open) -> Shop:
     """A shop whose main namespace exists."""
     opened = open_shop()
-    opened.create_namespace()
-    return opened
-
-
-@pytest.fixture
-def mortal(open_shop: Open) -> Shop:
-    """A shop whose main namespace exists, and whose workers may die: its Lease is short."""
-    opened = open_shop(lease=MORTAL)
     opened.create_namespace()
     return opened
 

@@ -24,8 +24,11 @@ class Gate:
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._way: Way = "open"
-        self._listener = self._listen(0)
-        self.port = int(self._listener.getsockname()[1])
+        self._kept = socket.socket()  # never listens: nobody else gets the port while the gate is shut
+        self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._kept.bind(("127.0.0.1", 0))
+        self.port = int(self._kept.getsockname()[1])
+        self._listener = self._listen()
         self.url = f"{upstream.scheme}://127.0.0.1:{self.port}"
 
     def turn(self, way: Way) -> None:
@@ -33,18 +36,20 @@ class Gate:
         with self._lock:
             before, self._way = self._way, way
             if way == "shut" and before != "shut":
+                self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts; a mere `close` would leave it listening
                 self._listener.close()
             elif before == "shut" and way != "shut":
-                self._listener = self._listen(self.port)
+                self._listener = self._listen()
             cut, self._open = self._open, set()
         for each in cut:
             _reset(each)
 
     def close(self) -> None:
         self.turn("shut")
+        self._kept.close()
 
-    def _listen(self, port: int) -> socket.socket:
-        listener = socket.create_server(("127.0.0.1", port), backlog=256)
+    def _listen(self) -> socket.socket:
+        listener = socket.create_server(("127.0.0.1", self.port), backlog=256, reuse_port=True)
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
         return listener
 
@@ -61,12 +66,19 @@ class Gate:
             if way == "shut":  # turned between the two: nobody else knows of this one
                 _reset(client)
             if way == "open":
-                with contextlib.suppress(OSError):
-                    server = socket.create_connection(self._upstream)
-                    with self._lock:
-                        self._open.add(server)
-                    for source, sink in ((client, server), (server, client)):
-                        threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+                threading.Thread(target=self._join, args=(client,), daemon=True).start()
+
+    def _join(self, client: socket.socket) -> None:
+        """Connect a client with the server; one that isn't there is told by a reset."""
+        try:
+            server = socket.create_connection(self._upstream)
+        except OSError:
+            _reset(client)
+            return
+        with self._lock:
+            self._open.add(server)
+        for source, sink in ((client, server), (server, client)):
+            threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):

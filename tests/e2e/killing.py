@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Callable
 
 from handler.model.event import Job
-from tests.e2e.shop import Shop
+from handler.state.configmap import state_name
+from tests.e2e.serving import until
+from tests.e2e.shop import STATES, Shop
 from tests.e2e.wire import Chosen, Wired, is_write
 from tests.rooms.cluster.wire import Handler
 
 Wire = Callable[[], Wired]
 AT_ONCE = 8
-"""Shops that are killed at once where a run waits more than it works: for a dead worker's Lease, for pods, for a time-out."""
+"""Shops that are killed at once where a run waits more than it works: for pods, for a time-out."""
 
 
 def is_recorded(method: str, path: str) -> bool:
@@ -27,15 +30,31 @@ def kill_after(shop: Shop, wired: Wire, number: int, chosen: Chosen, job: Job | 
     """Run in a process of its own that dies as soon as the API server has done the chosen request with this number.
 
     False: the run had ended by then. Two runs of the same needn't ask equally often: a write whose answer comes late is asked again.
+    The next run finds the Lease long expired.
     """
     wire = wired()
     child = shop.child(wire.kubeconfig)
 
     def kill(handler: Handler) -> bool:
+        child.signal(signal.SIGSTOP)  # else its other threads go on for as long as the server takes
         handler.forward(deaf=True)
         child.signal(signal.SIGKILL)
+        wire.wire.life += 1  # whatever it still sent never arrives
         handler.reset()
         return False
 
     wire.meet(number, kill, chosen)
-    return child.begin(job or shop.job()).result() is None
+    killed = child.begin(job or shop.job()).result() is None
+    if killed:
+        until(lambda: not wire.wire.under_way)  # what has arrived is done before the next run, as if that began later
+        outlive(shop)
+    return killed
+
+
+def outlive(shop: Shop) -> None:
+    """Let a dead worker's Lease look as it does a long time after; nobody waits for that.
+
+    It had its usual duration, so that no busy machine takes it from those that live.
+    """
+    old = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
+    shop.kubectl.tried("patch", "lease", state_name(shop.name), "-n", STATES, "--type=merge", "-p", old)

@@ -9,7 +9,7 @@ from handler.model.names import identity_of
 from handler.state.record import Progress, StepRecord
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
-from tests.e2e.shop import MORTAL, Shop
+from tests.e2e.shop import Shop
 from tests.e2e.wire import is_object_write
 
 ROLLOUT = "rollout.yaml"
@@ -51,7 +51,7 @@ def recorded(shop: Shop, name: str) -> StepRecord:
     return next(each for each in progress(shop).steps if each.step == name)
 
 
-def opened(open_shop: Open, lease: float = MORTAL) -> Shop:
+def opened(open_shop: Open, lease: float = 15.0) -> Shop:
     shop = open_shop(lease=lease, rollout=ROLLOUT)
     shop.create_namespace()
     return shop

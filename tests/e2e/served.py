@@ -6,7 +6,7 @@ import time
 
 from tests.e2e.shop import Shop
 
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 def until_served(shop: Shop, version: str, *, served: bool = True) -> None:

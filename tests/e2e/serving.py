@@ -23,7 +23,7 @@ from tests.packing import SESSION
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "a secret of the fleet's webhooks"
 TOKEN = "a token that may do all"
-PATIENCE = 60.0
+PATIENCE = 120.0
 _DELIVERIES = itertools.count()
 
 Part = Literal["supervisor", "worker", "web"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -30,8 +31,10 @@ PATH = "deploy"
 KINDS = ["ConfigMap", "Secret", "Service", "Deployment", "StatefulSet", "Job", "PersistentVolumeClaim", "ServiceAccount", "Namespace"]
 SCOPED = ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io")
 MORTAL = 2.0
-"""Seconds of the Lease of a shop whose workers are killed or paused; the others have the default, whatever the machine is busy with."""
+"""Seconds of the Lease of a shop whose workers are paused; the others have the default, whatever the machine is busy with."""
 DONE = (Outcome.APPLIED, Outcome.UNCHANGED)
+_REVISION = "deployment.kubernetes.io/revision"
+"""What the Deployment controller annotates."""
 
 
 @dataclass
@@ -152,9 +155,9 @@ class Shop:
         return found
 
     def versions(self, documents: Iterable[Document] | None = None) -> dict[str, tuple[str, str]]:
-        """Return uid and resourceVersion of live objects: whoever writes one changes it."""
+        """Return uid and version of live objects: whoever writes one changes it, but for the status that its controller writes."""
         live = [self.live(document) for document in documents] if documents is not None else list(self.labelled().values())
-        return {str(identity_of(item)): (item["metadata"]["uid"], item["metadata"]["resourceVersion"]) for item in live if item}
+        return {str(identity_of(item)): (item["metadata"]["uid"], version(item)) for item in live if item}
 
     def assert_converged(self, sha: str = "") -> None:
         """Live is what the head declares, no more and no less, and the record says so."""
@@ -173,12 +176,21 @@ def told(result: Result) -> str:
     return f"{result.outcome} {result.code}: {result.message} {result.counts}"
 
 
+def version(live: Document) -> str:
+    """Return one value for an object as its writers left it; what controllers tell of it comes when it comes."""
+    metadata = {key: value for key, value in live["metadata"].items() if key != "resourceVersion"}
+    metadata["managedFields"] = [each for each in metadata.get("managedFields", ()) if each.get("subresource") != "status"]
+    metadata["annotations"] = {key: value for key, value in metadata.get("annotations", {}).items() if key != _REVISION}
+    known = {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
 def differences(declared: Any, live: Any, path: str = "") -> list[str]:
     """Return where live isn't as declared; `data` and the labels and annotations of others are compared in extent too."""
     if isinstance(declared, dict) and isinstance(live, dict):
         found = [place for key in declared for place in differences(declared[key], live.get(key), f"{path}/{key}")]
         extent = path in ("/data", "/metadata/labels", "/metadata/annotations")
-        known = {*declared, PART_OF, IDENTITY, "deployment.kubernetes.io/revision"}
+        known = {*declared, PART_OF, IDENTITY, _REVISION}
         return found + [f"{path}/{key} is left over" for key in live if extent and key not in known]
     if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
         return [place for index, item in enumerate(declared) for place in differences(item, live[index], f"{path}/{index}")]

@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.cluster.api import Api
+from handler.build import Handler
+from handler.model.errors import LeaseLost
 from handler.model.result import Outcome, Result
 from tests.e2e.chaos import RULES, Rule, laid_out
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, service
-from tests.e2e.shop import DONE, told
+from tests.e2e.shop import DONE, Shop, told
 from tests.e2e.wire import Wired
 
 LEASE = 3.0
-"""Seconds: a release that was cut off is waited for."""
+"""Seconds: a release that was cut off is waited for. A very busy machine may lose such a Lease; the next run mends that, too."""
 
 
 def phases(name: str) -> dict[str, list[Document]]:
@@ -25,19 +26,20 @@ def phases(name: str) -> dict[str, list[Document]]:
     return {"first apply": first, "update": update, "prune": [document for document in update if document["metadata"]["name"] != "gone"]}
 
 
-@pytest.fixture
-def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rule], None]:
-    """Shorten the deadlines of every way to the cluster that is made from now on."""
+def set_pace(worker: Handler, shop: Shop, deadline: float, silence: float) -> None:
+    """Set the deadlines of a worker's way to the cluster, in seconds: of a request, and of a silence."""
+    api = worker.api(shop.target)
+    api._deadline, api._silence = deadline, silence
 
-    def shorten(rule: Rule) -> None:
-        monkeypatch.setattr(
-            Api.__init__, "__kwdefaults__", {"impersonate": "", "pool": 16, "deadline": rule.deadline, "silence": rule.silence}
-        )
 
-    return shorten
+def is_lost(result: Result) -> bool:
+    """Whether a run has lost its Lease."""
+    return (result.outcome, result.code) == (Outcome.BUSY, LeaseLost.code)
 
 
 def assert_ended_well(result: Result, rule: Rule, phase: str) -> None:
+    if is_lost(result) and rule.place not in ("lease", "anything"):
+        return
     if result.outcome in DONE:
         assert not rule.ends or "" in rule.ends or rule.place in ("watch", "gone"), f"{phase}: {told(result)}"
         return
@@ -53,21 +55,21 @@ def deleted(wire: Wired) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_disturbed_run_recovers_or_says_why_and_the_next_one_mends_it(
-    rule: Rule, open_shop: Open, wired: Callable[[], Wired], hurry: Callable[[Rule], None]
-) -> None:
+def test_a_disturbed_run_recovers_or_says_why_and_the_next_one_mends_it(rule: Rule, open_shop: Open, wired: Callable[[], Wired]) -> None:
     shop = open_shop(lease=LEASE)
     shop.create_namespace()
     wire = wired()
-    hurry(rule)
     worker = shop.handler_at(wire.kubeconfig)
     for phase, documents in phases(shop.name).items():
         shop.push(*documents)
         wire.wire.only, wire.wire.tricks[:] = laid_out(rule)
         wire.forget()
+        set_pace(worker, shop, rule.deadline, rule.silence)
         assert_ended_well(worker.run(shop.job()), rule, phase)
         wire.wire.tricks.clear()
-        result = worker.run(shop.job("tick"))
+        set_pace(worker, shop, 30.0, 60.0)
+        while is_lost(result := worker.run(shop.job("tick"))):
+            pass
         assert result.outcome in DONE, f"{phase}: {told(result)}"
         shop.assert_converged()
         assert deleted(wire) <= ({"gone"} if phase == "prune" else set()), phase

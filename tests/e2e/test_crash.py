@@ -11,7 +11,7 @@ from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer, service
 from tests.e2e.killing import Wire, kill_after
-from tests.e2e.shop import DONE, MORTAL, Shop, told
+from tests.e2e.shop import DONE, Shop, told
 from tests.e2e.wire import is_object_write, is_write
 
 AT_ONCE = 4
@@ -88,7 +88,7 @@ def assert_next_run_converges(shop: Shop, neighbours: Neighbours, trigger: str =
 
 
 def opened(open_shop: Open) -> Shop:
-    shop = open_shop(lease=MORTAL)
+    shop = open_shop()
     shop.create_namespace()
     return shop
 
@@ -139,8 +139,7 @@ def test_an_update_with_prunes_killed_after_any_write_is_finished_by_the_next(op
         assert sum(pool.map(crash, range(AT_ONCE))) >= total - 2
 
 
-def test_a_force_push_back_to_an_older_commit_undoes_a_half_applied_newer_one(mortal: Shop, wired: Wire) -> None:
-    shop = mortal
+def test_a_force_push_back_to_an_older_commit_undoes_a_half_applied_newer_one(shop: Shop, wired: Wire) -> None:
     neighbours = Neighbours.plant(shop)
     older = shop.push(*first(shop))
     shop.applied()

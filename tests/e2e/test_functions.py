@@ -25,6 +25,8 @@ from tests.packing import host
 from tests.rooms.cluster.wire import Handler
 
 MB = 1_000_000
+PATIENT = {"leaseDuration": "15s"}
+"""No worker dies here, and no busy one loses its Lease."""
 WORKER = 160 * MB
 """What the worker may hold, on any machine; resident memory is no matter of load."""
 
@@ -39,13 +41,15 @@ class Deployed:
     sqs: Any
     place: Path
     functions: dict[str, Function] = field(default_factory=dict)
+    began: float = 0.0
+    """When the last invocation began, in monotonic seconds."""
 
     def invoke(self, name: str, event: Any, seconds: float = 60.0) -> Any:
         if name not in self.functions:
             self.functions[name] = Function(f"handler.functions.{name}", self.task, self.environ, self.place / f"{name}.log")
-        started = time.monotonic()
+        self.began = time.monotonic()
         answer = self.functions[name].invoke(event, seconds)
-        print(f"{name}: {time.monotonic() - started:.2f} s, {self.functions[name].peak() / MB:.0f} MB at most")  # noqa: T201 - with -s they are read
+        print(f"{name}: {time.monotonic() - self.began:.2f} s, {self.functions[name].peak() / MB:.0f} MB at most")  # noqa: T201 - with -s they are read
         return answer
 
     def ask(self, name: str, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -172,7 +176,7 @@ def push(deployed: Deployed, fleet: Fleet, version: int) -> str:
 def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
     open_fleet: OpenFleet, deploy: Callable[..., Deployed], control_plane: Path
 ) -> None:
-    fleet = open_fleet(1, settings={"interval": "1m"})
+    fleet = open_fleet(1, settings={"interval": "1m", **PATIENT})
     deployed = deploy(fleet, control_plane)
     unsigned = deployed.ask("webhook", "POST", "/webhooks/github", b"{}", {"Content-Type": "application/json", "X-GitHub-Event": "push"})
     assert unsigned[0] == 401
@@ -189,8 +193,8 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
 
     fleet.move(0, 2)  # a push that nobody told of
     told = deployed.invoke("tick", {"time": "2026-11-21T12:00:00Z", "source": "aws.events", "detail-type": "Scheduled Event"})
-    assert told["ticks"] == 1
-    assert deployed.deliver() == [True]
+    assert told["ticks"] in (1, 2), "a tick, and for some names a drift run of the minute before"
+    assert [done for _ in range(told["ticks"]) for done in deployed.deliver()] == [True] * told["ticks"]
     assert fleet.behind() == []
 
     told = deployed.invoke("codecommit", codecommit_event(fleet, fleet.move(0, 4)))
@@ -204,21 +208,20 @@ def test_a_run_that_cannot_finish_in_time_is_finished_by_the_next_invocation(
     open_fleet: OpenFleet, deploy: Callable[..., Deployed], connection: Connection, tmp_path: Path
 ) -> None:
     """Its first write is held until the function has told the run to end: the attempt stays open, the message comes again."""
-    fleet = open_fleet(1)
+    fleet = open_fleet(1, settings=PATIENT)
     wired = Wired.over(connection, tmp_path / "wire")
     try:
         deployed = deploy(fleet, wired.kubeconfig)
         push(deployed, fleet, 3)
         assert deployed.deliver() == [True]
         push(deployed, fleet, 2)  # changes one object and prunes two
-        until = time.monotonic()
+        left = 0.0
 
         def held(_handler: Handler) -> bool:
-            time.sleep(max(until - time.monotonic(), 0.0))
+            time.sleep(max(deployed.began + left + 0.5 - time.monotonic(), 0.0))
             return True
 
-        for left in (3.0, 20.0):  # a busy machine may take longer to its first write
-            until = time.monotonic() + left + 0.5
+        for left in (3.0, 20.0, 60.0):  # a busy machine may take longer to its first write
             wired.meet(1, held, lambda method, path: is_write(method, path) and f"/namespaces/{fleet.name}/" in path)
             assert deployed.deliver(seconds=left + 22.0) == [False]
             if wired.count:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
-from handler.build import Handler, Options
-from handler.config.secrets import resolve_all
 from handler.config.settings import Wait
 from handler.model.result import Outcome
 from infra.controlplane.fates import FATE, LOG
@@ -22,6 +19,8 @@ from tests.e2e.shop import DONE, Shop, outwaited, told
 from tests.e2e.wire import Wired
 
 PATIENT = Wait(120.0, 120.0)
+WATCHES = 4
+"""Of 50 seconds each, in the time of such a wait, and one that was cut."""
 
 
 def fated(document: Document, fate: str, **spec: int) -> Document:
@@ -53,12 +52,14 @@ def made_ready(shop: Shop, app: str) -> None:
         shop.kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", shop.name, "--subresource=status", "-p", json.dumps(patch))
 
 
-def stands_still(shop: Shop, app: str) -> bool:
-    """Whether the pod of a Deployment has come to its fate, and the Deployment's controller has told of it."""
-    status = (shop.live(deployment(shop.name, app)) or {}).get("status") or {}
-    events = shop.kubectl("get", "events", "-n", shop.name, "--field-selector=reason=Unhealthy")["items"]
-    told = any(event["involvedObject"]["name"].startswith(f"{app}-") for event in events)
-    return told and (status.get("updatedReplicas"), status.get("unavailableReplicas")) == (1, 1)
+def stand_still(shop: Shop, *apps: str, reason: str = "Unhealthy") -> bool:
+    """Whether the pods of Deployments have come to their fate, with an event of this reason, and the controller has told so."""
+    events = shop.kubectl("get", "events", "-n", shop.name, f"--field-selector=reason={reason}")["items"]
+    begun = [pod for pod in shop.kubectl("get", "pods", "-n", shop.name)["items"] if pod["status"].get("startTime")]
+    told = {pod["metadata"]["labels"].get("app") for pod in begun} & {event["involvedObject"]["name"].rsplit("-", 2)[0] for event in events}
+    found = {each["metadata"]["name"]: each.get("status") or {} for each in shop.kubectl("get", "deployments", "-n", shop.name)["items"]}
+    still = {app for app in apps if (found[app].get("updatedReplicas"), found[app].get("unavailableReplicas")) == (1, 1)}
+    return still == set(apps) <= told
 
 
 def _status(shop: Shop, document: Document) -> str:
@@ -99,8 +100,8 @@ def test_what_fails_ends_the_wait_at_once_and_says_why_as_a_person_would_want_it
     shop.push(broken, secret(shop.name, "db", "swordfish-4711"), fated(job(shop.name, "migrate"), "failed", backoffLimit=0))
     assert failed(shop).count(": failed: ") >= 1
     until(lambda: "BackoffLimitExceeded" in _status(shop, job(shop.name, "migrate")))
-    until(lambda: "ProgressDeadlineExceeded" in _status(shop, broken))
-    said = failed(shop, trigger="tick")
+    until(lambda: "ProgressDeadlineExceeded" in _status(shop, broken) and stand_still(shop, "api", reason="BackOff"))
+    said = failed(shop, force=True)
     api, migrate = sorted(said.splitlines())
     assert "failed: 0 of 1 replica available; ProgressDeadlineExceeded" in api
     assert "Deployment/" in api
@@ -114,6 +115,7 @@ def test_what_fails_ends_the_wait_at_once_and_says_why_as_a_person_would_want_it
     assert LOG[-1].rpartition(" ")[2] not in said + str(shop.state())
     assert len(shop.state().status.unhealthy) == 2
     assert shop.state().attempt is not None, "the commit isn't recorded"
+    assert failed(shop, trigger="tick") == said
     shop.push(deployment(shop.name, "api", replicas=1), config_map(shop.name, "a"))
     shop.applied()
     assert shop.state().status.unhealthy == ()
@@ -123,7 +125,7 @@ def test_a_standstill_ends_the_wait_and_is_told_once(shop: Shop) -> None:
     slow = fated(deployment(shop.name, "slow", replicas=1), "never-ready")
     shop.push(slow)
     shop.applied()
-    until(lambda: stands_still(shop, "slow"))
+    until(lambda: stand_still(shop, "slow"))
     shop.configure(wait=Wait(120.0, 2.0))
     shop.push(slow, config_map(shop.name, "a"))
     said = failed(shop)
@@ -143,7 +145,7 @@ def test_a_time_out_names_all_that_is_missing_and_ten_of_it_in_the_error(shop: S
     shop.configure(wait=Wait(1.0, 120.0))
     shop.push(*(fated(deployment(shop.name, f"w{number:02}", replicas=1), "never-ready") for number in range(12)))
     assert failed(shop).count(": isn't healthy after 1s: ") == 10
-    until(lambda: all(stands_still(shop, f"w{number:02}") for number in range(12)))
+    until(lambda: stand_still(shop, *(f"w{number:02}" for number in range(12))))
     lines = failed(shop, force=True).splitlines()
     assert sum("isn't healthy after 1s: 0 of 1 replica" in line for line in lines) == 10
     assert lines[-1].startswith(f"target {shop.name}: 2 more objects are not healthy; see them all: anneal status")
@@ -157,7 +159,7 @@ def test_a_custom_resource_is_waited_for_by_what_its_controller_says(shop: Shop)
     version["subresources"] = {"status": {}}
     version["schema"]["openAPIV3Schema"]["properties"]["status"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     tea = offer(shop.group, shop.name, "tea")
-    shop.configure(wait=Wait(20.0, 20.0))
+    shop.configure(wait=PATIENT)
     shop.push(crd, tea)
     shop.applied()
 
@@ -181,8 +183,8 @@ def audited(shop: Shop) -> list[str]:
     log, seen = Layout(shop.kubectl.kubeconfig.parent).audit, dict[str, tuple[str, str, str]]()
     if not log.exists():
         pytest.skip("another cluster is used, and its audit log isn't known")
-    for line in log.read_text().splitlines():
-        event = json.loads(line)
+    lines = [line for place in log.parent.glob("audit*.jsonl") for line in place.read_text().splitlines()]  # one may have been put aside
+    for event in (json.loads(line) for line in lines if shop.name in line or shop.applyset in unquote(line)):
         if event["userAgent"] == "anneal" and (shop.applyset in unquote(event["requestURI"]) or f"/{shop.name}" in event["requestURI"]):
             path = event["requestURI"].partition("?")[0]
             seen[event["auditID"]] = (event["requestReceivedTimestamp"], event["verb"], path)
@@ -202,26 +204,29 @@ def test_three_hundred_deployments_cost_a_list_and_a_watch(shop: Shop, wired: Ca
     last = max(number for number, (method, path) in enumerate(seen) if method == "PATCH" and "/deployments/" in path)
     waited = [path for method, path in seen[last + 1 :] if method == "GET"]
     assert len([path for path in waited if "/deployments" in path and "watch=true" not in path]) == 1
-    assert len([path for path in waited if "/deployments" in path and "watch=true" in path]) <= 2
+    assert len([path for path in waited if "/deployments" in path and "watch=true" in path]) <= WATCHES
     assert not any(f"/namespaces/{shop.name}" in path for path in waited if "/deployments" in path), "one for all namespaces"
     assert not any("/configmaps?" in path or "/secrets" in path for path in waited if shop.name in path), "nothing is waited for there"
     everywhere = "/apis/apps/v1/deployments"
     until(lambda: f"watch {everywhere}" in audited(shop))
-    assert audited(shop) in ([f"list {everywhere}", *[f"watch {everywhere}"] * watches] for watches in (1, 2))
+    assert audited(shop) in ([f"list {everywhere}", *[f"watch {everywhere}"] * watches] for watches in range(1, WATCHES + 1))
+
+
+def in_a_hurry(shop: Shop, wait: Wait) -> None:
+    """Let the shop's runs wait so, and none of them in its own time: as functions do."""
+    shop.configure(wait=wait)
+    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
 
 
 def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> None:
-    shop.configure(wait=Wait(120.0, 120.0))
-    options = Options(kubeconfig=str(shop.kubectl.kubeconfig), patience=0.0)
-    secrets = resolve_all(shop.settings, os.environ, needs={"git"})
-    shop.handler = Handler(shop.settings, secrets, shop.sandbox, os.environ, options)
+    in_a_hurry(shop, PATIENT)
     slow = fated(deployment(shop.name, "slow", replicas=1), "never-ready")
     shop.push(slow)
     first, began = shop.run(), shop.state()
     assert first.outcome is Outcome.WAITING, told(first)
     assert began.waiting
     assert [line.partition(": ")[0] for line in began.status.unhealthy] == [f"Deployment/{shop.name}/slow"]
-    until(lambda: stands_still(shop, "slow"))
+    until(lambda: stand_still(shop, "slow"))
     shop.run("tick")
     stood = shop.state()
     assert shop.run("tick").outcome is Outcome.WAITING
@@ -236,13 +241,11 @@ def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> 
 
 
 def test_a_standstill_over_several_runs_ends_the_wait_as_well(shop: Shop) -> None:
-    shop.configure(wait=Wait(120.0, 1.0))
-    options = Options(kubeconfig=str(shop.kubectl.kubeconfig), patience=0.0)
-    secrets = resolve_all(shop.settings, os.environ, needs={"git"})
-    shop.handler = Handler(shop.settings, secrets, shop.sandbox, os.environ, options)
     shop.push(fated(deployment(shop.name, "slow", replicas=1), "never-ready"))
+    in_a_hurry(shop, PATIENT)
     first = shop.run("tick")
     assert first.outcome is Outcome.WAITING, told(first)
+    in_a_hurry(shop, Wait(120.0, 1.0))
     assert "nothing has changed for 1s" in outwaited(shop).message
 
 

@@ -13,14 +13,13 @@ from handler.model.result import Outcome
 from tests.e2e.acts import held, hook, steps
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
-from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after
+from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after, outlive
 from tests.e2e.serving import until
-from tests.e2e.shop import DONE, MORTAL, Shop, outwaited, told
+from tests.e2e.shop import DONE, Shop, outwaited, told
 from tests.e2e.watching import Watching, is_complete
 
 
-def test_a_job_that_runs_when_the_worker_is_killed_runs_once(mortal: Shop, connection: Connection) -> None:
-    shop = mortal
+def test_a_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connection: Connection) -> None:
     migrate, web = held(hook(shop, "migrate", "PreSync", policy="HookSucceeded")), deployment(shop.name, "web")
     shop.push(migrate, web)
     with Watching.of(connection, shop.name) as seen:
@@ -28,6 +27,7 @@ def test_a_job_that_runs_when_the_worker_is_killed_runs_once(mortal: Shop, conne
         until(lambda: seen.first(migrate) and any(step.mark for step in (shop.state().rollout or pytest.fail("no rollout")).steps))
         child.signal(signal.SIGKILL)
         assert child.result() is None
+        outlive(shop)
         assert not shop.live(web)
         shop.kubectl.run("patch", "job", "migrate", "-n", shop.name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
         assert shop.run("tick").outcome in DONE
@@ -37,8 +37,7 @@ def test_a_job_that_runs_when_the_worker_is_killed_runs_once(mortal: Shop, conne
     assert steps(shop) == {("PreSync", "migrate"): "done"}
 
 
-def test_a_job_created_just_before_the_worker_is_killed_runs_once(mortal: Shop, wired: Wire, connection: Connection) -> None:
-    shop = mortal
+def test_a_job_created_just_before_the_worker_is_killed_runs_once(shop: Shop, wired: Wire, connection: Connection) -> None:
     migrate, web = hook(shop, "migrate", "PreSync"), deployment(shop.name, "web")
     shop.push(migrate, web)
     with Watching.of(connection, shop.name) as seen:
@@ -65,11 +64,12 @@ def test_who_may_not_wait_comes_back_to_a_hook_that_runs(shop: Shop, connection:
 
 
 def test_hooks_of_which_nothing_changes_for_too_long_fail_though_no_run_waits(shop: Shop) -> None:
-    shop.configure(wait=Wait(120.0, 1.0))
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
     both = [held(hook(shop, name, "PreSync")) for name in ("back-up", "migrate")]
     shop.push(*both, deployment(shop.name, "web"))
     assert shop.run().outcome is Outcome.WAITING
+    shop.configure(wait=Wait(120.0, 1.0))
+    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
     result = outwaited(shop)
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
     assert "PreSync hook: isn't healthy, and nothing has changed for 1s" in result.message
@@ -81,7 +81,7 @@ def test_a_rollout_with_hooks_killed_after_any_write_is_finished_and_runs_each_o
     open_shop: Open, wired: Wire, connection: Connection
 ) -> None:
     def opened() -> Shop:
-        shop = open_shop(lease=MORTAL)
+        shop = open_shop()
         shop.create_namespace()
         shop.push(config_map(shop.name, "one"), config_map(shop.name, "gone"))
         shop.applied()

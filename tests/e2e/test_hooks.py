@@ -76,7 +76,7 @@ def test_a_failed_hook_leaves_everything_alone_and_those_of_a_failure_run(shop: 
     assert shop.versions([web, extra]) == before
     assert steps(shop) == {("PreSync", "migrate"): "failed", ("SyncFail", "tell"): "done"}
     assert f"Job/{shop.name}/migrate" in shop.state().status.message
-    assert not uid(shop, failing), "its policy is HookFailed"
+    until(lambda: not uid(shop, failing), told=lambda: "its policy is HookFailed")
     told_by = uid(shop, tell)
     again = shop.run("tick")
     assert (again.outcome, again.code) == (Outcome.FAILED, "rollout-failed"), told(again)
@@ -98,7 +98,7 @@ def test_a_hook_that_fails_among_the_stages_ends_them(shop: Shop) -> None:
     assert f"Job/{shop.name}/warm: Sync hook: " in result.message
     assert shop.live(early)
     assert not shop.live(late)
-    assert not uid(shop, failing), "its policy is HookFailed"
+    until(lambda: not uid(shop, failing), told=lambda: "its policy is HookFailed")
     assert steps(shop) == {("Sync", "warm"): "failed"}
 
 
@@ -109,18 +109,21 @@ def test_policies_say_what_becomes_of_a_hook(shop: Shop) -> None:
     account = config_map(shop.name, "settings", annotations={HELM_HOOK: "pre-install,pre-upgrade"})
     shop.push(config_map(shop.name, "one"), stays, goes, made, account)
     shop.applied()
+    until(lambda: not uid(shop, goes))
     jobs = {item["metadata"]["name"]: item["metadata"]["uid"] for item in shop.kubectl("get", "jobs", "-n", shop.name)["items"]}
     assert sorted(name.partition("-")[0] for name in jobs) == ["made", "stays"]
     first = uid(shop, account)
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     shop.push(config_map(shop.name, "one", {"key": "2"}), stays, goes, made, account)
     shop.applied()
+    until(lambda: not uid(shop, goes))
     again = {item["metadata"]["name"]: item["metadata"]["uid"] for item in shop.kubectl("get", "jobs", "-n", shop.name)["items"]}
     assert again.keys() == jobs.keys()
     assert all(again[name] != jobs[name] for name in jobs)
     assert uid(shop, account) != first
     shop.push(config_map(shop.name, "one", {"key": "2"}), goes)
     shop.applied()
+    until(lambda: not uid(shop, goes))
     assert shop.labelled().keys() == {f"ConfigMap/{shop.name}/one"}
 
 
@@ -152,7 +155,7 @@ def test_files_of_public_repositories_move_over_unchanged(open_shop: Open) -> No
 
 
 def test_a_wave_isnt_written_before_the_lower_one_is_healthy(open_shop: Open) -> None:
-    shop = open_shop(wait=Wait(timeout=30.0))
+    shop = open_shop(wait=Wait(timeout=120.0))
     shop.create_namespace()
     old = config_map(shop.name, "old")
     shop.push(old)

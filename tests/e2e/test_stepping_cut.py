@@ -16,7 +16,7 @@ from tests.e2e.child import Child
 from tests.e2e.conftest import Open
 from tests.e2e.killing import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.rollouts import assert_carried_out, everything, opened, outcomes, planted, written
-from tests.e2e.shop import DONE, Shop, told
+from tests.e2e.shop import DONE, MORTAL, Shop, told
 from tests.rooms.cluster.wire import Handler
 
 
@@ -74,7 +74,7 @@ def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Op
 
 # --- others
 def test_a_worker_that_was_away_too_long_stops_in_the_middle_and_its_successor_goes_on_with_the_step(open_shop: Open, wired: Wire) -> None:
-    shop = opened(open_shop)
+    shop = opened(open_shop, MORTAL)
     uids = planted(shop)
     documents, groups = everything(shop, "2")
     rollouts.push(shop, documents, *groups)

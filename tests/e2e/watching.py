@@ -15,13 +15,35 @@ import urllib3
 from handler.cluster.connect import Connection
 from handler.model.names import identity_of
 from tests.e2e.documents import Document
+from tests.e2e.serving import until
 
 Holds = Callable[[Document], bool]
+_POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none:1"}]}
+_LABELS = {"seen": "all"}
+_SPECS: dict[str, Document] = {
+    "jobs": {"suspend": True, "template": {"spec": _POD}},
+    "deployments": {
+        "replicas": 0,
+        "selector": {"matchLabels": _LABELS},
+        "template": {"metadata": {"labels": _LABELS}, "spec": {"containers": _POD["containers"]}},
+    },
+    "leases": {},
+}
+
+
+def last(connection: Connection, path: str) -> str:
+    """Create an object where a watch looks, and return its name: once that is told, so is all that came before it."""
+    kind = path.rpartition("/")[2]
+    body = {"metadata": {"generateName": "seen-"}} | ({"spec": _SPECS[kind]} if kind in _SPECS else {})
+    headers = {"Authorization": connection.authorization(), "Content-Type": "application/json"}
+    answer = connection.pool(4).request("POST", connection.host + path, body=json.dumps(body), headers=headers, timeout=60.0)
+    assert answer.status == 201, answer.data
+    return str(json.loads(answer.data)["metadata"]["name"])
 
 
 @dataclass
 class Watching:
-    """Follows while it is open. Resource versions are etcd's revisions, hence one order over all kinds."""
+    """Follows while it is open, and to the end of that. Resource versions are etcd's revisions, hence one order over all kinds."""
 
     connection: Connection
     paths: tuple[str, ...]
@@ -47,6 +69,9 @@ class Watching:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            wanted = {last(self.connection, path) for path in self.paths}
+            until(lambda: wanted <= {live["metadata"]["name"] for _, _, live in self.events})
         for response in self._open:
             with contextlib.suppress(ValueError, OSError, RuntimeError):
                 response.shutdown()

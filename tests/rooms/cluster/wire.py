@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -54,6 +55,11 @@ class Wire:
     only: Callable[[str, str], bool] = lambda method, path: True
     seen: list[tuple[str, str]] = field(default_factory=list)
     open: list[socket.socket] = field(default_factory=list)
+    under_way: int = 0
+    """Requests but for GETs that the server hasn't answered yet, whoever sent them may be gone."""
+    life: int = 0
+    """Of connections made in an earlier life nothing more is forwarded."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         wire = self
@@ -61,14 +67,22 @@ class Wire:
         class Bound(Handler):
             proxy = wire
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Bound)
-        self.server.daemon_threads = True
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128  # a client beyond the queue's end would try again a second later
+
+        self.server = Server(("127.0.0.1", 0), Bound)
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self.thread.start()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def trick(self, method: str, path: str) -> Trick | None:
+        """Take the trick for a request, if one is meant for it."""
+        with self.lock:
+            return self.tricks.pop(0) if self.tricks and self.only(method, path) else None
 
     def cut(self) -> int:
         """Break every connection on which a watch runs, and say how many those were."""
@@ -92,11 +106,18 @@ class Handler(BaseHTTPRequestHandler):
     last: tuple[int, dict[str, str], bytes] | None = None
     """What the server answered last on this connection."""
 
+    def setup(self) -> None:
+        self.life = self.proxy.life
+        super().setup()
+
     def _any(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         self.body = self.rfile.read(length)
+        if self.life != self.proxy.life:
+            self.reset()
+            return
         self.proxy.seen.append((self.command, self.path))
-        trick = self.proxy.tricks.pop(0) if self.proxy.tricks and self.proxy.only(self.command, self.path) else None
+        trick = self.proxy.trick(self.command, self.path)
         if trick is None or trick(self):
             self.forward()
 
@@ -109,9 +130,10 @@ class Handler(BaseHTTPRequestHandler):
         if connection.authorization():
             headers["Authorization"] = connection.authorization()
         watch = "watch=true" in self.path
-        response = connection.pool(32).request(
-            self.command, connection.host + self.path, body=self.body or None, headers=headers, retries=False, preload_content=False
-        )
+        with self._noted():
+            response = connection.pool(32).request(
+                self.command, connection.host + self.path, body=self.body or None, headers=headers, retries=False, preload_content=False
+            )
         if watch and response.status == 200:
             self._stream(response)
             return
@@ -127,6 +149,18 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.last = response.status, kept, data
         self.answer(*self.last)
+
+    @contextlib.contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Count what isn't a GET as under way."""
+        counts = self.command != "GET"
+        with self.proxy.lock:
+            self.proxy.under_way += counts
+        try:
+            yield
+        finally:
+            with self.proxy.lock:
+                self.proxy.under_way -= counts
 
     def _stream(self, response: Any) -> None:
         self.start(200, {"Content-Type": "application/json", "Connection": "close"})
