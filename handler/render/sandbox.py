@@ -27,6 +27,8 @@ from handler.render.conversation import Conversation, Request, ServerDied
 
 T = TypeVar("T")
 
+_GONE = 10.0
+"""Seconds in which the server ends once the worker's end is closed: at once, but where the machine is busy."""
 _BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.render.child import main; main(int(sys.argv[2]), sys.argv[3])"
 
 
@@ -165,7 +167,7 @@ class Sandbox:
             self._control.close()
         if self._server:
             try:
-                self._server.wait(1)
+                self._server.wait(_GONE)
             except subprocess.TimeoutExpired:
                 self._server.kill()
                 self._server.wait()

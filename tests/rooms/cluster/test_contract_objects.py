@@ -139,5 +139,5 @@ def test_a_namespace_goes_with_what_is_in_it(side: Side) -> None:
     if isinstance(side.api.connection, FakeConnection):
         assert side.api.get(resource.path("", side.namespace)) is None
     else:
-        assert until_gone(side.api, [(resource, identity, space["metadata"]["uid"])], 60) == []
+        assert until_gone(side.api, [(resource, identity, space["metadata"]["uid"])], 180) == []
     assert side.api.get(side.path(live)) is None

@@ -24,8 +24,9 @@ POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 @pytest.fixture
 def pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
     """A pod that restarts for ever, once it has said so."""
+    kubectl.run("wait", "serviceaccount", "default", "-n", namespace, "--for=create", "--timeout=110s")  # a controller makes it
     kubectl.run("run", "api", "-n", namespace, "--image=api:1", "--labels=app=api", f"--annotations={FATE}=crash-loop")
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while "BackOff" not in kubectl.run("get", "events", "-n", namespace):
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -60,7 +61,7 @@ def test_events_are_read_under_the_name_that_may_be_read(kubectl: Kubectl, api: 
     kubectl.run("create", "rolebinding", "newer", "-n", namespace, "--role=newer", f"--serviceaccount={namespace}:newer")
     reads = Evidence(Api(api.connection, impersonate=f"{namespace}/newer"))
     uid = pod["metadata"]["uid"]
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not reads.warnings(namespace, uid) and time.monotonic() < end:  # RBAC is read by its own watches
         reads = Evidence(Api(api.connection, impersonate=f"{namespace}/newer"))
     assert [(event["reason"], event["note"]) for event in reads.warnings(namespace, uid)] == [

@@ -81,7 +81,7 @@ def test_one_list_and_one_watch_show_all_namespaces_to_who_may_see_them(
             watched.set()
             change()
 
-    assert follow(through(), wanted, is_done, 30, stop, f"{LABEL}={spaces[0]}", everywhere=everywhere)
+    assert follow(through(), wanted, is_done, 120, stop, f"{LABEL}={spaces[0]}", everywhere=everywhere)
     assert (len(lists(wire)), len(watches(wire))) == (requests, requests)
     assert all(("/namespaces/" in path) is not everywhere for _, path in wire.seen)
 
@@ -93,7 +93,7 @@ def test_a_list_is_read_in_pages_and_begun_anew_when_its_token_expires(
     wanted = wanted_of(apply, kind, *((namespace, f"c{number}") for number in range(5)), data="done")
     wire.only = lambda method, path: "continue=" in path
     wire.tricks = [refuse(410)]
-    assert follow(through(), wanted, is_done, 30, selector=f"{LABEL}={namespace}")
+    assert follow(through(), wanted, is_done, 120, selector=f"{LABEL}={namespace}")
     assert ["continue=" in path for path in lists(wire)] == [False, True, False, True, True]
 
 
@@ -110,7 +110,7 @@ def test_an_expired_version_in_the_middle_of_a_watch_lists_again(
 
     wanted = wanted_of(apply, kind, (namespace, "a"))
     wire.only, wire.tricks = lambda method, path: "watch=true" in path, [expire]
-    assert until(through(), wanted, done, 30) == []
+    assert until(through(), wanted, done, 120) == []
     assert len(lists(wire)) == 2
 
 
@@ -122,15 +122,15 @@ def test_a_watch_that_says_nothing_is_resumed_where_it_was(wire: Wire, through: 
         handler.start(200, {"Content-Type": "application/json", "Connection": "close"})
         handler.close_connection = True
         change()
-        ended.wait(30)
+        ended.wait(120)
         return False
 
     wanted = wanted_of(apply, kind, (namespace, "a"))
     wire.only, wire.tricks = lambda method, path: "watch=true" in path, [hang]
-    assert until(through(silence=0.5), wanted, done, 30) == []
+    assert until(through(silence=0.5), wanted, done, 120) == []
     ended.set()
     assert len(lists(wire)) == 1, "it knew where it was"
-    assert len(watches(wire)) == 2
+    assert len(watches(wire)) >= 2, "the next may be silent for as long where the machine is busy"
 
 
 def test_credentials_that_ended_are_loaded_anew_in_the_middle_of_a_wait(
@@ -153,7 +153,7 @@ def test_credentials_that_ended_are_loaded_anew_in_the_middle_of_a_wait(
     wire.only = lambda method, path: "watch=true" in path
     tricks: list[Trick] = [end, listen]
     wire.tricks = tricks
-    assert until(through(), wanted, done, 30) == []
+    assert until(through(), wanted, done, 120) == []
     assert heard == ["Bearer unused-by-the-proxy", "Bearer a-new-one"]
     assert len(lists(wire)) == 1
 
@@ -190,4 +190,4 @@ def test_what_time_alone_has_made_content_ends_the_wait(api: Api, apply: Apply, 
         calls[0] += 1
         return [identity for _, identity in wanted] if calls[0] == 3 else []
 
-    assert follow(api, wanted, is_done, 60, stop, f"{LABEL}={namespace}")
+    assert follow(api, wanted, is_done, 120, stop, f"{LABEL}={namespace}")

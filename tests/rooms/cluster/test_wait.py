@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,13 +16,21 @@ from handler.model.errors import AccessDenied, LeaseLost
 from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.wire import Wire, refuse
+from tests.rooms.cluster.wire import Handler, Wire, refuse
+
+PATIENCE = 120.0
 
 
-def later(seconds: float, act: Callable[[], Any]) -> threading.Timer:
-    timer = threading.Timer(seconds, act)
-    timer.start()
-    return timer
+def once(act: Callable[[], Any], when: Callable[[], bool]) -> Callable[[], None]:
+    """Return what a wait asks several times a second: it acts once, as soon as that holds."""
+    acted = threading.Event()
+
+    def stop() -> None:
+        if not acted.is_set() and when():
+            acted.set()
+            act()
+
+    return stop
 
 
 def done(item: dict[str, Any]) -> bool:
@@ -33,7 +40,7 @@ def done(item: dict[str, Any]) -> bool:
 def test_what_stands_already_costs_one_request(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
     apply(config_map(namespace, "a", {"a": "done"}))
     before = api.requests
-    assert until(api, [(kind("v1", "ConfigMap"), Identity("", "ConfigMap", namespace, "a"))], done, 5) == []
+    assert until(api, [(kind("v1", "ConfigMap"), Identity("", "ConfigMap", namespace, "a"))], done, PATIENCE) == []
     assert api.requests - before <= 2
 
 
@@ -41,11 +48,13 @@ def test_a_change_is_seen_by_one_list_and_one_watch_for_many(api: Api, apply: Ap
     resource = kind("v1", "ConfigMap")
     wanted = [(resource, identity_of(apply(config_map(namespace, f"c{i}")))) for i in range(5)]
     watcher = Api(api.connection)
-    timers = [later(0.3, lambda i=i: apply(config_map(namespace, f"c{i}", {"a": "done"}))) for i in range(5)]  # type: ignore[misc] # mypy can't type a default
-    assert until(watcher, wanted, done, 10) == []
+
+    def change() -> None:
+        for _, identity in wanted:
+            apply(config_map(namespace, identity.name, {"a": "done"}))
+
+    assert until(watcher, wanted, done, PATIENCE, once(change, lambda: watcher.requests == 2)) == []
     assert watcher.requests == 2
-    for timer in timers:
-        timer.join()
 
 
 def test_what_isnt_ready_in_time_is_returned_as_last_seen(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
@@ -61,7 +70,7 @@ def test_what_isnt_ready_in_time_is_returned_as_last_seen(api: Api, apply: Apply
 
 def test_a_namespace_becomes_active(api: Api, kind: Kind, namespace: str) -> None:
     wanted = [(kind("v1", "Namespace"), Identity("", "Namespace", "", namespace))]
-    assert until(api, wanted, lambda item: bool(item["status"]["phase"] == "Active"), 5) == []
+    assert until(api, wanted, lambda item: bool(item["status"]["phase"] == "Active"), PATIENCE) == []
 
 
 def test_a_deletion_that_a_finalizer_holds_is_returned_with_it(api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str) -> None:
@@ -75,9 +84,9 @@ def test_a_deletion_that_a_finalizer_holds_is_returned_with_it(api: Api, apply: 
     assert [(item["metadata"]["name"], item["metadata"]["finalizers"], item["kind"]) for item in survivors] == [
         ("held", ["anneal.dev/test"], "ConfigMap")
     ]
-    release = later(0.2, lambda: _release(api, resource, namespace, "held"))
-    assert until_gone(api, wanted, 10) == []
-    release.join()
+    waiting = Api(api.connection)
+    release = once(lambda: _release(api, resource, namespace, "held"), lambda: waiting.requests == 2)
+    assert until_gone(waiting, wanted, PATIENCE, release) == []
 
 
 def test_an_object_created_anew_counts_as_gone(api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str) -> None:
@@ -85,27 +94,21 @@ def test_an_object_created_anew_counts_as_gone(api: Api, apply: Apply, writer: W
     old = apply(config_map(namespace, "a"))
     writer.delete(resource, identity_of(old), old["metadata"]["uid"])
     apply(config_map(namespace, "a"))
-    assert until_gone(api, [(resource, identity_of(old), old["metadata"]["uid"])], 5) == []
+    assert until_gone(api, [(resource, identity_of(old), old["metadata"]["uid"])], PATIENCE) == []
 
 
 def test_a_deleted_namespace_goes(api: Api, writer: Writer, apply: Apply, kind: Kind, namespace: str) -> None:
     live = apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{namespace}-b"}})
     resource = kind("v1", "Namespace")
     writer.delete(resource, identity_of(live), live["metadata"]["uid"])
-    assert until_gone(api, [(resource, identity_of(live), live["metadata"]["uid"])], 30) == []
+    assert until_gone(api, [(resource, identity_of(live), live["metadata"]["uid"])], PATIENCE) == []
 
 
 def test_a_cut_watch_is_resumed_where_it_was(wire: Wire, through: Callable[..., Api], apply: Apply, kind: Kind, namespace: str) -> None:
     live = apply(config_map(namespace, "a"))
 
-    def cut_then_change() -> None:
-        while not wire.cut():
-            time.sleep(0.02)
-        apply(config_map(namespace, "a", {"a": "done"}))
-
-    changing = later(0.1, cut_then_change)
-    assert until(through(), [(kind("v1", "ConfigMap"), identity_of(live))], done, 10) == []
-    changing.join()
+    change = once(lambda: apply(config_map(namespace, "a", {"a": "done"})), lambda: wire.cut() > 0)
+    assert until(through(), [(kind("v1", "ConfigMap"), identity_of(live))], done, PATIENCE, change) == []
     watches = [path for _, path in wire.seen if "watch=true" in path]
     assert len(wire.seen) == 1 + len(watches)
     assert len(watches) >= 2
@@ -114,10 +117,13 @@ def test_a_cut_watch_is_resumed_where_it_was(wire: Wire, through: Callable[..., 
 def test_an_expired_watch_lists_again(wire: Wire, through: Callable[..., Api], apply: Apply, kind: Kind, namespace: str) -> None:
     live = apply(config_map(namespace, "a"))
     wire.only = lambda method, path: "watch=true" in path
-    wire.tricks = [refuse(410)]
-    changing = later(0.5, lambda: apply(config_map(namespace, "a", {"a": "done"})))
-    assert until(through(), [(kind("v1", "ConfigMap"), identity_of(live))], done, 10) == []
-    changing.join()
+
+    def expire(handler: Handler) -> bool:
+        apply(config_map(namespace, "a", {"a": "done"}))
+        return refuse(410)(handler)
+
+    wire.tricks = [expire]
+    assert until(through(), [(kind("v1", "ConfigMap"), identity_of(live))], done, PATIENCE) == []
     assert len([path for _, path in wire.seen if "watch=true" not in path]) == 2
 
 
@@ -126,16 +132,22 @@ def test_a_kind_that_cant_be_watched_is_listed_again(
 ) -> None:
     live = apply(config_map(namespace, "a"))
     resource = replace(kind("v1", "ConfigMap"), verbs=frozenset({"list", "delete"}))
-    changing = later(0.3, lambda: apply(config_map(namespace, "a", {"a": "done"})))
-    assert until(through(), [(resource, identity_of(live))], done, 10) == []
-    changing.join()
+    looks: list[bool] = []
+
+    def ready(item: dict[str, Any]) -> bool:
+        looks.append(done(item))
+        return looks[-1]
+
+    change = once(lambda: apply(config_map(namespace, "a", {"a": "done"})), lambda: bool(looks))
+    assert until(through(), [(resource, identity_of(live))], ready, PATIENCE, change) == []
+    assert (looks[0], looks[-1]) == (False, True)
     assert not any("watch=true" in path for _, path in wire.seen)
 
 
 def test_a_kind_that_isnt_served_is_gone_and_never_ready(api: Api, namespace: str) -> None:
     ghost = Resource("gone.example.com", "v1", "Ghost", "ghosts", namespaced=True)
     identity = Identity("gone.example.com", "Ghost", namespace, "g")
-    assert until_gone(api, [(ghost, identity, "some-uid")], 5) == []
+    assert until_gone(api, [(ghost, identity, "some-uid")], PATIENCE) == []
     assert until(api, [(ghost, identity)], done, 0.3) == [(identity, None)]
 
 
@@ -148,17 +160,18 @@ def test_stop_ends_the_wait_at_once(api: Api, apply: Apply, kind: Kind, namespac
         if calls[0] == 3:
             raise LeaseLost.of("Lease", "taken")
 
-    before = threading.active_count()
     with pytest.raises(LeaseLost):
-        until(api, [(kind("v1", "ConfigMap"), identity_of(live))], done, 60, stop)
-    assert threading.active_count() == before
+        until(api, [(kind("v1", "ConfigMap"), identity_of(live))], done, PATIENCE, stop)
+    for thread in [thread for thread in threading.enumerate() if thread.name == "watch-configmaps"]:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_a_denied_watch_is_an_error(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
     apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "weak", "namespace": namespace}})
     weak = Api(api.connection, impersonate=f"{namespace}/weak")
     with pytest.raises(AccessDenied):
-        until(weak, [(kind("v1", "ConfigMap"), Identity("", "ConfigMap", namespace, "a"))], done, 5)
+        until(weak, [(kind("v1", "ConfigMap"), Identity("", "ConfigMap", namespace, "a"))], done, PATIENCE)
 
 
 def _release(api: Api, resource: Resource, namespace: str, name: str) -> None:

@@ -13,7 +13,7 @@ from handler.source.github_app import GitHubApp
 from handler.source.signin import from_environment
 from infra.githost import Host, Work
 from tests.rooms.source.githubapi import APP, INSTALLATION, GitHubApi
-from tests.rooms.source.opening import QUICK
+from tests.rooms.source.opening import PATIENT
 
 
 @dataclass
@@ -37,11 +37,11 @@ class Hub:
         auth = GitHubAppAuth(APP, INSTALLATION, SecretRef(file=str(self.api.key)), self.api.url)
         return replace(auth, **changes)  # type: ignore[arg-type]  # fields by name
 
-    def opened(self, changes: Mapping[str, object] | None = None, limits: Limits = QUICK) -> closing[GitHost]:
+    def opened(self, changes: Mapping[str, object] | None = None, limits: Limits = PATIENT) -> closing[GitHost]:
         return closing(GitHost(Repository(self.url, auth=RepositoryAuth(github_app=self.auth(**changes or {}))), limits=limits))
 
     def app(self, clock: Clock) -> GitHubApp:
-        return GitHubApp(self.auth(), self.url, from_environment, "", QUICK, clock)
+        return GitHubApp(self.auth(), self.url, from_environment, "", PATIENT, clock)
 
 
 @contextmanager

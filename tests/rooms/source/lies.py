@@ -13,11 +13,11 @@ from dulwich.protocol import pkt_line
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.source import Limits
 from tests.rooms.source.hostile import FLUSH, OFFER, Chunks, Hostile, entry, fetched, pack, small_commit
-from tests.rooms.source.opening import CANARY, QUICK
+from tests.rooms.source.opening import CANARY, PATIENT
 
 MAIN = "refs/heads/main"
 SHA, PARTS = small_commit()
-SMALL = replace(QUICK, refs=1 << 20, pack=1 << 20, objects=1000, object=1 << 16, inflated=1 << 18, entries=2000)
+SMALL = replace(PATIENT, refs=1 << 20, pack=1 << 20, objects=1000, object=1 << 16, inflated=1 << 18, entries=2000)
 HASTE = replace(SMALL, total=0.5)
 
 

@@ -10,7 +10,8 @@ from handler.config.masking import Mask
 from handler.source import GitHost, Limits
 
 CANARY = "canary-5f2c9b-password"
-QUICK = Limits(connect=2, read=5, total=10)
+PATIENT = Limits(connect=30, read=60)
+"""No busy machine ends a request by these: where time is to end one, its test says how soon."""
 
 
 def following(ref: str) -> Revision:
@@ -29,7 +30,7 @@ class Secret:
         return self.value
 
 
-def opened(url: str, *, limits: Limits = QUICK, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
+def opened(url: str, *, limits: Limits = PATIENT, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
     """Open a repository for a `with` statement."""
     auth = RepositoryAuth(basic=BasicAuth("deployer", SecretRef(env="GIT_TOKEN"))) if secret else RepositoryAuth()
     mask = Mask.of([CANARY], [("deployer", CANARY)])

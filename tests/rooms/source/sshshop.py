@@ -13,7 +13,7 @@ from handler.source import GitHost, Limits
 from handler.source.signin import ReadSecret
 from infra.gitwork import Work
 from infra.sshhost import SshHost
-from tests.rooms.source.opening import QUICK
+from tests.rooms.source.opening import PATIENT
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Shop:
         url: str = "",
         key: Path | None = None,
         passphrase: str = "",
-        limits: Limits = QUICK,
+        limits: Limits = PATIENT,
         again: ReadSecret | None = None,
     ) -> closing[GitHost]:
         file = self.host.root / "known_hosts"

@@ -17,7 +17,7 @@ from handler.model.errors import AccessDenied, AnnealError
 from handler.source.github_app import GitHubApp, repository_name
 from handler.source.signin import basic, from_environment
 from tests.rooms.source.hub import Clock, Hub
-from tests.rooms.source.opening import QUICK, following
+from tests.rooms.source.opening import PATIENT, following
 
 MAIN = "refs/heads/main"
 
@@ -63,9 +63,9 @@ def test_a_token_is_replaced_five_minutes_before_its_end_whatever_the_clocks_say
     clock = Clock()
     app = hub.app(clock)
     first = app.authorization()
-    clock.now += 3295
+    clock.now += 3240
     assert app.authorization() == first
-    clock.now += 10
+    clock.now += 120
     assert app.authorization() != first
     assert len(hub.api.gave) == 2
 
@@ -161,10 +161,10 @@ def test_an_apps_key_that_was_rotated_since_it_was_asked_for_buys_a_token_at_onc
         return Secret(hub.api.key.read_text())
 
     key = SecretRef(file=str(older))
-    app = GitHubApp(hub.auth(private_key=key), hub.url, from_environment, "", QUICK, again=again)
+    app = GitHubApp(hub.auth(private_key=key), hub.url, from_environment, "", PATIENT, again=again)
     assert app.authorization() == basic("x-access-token", hub.api.gave[0])
     assert asked == [key]
     asked.clear()
-    app = GitHubApp(hub.auth(private_key=key), hub.url, from_environment, "", QUICK)
+    app = GitHubApp(hub.auth(private_key=key), hub.url, from_environment, "", PATIENT)
     with pytest.raises(AccessDenied, match="is a key of app"):
         app.authorization()

@@ -12,7 +12,7 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.tree import Tree, resolve_links
 from infra.githost import Host, Work
-from tests.rooms.source.opening import CANARY, QUICK, Secret, following, opened
+from tests.rooms.source.opening import CANARY, PATIENT, Secret, following, opened
 
 MAIN = "refs/heads/main"
 
@@ -119,7 +119,7 @@ def test_a_commit_is_fetched_once_and_a_later_look_at_the_ref_is_one_request(hos
 
 def test_commits_that_dont_fit_the_cache_are_fetched_again(host: Host) -> None:
     _, sha = shop(host)
-    with opened(host.url_of("shop"), limits=replace(QUICK, cache=10)) as git:
+    with opened(host.url_of("shop"), limits=replace(PATIENT, cache=10)) as git:
         assert git.fetch(sha) is not git.fetch(sha)
 
 
@@ -192,7 +192,7 @@ def test_a_failing_host_is_transient_and_found_again(host: Host) -> None:
 def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(host: Host) -> None:
     shop(host)
     host.delay = 5
-    for limits in (replace(QUICK, read=0.2), replace(QUICK, total=0.2)):
+    for limits in (replace(PATIENT, read=0.2), replace(PATIENT, total=0.2)):
         with opened(host.url_of("shop"), limits=limits) as git, pytest.raises(GitUnavailable, match=r"in time|longer than"):
             git.head(following(MAIN))
 

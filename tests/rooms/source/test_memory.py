@@ -17,12 +17,12 @@ from dulwich.protocol import pkt_line
 from handler.source import Limits
 from tests.rooms.source.hostile import FLUSH, Chunks, Hostile, entry, fetched, pack, small_commit
 from tests.rooms.source.lies import LIES, PACKFILE, PARTS, SHA, grown, repeated
-from tests.rooms.source.opening import QUICK
+from tests.rooms.source.opening import PATIENT
 
 ROOT = Path(__file__).resolve().parents[3]
 MIB = 1 << 20
 SIZES = {"refs": 8 * MIB, "pack": 16 * MIB, "objects": 20_000, "object": 8 * MIB, "inflated": 32 * MIB, "entries": 20_000}
-LARGE = replace(QUICK, total=60, **SIZES)
+LARGE = replace(PATIENT, total=60, **SIZES)
 BOUND = LARGE.pack + LARGE.inflated + 16 * MIB
 """What one fetch may hold: the pack, its contents, and what Python adds to 20,000 objects and names."""
 

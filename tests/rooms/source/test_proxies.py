@@ -12,7 +12,7 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from infra.githost import Host, Work
 from tests.rooms.source.certificates import Authority
-from tests.rooms.source.opening import CANARY, QUICK, Secret, following, opened
+from tests.rooms.source.opening import CANARY, PATIENT, Secret, following, opened
 from tests.rooms.source.proxy import Proxy
 
 MAIN = "refs/heads/main"
@@ -91,7 +91,7 @@ def test_a_proxy_that_isnt_there_is_transient(private: tuple[Host, str, str], mo
 def test_a_proxy_that_drips_its_answer_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     with Proxy(drip=True) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url())
-        with opened("https://git.invalid/shop.git", limits=replace(QUICK, total=0.5)) as git:
+        with opened("https://git.invalid/shop.git", limits=replace(PATIENT, total=0.5)) as git:
             with pytest.raises(GitUnavailable, match=r"longer than 0\.5 s"):
                 git.head(following(MAIN))
             proxy.drip = False

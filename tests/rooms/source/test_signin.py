@@ -13,7 +13,7 @@ from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef
 from handler.model.errors import AccessDenied, SecretUnavailable
 from handler.source import GitHost
 from infra.githost import Host, Work
-from tests.rooms.source.opening import QUICK, Secret, following
+from tests.rooms.source.opening import PATIENT, Secret, following
 
 MAIN = "refs/heads/main"
 
@@ -35,7 +35,7 @@ def test_a_rotated_password_is_used_from_the_next_request_on(host: Host, tmp_pat
     file = tmp_path / "password"
     file.write_text("former\n")
     sha = private(host, "former")
-    with closing(GitHost(repository(host, file), limits=QUICK)) as git:
+    with closing(GitHost(repository(host, file), limits=PATIENT)) as git:
         assert git.head(following(MAIN)).commit == sha
         host.accounts["deployer"] = "present"
         file.write_text("present\n")
@@ -46,7 +46,7 @@ def test_a_rotated_password_is_used_from_the_next_request_on(host: Host, tmp_pat
 def test_a_password_rotated_at_this_very_moment_is_tried_once(host: Host) -> None:
     sha = private(host, "present")
     values = iter(["former", "present", "present", "present"])
-    with closing(GitHost(repository(host, Path("unread")), lambda _: Secret(next(values)), QUICK)) as git:
+    with closing(GitHost(repository(host, Path("unread")), lambda _: Secret(next(values)), PATIENT)) as git:
         assert git.head(following(MAIN)).commit == sha
     assert [request.status for request in host.requests][:2] == [401, 200]
 
@@ -57,7 +57,7 @@ def test_the_same_password_isnt_tried_twice_and_another_only_once(host: Host, st
     private(host, "right")
     host.fail = status
     numbers = iter(range(100))
-    git = GitHost(repository(host, Path("unread")), lambda _: Secret(f"wrong-{next(numbers) if rotating else 0}"), QUICK)
+    git = GitHost(repository(host, Path("unread")), lambda _: Secret(f"wrong-{next(numbers) if rotating else 0}"), PATIENT)
     with closing(git), pytest.raises(AccessDenied, match=f"{status} to our credentials"):
         git.head(following(MAIN))
     assert len(host.requests) == requests
@@ -65,7 +65,7 @@ def test_the_same_password_isnt_tried_twice_and_another_only_once(host: Host, st
 
 def test_a_password_that_cant_be_read_is_told_before_the_host_is_asked(host: Host, tmp_path: Path) -> None:
     private(host, "right")
-    git = GitHost(repository(host, tmp_path / "none"), limits=QUICK)
+    git = GitHost(repository(host, tmp_path / "none"), limits=PATIENT)
     with closing(git), pytest.raises(SecretUnavailable, match="doesn't exist"):
         git.head(following(MAIN))
     assert host.requests == []

@@ -10,7 +10,7 @@ import pytest
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, RefNotFound, SourceRefused
 from handler.source import Limits
 from infra.sshhost import SshHost
-from tests.rooms.source.opening import QUICK, following
+from tests.rooms.source.opening import PATIENT, following
 from tests.rooms.source.sshshop import Shop
 
 MAIN = "refs/heads/main"
@@ -85,7 +85,7 @@ def test_a_host_that_dies_in_the_middle_of_a_pack_is_transient_and_found_again(s
         assert git.fetch(shop.work.head()).commit.subject == "Large"
 
 
-@pytest.mark.parametrize("limits", [replace(QUICK, read=1), replace(QUICK, total=2)])
+@pytest.mark.parametrize("limits", [replace(PATIENT, read=1, total=10), replace(PATIENT, total=2)])
 @pytest.mark.parametrize(
     "serve", ["sleep 60", 'git shell -c "$SSH_ORIGINAL_COMMAND" | (dd bs=1 count=50 status=none; sleep 60)', "yes 0004 >&2"]
 )
@@ -98,14 +98,14 @@ def test_a_slow_host_ends_at_the_read_timeout_or_the_deadline(shop: Shop, serve:
 @pytest.mark.parametrize("serve", ["while :; do printf 0005x; done", "cat /dev/zero"])
 def test_a_host_that_never_ends_is_stopped_at_the_limit(shop: Shop, serve: str) -> None:
     shop.host.serve = serve
-    with shop.opened(limits=replace(QUICK, refs=200_000)) as git, pytest.raises((SourceRefused, GitUnavailable)):
+    with shop.opened(limits=replace(PATIENT, refs=200_000)) as git, pytest.raises((SourceRefused, GitUnavailable)):
         git.head(following(MAIN))
 
 
 def test_what_is_said_beside_the_protocol_counts_too(shop: Shop) -> None:
     ref = f"003a{'1' * 40} refs/heads/a"
     shop.host.serve = f"while :; do echo '{ref}'; head -c 100000 /dev/zero >&2; done"
-    limits = replace(QUICK, refs=1_000_000, pack=1_000_000)
+    limits = replace(PATIENT, refs=1_000_000, pack=1_000_000)
     with shop.opened(limits=limits) as git, pytest.raises(SourceRefused, match="sends more than 2000000 bytes"):
         git.head(following(MAIN))
 

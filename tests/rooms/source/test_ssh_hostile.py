@@ -18,7 +18,7 @@ from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source import GitHost
 from handler.source.ssh.upload_pack import address_of
 from infra.sshhost import SshHost
-from tests.rooms.source.opening import QUICK, following
+from tests.rooms.source.opening import PATIENT, following
 
 HOSTILE_URLS = (
     "ssh://-oProxyCommand=touch%20x/shop.git",
@@ -171,6 +171,6 @@ def test_a_host_that_never_gets_to_its_key_ends_within_the_limits(
     auth = RepositoryAuth(ssh=SshAuth(SecretRef(file=str(key)), str(known)))
     with speaking(say) as port:
         repository = Repository(f"ssh://git@127.0.0.1:{port}/shop.git", auth=auth)
-        with closing(GitHost(repository, limits=replace(QUICK, total=3))) as git, pytest.raises(error, match=words):
+        with closing(GitHost(repository, limits=replace(PATIENT, total=3))) as git, pytest.raises(error, match=words):
             git.head(following("refs/heads/main"))
     assert [thread for thread in threading.enumerate() if type(thread).__module__.startswith("paramiko")] == []

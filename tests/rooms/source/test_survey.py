@@ -110,9 +110,10 @@ def test_whoever_is_not_certainly_at_the_head_gets_a_run_and_nobody_else(
     fleet.works[moved].push()
     followers = {target.name for target in fleet.settings.targets if target.repository.url == moved}
     fleet.forget()
-    with working(fleet, tmp_path / "s") as (worker, ran, changed):
+    with working(fleet, tmp_path / "s", deadline=2 * PATIENCE) as (worker, ran, changed):
         with changed:
             assert changed.wait_for(lambda: len({job.target for job in ran}) >= len(odd | followers), PATIENCE), len(ran)
+        until(lambda: any(record.getMessage() == "survey" for record in caplog.records))  # it may have told of the quiet ones last
         text = worker.answers.answer({"ask": "metrics"})["text"]
     assert {job.target for job in ran} == odd | followers
     assert {job.trigger for job in ran} == {"tick"}
@@ -211,13 +212,13 @@ def test_a_place_that_says_nothing_until_the_deadline_leaves_its_targets_to_thei
     fleet.places["west"].hold = lambda: assert_released(released)
     try:
         survey = Survey(fleet.settings, fleet.handler(), deadline=1.0)
-        late = survey.look(fleet.ticks(), first := Told()).late
-        again = survey.look(fleet.ticks(), second := Told()).late
+        surveys = [(survey.look(fleet.ticks(), told := Told()).late, told) for _ in range(2)]
     finally:
         released.set()
-    assert first.runs == second.runs >= {"t1", "t3", "t5"}
-    assert late == again == len(first.runs)
-    assert first.mute["t1"] == "cluster"
+    for late, told in surveys:
+        assert told.runs >= {"t1", "t3", "t5"}, "where the machine is busy, those of the other place are late, too"
+        assert late >= len(told.runs)
+        assert told.mute["t1"] == "cluster"
 
 
 def broken() -> None:

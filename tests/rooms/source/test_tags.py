@@ -13,9 +13,9 @@ from handler.model.errors import RefNotFound, SourceRefused
 from handler.model.refs import Head
 from infra.githost import Host, Work
 from tests.rooms.source.hostile import FLUSH, Hostile
-from tests.rooms.source.opening import QUICK, opened
+from tests.rooms.source.opening import PATIENT, opened
 
-PATIENT = replace(QUICK, total=120.0)
+PATIENT = replace(PATIENT, total=120.0)
 """A hundred thousand tags take what the machine leaves them."""
 
 RANGE = Revision(semver="^1")
