@@ -119,5 +119,6 @@ def test_one_without_an_answer_for_ever_is_given_up_and_asked_anew(monkeypatch: 
     with pytest.raises(MetricsUnavailable, match=r"prometheus http://127.0.0.1: hasn't answered"):
         ask("http://127.0.0.1", "up")
     assert not ask.open
+    monkeypatch.setattr(questions, "ABANDONED", PATIENCE)
     slow.let_go.set()
     assert answer(ask, "http://127.0.0.1", "up")
