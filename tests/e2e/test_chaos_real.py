@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,22 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map, definition, offer
 from tests.e2e.served import until_served
+from tests.e2e.serving import until
 from tests.e2e.shop import DONE, Shop, told
 
-PATIENCE = 60.0
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 # --- admission
+FORBIDDEN = "the shop's policy forbids it"
+
+
 def policy(shop: Shop, expression: str) -> list[Document]:
     """A ValidatingAdmissionPolicy over the shop's ConfigMaps, and its binding."""
     api, kind = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
@@ -34,7 +27,7 @@ def policy(shop: Shop, expression: str) -> list[Document]:
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"namespaceSelector": space, "resourceRules": [rule]},
-        "validations": [{"expression": expression, "message": "the shop's policy forbids it"}],
+        "validations": [{"expression": expression, "message": FORBIDDEN}],
     }
     binding = {"policyName": shop.name, "validationActions": ["Deny"]}
     metadata = {"name": shop.name}
@@ -49,18 +42,17 @@ def forbid(shop: Shop) -> Iterator[Callable[[str], None]]:
     """Forbid ConfigMaps for which an expression isn't true; wait until the API server knows. An empty one forbids nothing any more."""
     made = policy(shop, "true")
 
-    def denies(dry: bool) -> bool:
-        probe = config_map(shop.name, "probe", {"key": "forbidden"})
-        options = ["--dry-run=server"] if dry else []
-        given = yaml.safe_dump(probe)
-        return shop.kubectl.tried("apply", "--server-side", *options, "-f", "-", given=given).returncode != 0
+    def is_known(*, forbidden: bool) -> bool:
+        probe = yaml.safe_dump(config_map(shop.name, "probe", {"key": "forbidden"}))
+        done = shop.kubectl.tried("apply", "--server-side", "-f", "-", given=probe)
+        return FORBIDDEN in done.stderr if forbidden else done.returncode == 0
 
     def change(expression: str) -> None:
         if expression:
             shop.kubectl.apply(*policy(shop, expression))
         else:
             remove()
-        until(lambda: denies(dry=False) is bool(expression))
+        until(lambda: is_known(forbidden=bool(expression)))
         shop.kubectl.run("delete", "configmap", "probe", "-n", shop.name, "--ignore-not-found")
 
     def remove() -> None:
@@ -82,7 +74,7 @@ def test_what_an_admission_policy_denies_is_the_authors_and_nothing_is_written(s
     shop.push(config_map(shop.name, "a", {"key": "2"}), config_map(shop.name, "b", {"key": "forbidden"}))
     result = shop.run()
     assert (result.outcome, result.who) == (Outcome.FAILED, "author"), told(result)
-    assert "the shop's policy forbids it" in result.message
+    assert FORBIDDEN in result.message
     assert shop.versions() == before
     assert shop.state().attempt is None
     forbid("")
@@ -117,7 +109,7 @@ def test_a_namespace_that_is_being_deleted_is_nobodys_fault_and_the_run_after_it
     assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "not-ready", "nobody"), told(result)
     assert result.next_try
     shop.kubectl.run("patch", "configmap", "holding", "-n", shop.name, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
-    shop.kubectl.run("wait", "--for=delete", f"namespace/{shop.name}", f"--timeout={PATIENCE:.0f}s")
+    until(lambda: not shop.kubectl.run("get", "namespace", shop.name, "--ignore-not-found", "-o", "name"))
     shop.create_namespace()
     shop.applied("tick")
     shop.assert_converged()
@@ -188,12 +180,13 @@ def test_a_kind_that_vanished_under_its_objects_is_brought_back_with_them(shop: 
     shop.kubectl.run("delete", "crd", f"offers.{shop.group}", "--wait=true")
     until_served(shop, "v1", served=False)
     kept = shop.versions([declared[2]])
-    result = shop.run("drift")
-    for _ in range(3):
-        if result.outcome in DONE:
-            break
-        assert result.who == "nobody", told(result)
-        result = shop.run("tick")
-    assert result.outcome in DONE, told(result)
+    ends: list[Result] = []
+
+    def is_done() -> bool:
+        ends.append(shop.run("tick" if ends else "drift"))
+        assert ends[-1].outcome in DONE or ends[-1].who == "nobody", told(ends[-1])
+        return ends[-1].outcome in DONE
+
+    until(is_done, told=lambda: told(ends[-1]))
     shop.assert_converged()
     assert shop.versions([declared[2]]) == kept
