@@ -27,7 +27,7 @@ from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import arriving, goal, outcomes, planned_for, rollback, settled, state_after
+from handler.run import arriving, goal, outcomes, planned_for, rollback, settled, state_after, withdrawing
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.hiding import hidden
@@ -100,13 +100,13 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
         return run.problem_result(Outcome.BUSY, error)
     if isinstance(error, Suspended):
         return run.problem_result(Outcome.SUSPENDED, error)
-    if isinstance(error, NewerHead):
-        return outcomes.waiting(run, error) if error.asked else outcomes.superseded(run, error)
-    if isinstance(error, StillWaiting):
+    if isinstance(error, NewerHead) and not error.asked:
+        return outcomes.superseded(run, error)
+    if isinstance(error, StillWaiting | NewerHead):
         return outcomes.waiting(run, error)
     if isinstance(error, Stopping) or (run.stop.is_set() and error.who == "nobody"):
         return replace(run.problem_result(Outcome.BUSY, error), code=Stopping.code)
-    return outcomes.refused(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, error)
+    return outcomes.refused(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, withdrawing.withdrawn(run, error))
 
 
 def _unlocked(run: Context) -> Result:

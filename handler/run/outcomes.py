@@ -63,7 +63,7 @@ def sum_up(run: Context) -> None:
     """Bring a summary up to date that another version wrote: ticks of many targets read nothing else. Who is quicker does it, too."""
     if not run.rooms.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
-            _swap(run, run.state)
+            swap(run, run.state)
 
 
 def _due(run: Context) -> float:
@@ -258,7 +258,7 @@ def _kept(run: Context, change: state_after.StateChange) -> tuple[State, bool]:
         if run.lease and run.state.attempt and run.state.attempt.token == run.lease.token:
             run.stored = run.rooms.store.write(run.stored, change, run.lease.token)
         elif run.lease or not run.state.attempt:
-            _swap(run, state)
+            swap(run, state)
         else:
             return run.state, False
     except AnnealError:
@@ -279,14 +279,14 @@ def _end(run: Context, state: State, result: Result) -> Result:
     now = run.rooms.clock()
     ended = state_after.ended(state, result, run.commit, run.job.actor, run.started, now)
     try:
-        _swap(run, ended)
+        swap(run, ended)
     except (Moved, Busy):
         run.rooms.lock.request()
         return replace(result, next_try=now + 1)
     return replace(result, recorded=True)
 
 
-def _swap(run: Context, state: State) -> None:
+def swap(run: Context, state: State) -> None:
     """Create the first record, or swap; under the Lease a dead holder's open attempt becomes ours."""
     token = run.lease.token if run.lease else None
     if not run.stored.uid:

@@ -1,0 +1,138 @@
+"""Canaries that a newer head has overtaken while that head itself is refused: nobody watches them, so they are taken away.
+
+    the head, or what is pinned, is refused until somebody mends it    before its attempt opens
+    the open attempt is another commit's                               its rollout is under way, and no run goes on with it
+    a canary of it lives, not yet promoted                             the record forgets how far it was, then it goes
+
+Law: the stable Deployment isn't touched, and the failure that is recorded stays the head's own, with a line for each canary. Deleted is
+only what carries our label, our identity and the canary's mark, under its uid, the Lease and an attempt that is ours. All of it can be
+repeated: each run that fails so looks once more, and a rollout that is gone on with, once the head is mended, begins its canary anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from handler.cluster.live import Object, probe
+from handler.cluster.write import Writer
+from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, Stopping
+from handler.model.names import Identity
+from handler.model.resource import Resource
+from handler.plan.adopt import is_member
+from handler.rollout import canary
+from handler.rollout.canary import Mark, Phase
+from handler.run import canaries, outcomes
+from handler.run.context import Context
+from handler.state.record import State, StepRecord
+
+WITHDRAWN = "withdrawn"
+"""The mark of a step whose canary was taken away: no `Mark` of a canary's phase, so that the step begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A canary that an overtaken rollout has left. `live`: None: it is gone by now; `resource`: how Deployments are served."""
+
+    step: StepRecord
+    identity: Identity
+    resource: Resource
+    live: Object | None
+
+
+def withdrawn(run: Context, error: AnnealError) -> AnnealError:
+    """Take away what an overtaken rollout has left, if a run fails by this error; return the error, which says so from now on.
+
+    Raises:
+        LeaseLost, Stopping: the run mustn't go on; the next one looks again.
+
+    """
+    rollout = run.state.rollout if run.stored.state else None
+    if rollout is None or not _is_overtaken(run, error):
+        return error
+    seen = f"the canary of {rollout.commit[:12]} is withdrawn, for {run.goal[:12]} has overtaken it"
+    fix = "it begins anew with a commit that brings it"
+    try:
+        left = _left(run)
+        _forget(run, [each.step for each in left if each.live])
+        for each in left:
+            _remove(run, each)
+    except (LeaseError, Stopping):
+        raise
+    except AnnealError as trouble:
+        left = _known(run)
+        seen = f"the canary of {rollout.commit[:12]} stays as it is, and nobody watches it: {trouble.problems[0].message}"
+        fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
+    error.problems = (*error.problems, *(Problem(str(each.identity), run.mask(seen), fix=fix) for each in left))
+    return error
+
+
+def _is_overtaken(run: Context, error: AnnealError) -> bool:
+    """Whether what every next run aims at is another commit than the open attempt's, and is refused until somebody mends it.
+
+    A branch that has vanished, or a commit that isn't there, says nothing; what one person has asked for once isn't aimed at again.
+    """
+    attempt = run.state.attempt
+    refused = isinstance(error, AuthorError | AccessDenied) and not isinstance(error, RefNotFound) and not run.opened
+    mine = run.lease is not None and not run.job.dry_run and not run.job.commit
+    return refused and mine and attempt is not None and run.goal not in ("", attempt.commit)
+
+
+def _known(run: Context) -> list[_Left]:
+    """Return the canaries that the record knows of, without a look at them: of steps under way that haven't promoted theirs."""
+    rollout, resource = run.state.rollout, run.rooms.planner.discovery.preferred(canary.DEPLOYMENT)
+    if rollout is None or rollout.outcome or resource is None:
+        return []
+    under_way = [step for step in rollout.steps if step.action == canaries.ACTION and step.started and not step.outcome]
+    return [_Left(step, canary.identity_of_canary(stable), resource, None) for step in under_way if (stable := _stable(step))]
+
+
+def _stable(step: StepRecord) -> Identity | None:
+    """Return the Deployment that a step brings; None: it is being promoted, or was, or the record doesn't name one."""
+    mark, (kind, _, rest) = Mark.of(step.mark), step.object.partition("/")
+    namespace, _, name = rest.partition("/")
+    promoted = mark is not None and (mark.phase is Phase.PROMOTE or (mark.phase is Phase.REMOVE and not mark.reason))
+    if promoted or kind != canary.DEPLOYMENT.kind or not (namespace and name):
+        return None
+    return Identity(canary.DEPLOYMENT.group, kind, namespace, name)
+
+
+def _left(run: Context) -> list[_Left]:
+    """Return the canaries that live, and those that were taken away before."""
+    known, planner = _known(run), run.rooms.planner
+    found = probe(planner.api, [(each.resource, each.identity.namespace, each.identity.name) for each in known]) if known else {}
+    seen = [replace(each, live=_ours(run, each.identity, found.get(each.identity))) for each in known]
+    return [each for each in seen if each.live or each.step.mark == WITHDRAWN]
+
+
+def _ours(run: Context, identity: Identity, live: Object | None) -> Object | None:
+    """Return what lives under a canary's name, if it is our canary and isn't going already."""
+    if live is None or live["metadata"].get("deletionTimestamp") or not canaries.is_canary(live):
+        return None
+    return live if is_member(live, identity, run.job.target, run.rooms.planner.applyset) else None
+
+
+def _forget(run: Context, steps: Sequence[StepRecord]) -> None:
+    """Let the record forget how far these canaries were, before they go; the attempt becomes ours with that.
+
+    One that goes because of what it has shown keeps that: its commit has failed, whatever becomes of the head.
+    """
+    names = {(step.group, step.step) for step in steps if (mark := Mark.of(step.mark)) is None or mark.phase is not Phase.REMOVE}
+    told = f"the canary is withdrawn: {run.goal[:12]} has overtaken it, and is refused"
+
+    def changed(step: StepRecord) -> StepRecord:
+        return replace(step, mark=WITHDRAWN, message=told, stood=()) if (step.group, step.step) in names else step
+
+    def forgotten(state: State) -> State:
+        rollout = state.rollout
+        return replace(state, rollout=replace(rollout, steps=tuple(map(changed, rollout.steps)))) if rollout else state
+
+    if steps:
+        outcomes.swap(run, forgotten(run.state))
+
+
+def _remove(run: Context, left: _Left) -> None:
+    """Ask for a canary's deletion, its pods included; nobody waits until it is gone."""
+    if left.live:
+        uid = str(left.live["metadata"]["uid"])
+        Writer(run.rooms.planner.api, run.fence).delete(left.resource, left.identity, uid, propagation="Foreground")

@@ -1,0 +1,325 @@
+"""What an overtaken rollout leaves of its canaries while the newer head is refused, and what becomes of it afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from handler.build import Handler
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.state.record import State, StepRecord
+from handler.state.rules import stamp
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply, straight
+from tests.fakes.apiserver.kinds import WORKLOADS
+from tests.fakes.apiserver.server import Asked
+from tests.fakes.engine import ONE, cluster, state_of
+from tests.unit.run.test_actions import CANNOT, refusing
+from tests.unit.run.test_killed_actions import Killed
+from tests.unit.run.town import ROLLED, Town, config_map
+
+PLACE = "/apis/apps/v1/namespaces/shop/deployments"
+WELL = {"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True"}]}
+MERGE = "application/merge-patch+json"
+
+
+def deployment(image: str) -> dict[str, Any]:
+    pod = {"metadata": {"labels": {"app": "api"}}, "spec": {"containers": [{"name": "api", "image": image}]}}
+    spec = {"replicas": 4, "selector": {"matchLabels": {"app": "api"}}, "template": pod}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api", "namespace": "shop"}, "spec": spec}
+
+
+@dataclass
+class Trial:
+    """A Deployment that runs, a commit whose canary is held beside it for an hour; nobody waits within a run."""
+
+    town: Town
+    old: str = ""
+    new: str = ""
+
+    @classmethod
+    def held(cls) -> Trial:
+        trial = cls(Town(cluster(served=WORKLOADS)))
+        trial.old = trial.push("shop:1", canary=False)
+        assert trial.town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.APPLIED
+        trial.settle("api")
+        trial.new = trial.push("shop:2")
+        trial.holds()
+        return trial
+
+    def holds(self) -> None:
+        """Let the canary come to its share, and be held there."""
+        assert self.run("push").outcome is Outcome.WAITING
+        assert self.mark.startswith("scale 0")
+        self.settle("api-canary")
+        assert self.run("tick").outcome is Outcome.WAITING
+        assert self.mark.startswith("hold 0")
+
+    # --- git
+    def push(self, image: str, *, canary: bool = True, more: str = "") -> str:
+        """Push the Deployment with this image; `more`: another document."""
+        files = {"shop/api.yaml": json.dumps(deployment(image)), **({"shop/more.yaml": more} if more else {})}
+        if canary:
+            steps = [{"name": "api", "object": "api.yaml", "action": "Canary", "steps": [{"weight": 25, "for": "1h"}]}]
+            head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "r"}}
+            files["rollout.yaml"] = json.dumps({**head, "spec": {"groups": [{"name": "main", "steps": steps}]}})
+        sha = self.town.host.commit(files)
+        self.town.host.push(sha)
+        return sha
+
+    def broken(self) -> str:
+        return self.push("shop:3", more="kind: [Broken")
+
+    # --- runs
+    @property
+    def handler(self) -> Handler:
+        handler = self.town.handler(ROLLED)
+        rooms = replace(handler.rooms("shop"), patience=0.0)
+        handler.rooms = lambda name: {"shop": rooms}[name]  # type: ignore[method-assign]  # the seam
+        return handler
+
+    def run(self, trigger: str = "tick", **about: Any) -> Result:
+        return self.handler.run(Job("shop", trigger, **about))
+
+    # --- what is there
+    def live(self, name: str) -> dict[str, Any] | None:
+        status, body = self.town.server.answer(Asked("GET", f"{PLACE}/{name}", {}, None, "", ""))
+        return body if status == 200 else None
+
+    def change(self, name: str, change: dict[str, Any]) -> None:
+        self.town.server.must(Asked("PATCH", f"{PLACE}/{name}", {"fieldManager": "jo"}, change, MERGE, ""))
+
+    def settle(self, name: str) -> None:
+        """Its controller has done what it asks for."""
+        live = self.live(name)
+        assert live
+        count = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), live["spec"]["replicas"])
+        self.change(name, {"status": {**WELL, **count}})
+
+    @property
+    def state(self) -> State:
+        return state_of(self.handler)
+
+    @property
+    def step(self) -> StepRecord:
+        assert self.state.rollout
+        return self.state.rollout.steps[0]
+
+    @property
+    def mark(self) -> str:
+        return self.step.mark
+
+    @property
+    def image(self) -> str:
+        live = self.live("api")
+        return str(live["spec"]["template"]["spec"]["containers"][0]["image"]) if live else ""
+
+
+def test_a_canary_that_a_refused_head_has_overtaken_is_withdrawn_and_the_failure_stays_the_heads_own() -> None:
+    trial = Trial.held()
+    before = trial.live("api")
+    broken = trial.broken()
+    result = trial.run("push")
+    assert (result.outcome, result.code, result.commit) == (Outcome.FAILED, "manifest-invalid", broken), result
+    assert trial.live("api-canary") is None
+    assert trial.live("api") == before
+    said = f"Deployment/shop/api-canary: the canary of {trial.new[:12]} is withdrawn, for {broken[:12]} has overtaken it"
+    assert result.problems[0].place.startswith("shop/more.yaml:")
+    assert str(result.problems[-1]).startswith(said)
+    state = trial.state
+    assert (state.attempt and state.attempt.commit, state.commit, state.pin) == (trial.new, trial.old, None)
+    assert state.status.message.splitlines()[-1].startswith(said)
+    assert (trial.step.outcome, trial.step.message) == ("", f"the canary is withdrawn: {broken[:12]} has overtaken it, and is refused")
+
+
+@pytest.mark.parametrize(("status", "code"), [(422, "plan-refused"), (403, "access-denied")])
+def test_so_it_is_by_a_head_that_the_server_refuses(status: int, code: str) -> None:
+    trial = Trial.held()
+    trial.push("shop:3", more=json.dumps(config_map("web", "1")))
+    trial.town.meet = refusing(lambda asked: asked.dry and asked.path.endswith("/configmaps/web"), status, CANNOT)
+    result = trial.run("push")
+    assert (result.outcome, result.code, trial.live("api-canary"), trial.image) == (Outcome.FAILED, code, None, "shop:1"), result
+
+
+def test_each_tick_fails_alike_and_asks_for_no_deletion_again() -> None:
+    trial = Trial.held()
+    trial.broken()
+    trial.run("push")
+    calls: list[Call] = []
+
+    def seen(call: Call, do: Callable[[], Reply]) -> Reply:
+        calls.append(call)
+        return do()
+
+    trial.town.meet = seen
+    assert [trial.run().outcome for _ in range(2)] == [Outcome.FAILED, Outcome.FAILED]
+    assert [call.asked.method for call in calls if call.asked.path.startswith(PLACE)] == ["GET", "GET"]
+    (entry, *_) = trial.state.history
+    assert (entry.outcome, entry.times) == ("failed", 3)
+
+
+@pytest.mark.parametrize("image", ["shop:2", "shop:4"])
+def test_once_the_head_is_mended_its_canary_begins_anew(image: str) -> None:
+    """Also where it declares just what was being tried."""
+    trial = Trial.held()
+    trial.broken()
+    trial.run("push")
+    mended = trial.push(image)
+    trial.holds()
+    canary = trial.live("api-canary")
+    assert canary
+    assert (canary["spec"]["replicas"], canary["spec"]["template"]["spec"]["containers"][0]["image"]) == (1, image)
+    assert (trial.image, trial.state.attempt and trial.state.attempt.commit) == ("shop:1", mended)
+
+
+def test_a_head_that_is_mended_to_what_was_recorded_leaves_nothing_behind() -> None:
+    trial = Trial.held()
+    trial.broken()
+    trial.run("push")
+    back = trial.push("shop:1")
+    result = trial.run("push")
+    assert (result.outcome, trial.state.commit, trial.state.attempt) == (Outcome.APPLIED, back, None), result
+    assert (trial.image, trial.live("api-canary")) == ("shop:1", None)
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_rollback_by_hand_works_from_there(withdrawn: bool) -> None:
+    trial = Trial.held()
+    trial.broken()
+    if withdrawn:
+        trial.run("push")
+    result = trial.run("replay", rollback=True, actor="ann", run="shop.back")
+    assert (result.outcome, result.commit) == (Outcome.APPLIED, trial.old), result
+    assert (trial.image, trial.live("api-canary"), trial.state.attempt) == ("shop:1", None, None)
+    assert trial.state.pin
+
+
+# --- what stays
+@pytest.mark.parametrize("mark", ["promote 0", "remove 0"])
+def test_a_canary_that_is_promoted_is_its_deployments(mark: str) -> None:
+    trial = Trial.held()
+    as_if(trial, mark)
+    trial.broken()
+    result = trial.run("push")
+    assert result.outcome is Outcome.FAILED
+    assert (trial.mark.startswith(mark), trial.live("api-canary") is None) == (True, False)
+    assert len(result.problems) == 1
+
+
+def test_what_a_canary_has_shown_is_not_forgotten() -> None:
+    """It was refused, and a kill came before its deletion: a head that is mended to the same fails by that."""
+    trial = Trial.held()
+    as_if(trial, "remove 0", " errors: 0.5")
+    trial.broken()
+    assert trial.run("push").outcome is Outcome.FAILED
+    assert trial.live("api-canary") is None
+    trial.push("shop:2")
+    result = trial.run("push")
+    assert (result.outcome, trial.image) == (Outcome.FAILED, "shop:1")
+    assert "errors: 0.5" in result.message
+
+
+def as_if(trial: Trial, phase: str, reason: str = "") -> None:
+    """A worker was killed in this phase."""
+    handler = trial.handler
+
+    def killed(state: State) -> State:
+        assert state.rollout
+        (step,) = state.rollout.steps
+        mark = f"{phase} {stamp(handler.rooms('shop').clock())[:-1]}.000Z{reason}"
+        return replace(state, rollout=replace(state.rollout, steps=(replace(step, mark=mark),)))
+
+    handler.store(handler.target("shop")).update(killed)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": {"anneal.dev/canary": None}},
+        {"labels": {"applyset.kubernetes.io/part-of": None}},
+        {"annotations": {"anneal.dev/identity": "x"}},
+    ],
+)
+def test_what_isnt_our_canary_stays(metadata: dict[str, Any]) -> None:
+    trial = Trial.held()
+    trial.change("api-canary", {"metadata": metadata})
+    trial.broken()
+    result = trial.run("push")
+    assert (result.outcome, len(result.problems)) == (Outcome.FAILED, 1)
+    assert trial.live("api-canary")
+    assert trial.mark.startswith("hold 0")
+
+
+@pytest.mark.parametrize(
+    ("about", "outcome"),
+    [
+        ({"dry_run": True}, Outcome.FAILED),
+        ({"commit": "broken", "force": True, "actor": "ann"}, Outcome.FAILED),
+        ({"commit": "0" * 40, "actor": "ann"}, Outcome.REFUSED),
+    ],
+)
+def test_what_is_only_looked_at_or_asked_for_once_takes_nothing_away(about: dict[str, Any], outcome: Outcome) -> None:
+    """The head is what is being tried; a person's mistake doesn't overtake it."""
+    trial = Trial.held()
+    broken = trial.broken()
+    if not about.get("dry_run"):
+        trial.town.host.push(trial.new)
+        about = {**about, "commit": broken if about["commit"] == "broken" else about["commit"]}
+    assert trial.run("replay", **about).outcome is outcome
+    assert trial.live("api-canary")
+    assert trial.mark.startswith("hold 0")
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_a_head_that_cant_be_had_takes_nothing_away(*, down: bool) -> None:
+    """Nobody knows what it says: the next look may find it."""
+    trial = Trial.held()
+    trial.town.host.lost.add(trial.broken())
+    trial.town.host.down = down
+    assert trial.run("push").outcome is Outcome.FAILED
+    assert trial.live("api-canary")
+    assert trial.mark.startswith("hold 0")
+
+
+def test_a_run_that_is_killed_before_the_deletion_leaves_it_to_the_next_one() -> None:
+    trial = Trial.held()
+    broken = trial.broken()
+
+    def dies(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "DELETE":
+            raise Killed
+        return do()
+
+    trial.town.meet = dies
+    with pytest.raises(Killed):
+        trial.run("push")
+    trial.town.meet = straight
+    trial.town.free_lease()
+    assert trial.live("api-canary")
+    result = trial.run()
+    assert (result.outcome, trial.live("api-canary")) == (Outcome.FAILED, None)
+    assert f"is withdrawn, for {broken[:12]} has overtaken it" in str(result.problems[-1])
+
+
+def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
+    trial = Trial.held()
+    trial.broken()
+
+    def denied(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "DELETE":
+            return 403, {"kind": "Status", "reason": "Forbidden", "message": "no right to that", "code": 403}, {}
+        return do()
+
+    trial.town.meet = denied
+    result = trial.run("push")
+    assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
+    assert f"the canary of {trial.new[:12]} stays as it is, and nobody watches it" in str(result.problems[-1])
+    assert "anneal rollback shop" in result.problems[-1].fix
+    trial.town.meet = straight
+    trial.run()
+    assert trial.live("api-canary") is None
