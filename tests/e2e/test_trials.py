@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from handler.build import Handler, Options
+from handler.cluster.connect import Connection
 from handler.config.secrets import resolve_all
 from handler.model.names import GroupKind
 from handler.model.result import Outcome
 from handler.run import gone
 from handler.run.waits import looking
 from tests.e2e.conftest import Open
-from tests.e2e.killing import Wire, kill_after
+from tests.e2e.documents import deployment
+from tests.e2e.killing import Wire, kill_after, outlive
 from tests.e2e.serving import until
-from tests.e2e.shop import DONE, MORTAL, told
+from tests.e2e.shop import DONE, told
 from tests.e2e.trials import LET_GO, NEW, NEWER, OLD, Running, Trial, owners
+from tests.e2e.watching import Watching, is_available
 
 
-def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open) -> None:
-    trial = Trial.of(open_shop, lease=MORTAL)
+def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open, connection: Connection) -> None:
+    trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     until(lambda: trial.behind_the_service() == {OLD: 4}, told=lambda: str(trial.behind_the_service()))
     trial.push(NEW, [{"weight": 25, "for": "0s"}, {"weight": 50, "for": "1s"}], success=[LET_GO])
@@ -41,7 +45,9 @@ def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open) -> N
     assert shop.name in state.namespaces
 
     # Another worker, while it is held: neither prunes it nor calls it an orphan.
-    other = shop.handler_at(shop.kubectl.kubeconfig).run(shop.job("drift"))
+    hurried = threading.Event()
+    hurried.set()
+    other = shop.handler_at(shop.kubectl.kubeconfig).run(shop.job("drift"), hurried)
     assert other.outcome is Outcome.BUSY, told(other)
     kept = shop.handler_at(shop.kubectl.kubeconfig).run(shop.job(dry_run=True)).plan
     assert kept
@@ -50,12 +56,13 @@ def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open) -> N
     ]
     # Somebody scales the Deployment: the next share is one of what it has then.
     shop.kubectl.run("scale", "deployment", "api", "-n", shop.name, "--replicas=7")
-    trial.let_go()
-    trial.holds("hold 1")
-    assert trial.canary
-    assert trial.canary["spec"]["replicas"] == 4
-    result = running.result()
+    with Watching.of(connection, shop.name) as watching:
+        trial.let_go()
+        result = running.result()
     assert result.outcome in DONE, told(result)
+    canary = deployment(shop.name, "api-canary")
+    assert watching.first(canary, lambda live: live["spec"]["replicas"] == 4 and is_available(live))
+    assert not watching.first(canary, lambda live: live["spec"]["replicas"] not in (1, 4))
     trial.assert_promoted(NEW)
     assert (trial.steps()[0].outcome, shop.state().orphans) == ("done", ())
 
@@ -65,7 +72,7 @@ def writes_to(name: str, method: str = "PATCH") -> Callable[[str, str], bool]:
 
 
 def test_a_run_killed_in_any_phase_is_gone_on_with(open_shop: Open, wired: Wire) -> None:
-    trial = Trial.of(open_shop, lease=MORTAL)
+    trial = Trial.of(open_shop)
     shop = trial.shop
     trial.push(NEW, [{"weight": 25, "for": "0s"}, {"weight": 50, "for": "1s"}], success=[LET_GO])
     assert kill_after(shop, wired, 1, writes_to("api-canary"))
@@ -75,6 +82,7 @@ def test_a_run_killed_in_any_phase_is_gone_on_with(open_shop: Open, wired: Wire)
     trial.holds("hold 0")
     child.signal(signal.SIGKILL)
     assert child.result() is None
+    outlive(shop)
     trial.let_go()
     for name, method, mark in (
         ("api", "PATCH", "promote 1"),
@@ -95,7 +103,7 @@ def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_shop: Open) -> 
     shop = trial.shop
     options = Options(kubeconfig=str(shop.kubectl.kubeconfig), patience=0.0)
     shop.handler = Handler(shop.settings, resolve_all(shop.settings, os.environ, needs={"git"}), shop.sandbox, os.environ, options)
-    trial.push(NEW, [{"weight": 50, "for": "1s"}])
+    trial.push(NEW, [{"weight": 50, "for": "3s"}])
     ends: list[tuple[Outcome, str]] = []
 
     def is_applied() -> bool:
@@ -155,6 +163,7 @@ def test_a_canary_that_is_not_gone_yet_is_no_end(open_shop: Open, monkeypatch: p
     assert (result.outcome, result.code) == (Outcome.PRUNING, "still-deleting"), told(result)
     assert "example.com/hold" in result.message
     assert trial.canary
+    monkeypatch.setattr(gone, "TIMEOUT", 60.0)
     shop.kubectl.run("patch", "deployment", "api-canary", "-n", shop.name, "-p", '{"metadata":{"finalizers":null}}')
     shop.applied()
     trial.assert_promoted(NEW)

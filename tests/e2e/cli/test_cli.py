@@ -146,9 +146,9 @@ def test_the_lease_of_a_dead_worker_is_freed(shop: Shop, kubectl: Kubectl) -> No
 
 
 def test_the_lease_of_a_living_worker_stays(shop: Shop) -> None:
-    shop.configure(top="leaseDuration: 3s")
+    shop.configure(top="leaseDuration: 9s")
     objects = Objects(Api(connect(Cluster(), kubeconfig=str(shop.cli.kubeconfig), environ={})))
-    with LeaseLock(objects, shop.namespace, "anneal-shop", "alive", 3.0).acquire():
+    with LeaseLock(objects, shop.namespace, "anneal-shop", "alive", 9.0).acquire():
         assert "renews it" in shop.cli("unlock", code=4).stderr
         status = shop.cli("status").stdout
     assert "alive_" in status

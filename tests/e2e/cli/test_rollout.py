@@ -11,13 +11,17 @@ from typing import Any
 import pytest
 
 from tests.e2e.cli.conftest import Shop
+from tests.e2e.serving import PATIENCE, until
+from tests.kubectl import Kubectl
 
 NEVER = {"path": "{.data.value}", "name": "changed", "value": {"static": "another"}}
+SEEN = {"path": "{.metadata.labels.seen}", "name": "seen", "value": {"static": "yes"}}
+"""Met when the test says so."""
 
 
-def rolled(shop: Shop, *, fails: bool = False, timeout: int = 2) -> str:
-    """Push a Rollout over the shop's ConfigMaps; with a check that is never met if it `fails`, or may."""
-    expected = {"fieldComparisons": {"expectedValues": [NEVER], "timeout": f"{timeout}s", "pollInterval": "1s"}}
+def rolled(shop: Shop, *, fails: bool = False, timeout: int = 2, met: dict[str, Any] = NEVER) -> str:
+    """Push a Rollout over the shop's ConfigMaps, the first of them with a check; it is never met if it `fails`, or may."""
+    expected = {"fieldComparisons": {"expectedValues": [met], "timeout": f"{timeout}s", "pollInterval": "1s"}}
     slow = {"name": "one", "object": "one.yaml", "action": "CreateOrUpdate", "success": [expected], "continueOnError": not fails}
     steps: list[dict[str, Any]] = [slow, {"name": "two", "object": "two.yaml", "action": "CreateOrUpdate"}]
     spec = {"groups": [{"name": "all", "steps": steps}]}
@@ -69,15 +73,20 @@ def test_a_rollout_that_was_gone_back_from_is_a_failure_that_says_why(shop: Shop
 
 
 @pytest.mark.slow
-def test_a_rollout_that_goes_on_is_followed_to_its_end(shop: Shop) -> None:
+def test_a_rollout_that_goes_on_is_followed_to_its_end(shop: Shop, kubectl: Kubectl) -> None:
     """The run is another process's, as it always is where somebody watches."""
-    rolled(shop, timeout=6)
+    rolled(shop, timeout=600, met=SEEN)
     environ = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig)}
     with subprocess.Popen([sys.executable, "-m", "handler", "apply"], env=environ, stdout=subprocess.DEVNULL) as run:
-        while "under way" not in shop.cli("rollout").stdout:
-            assert run.poll() is None, "the run has ended before it was seen"
-        told = shop.cli("rollout", "--watch").stdout.splitlines()
-        assert run.wait(60) == 0
+        until(lambda: "under way" in shop.cli("rollout").stdout)
+        watch = [sys.executable, "-u", "-m", "handler", "rollout", "--watch"]
+        with subprocess.Popen(watch, env=environ, stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout
+            told = [watching.stdout.readline()]
+            kubectl.run("label", "configmap", "one", "-n", shop.namespace, "seen=yes")
+            told += watching.stdout.read().splitlines()
+            assert watching.wait(PATIENCE) == 0
+        assert run.wait(PATIENCE) == 0
     assert told[0].startswith(f"all, one: CreateOrUpdate ConfigMap/{shop.namespace}/one under way")
     assert any(line.startswith(f"all, two: CreateOrUpdate ConfigMap/{shop.namespace}/two done") for line in told)
     assert ": done in " in told[-1]

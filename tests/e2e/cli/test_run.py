@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from handler.model.errors import Stopping
 from handler.state.configmap import state_name
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.serving import ROOT, until
+from tests.e2e.serving import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
 
 BROKEN = """\
@@ -43,13 +44,13 @@ def staying(shop: Shop, log: Path, *arguments: str) -> Iterator[None]:
             yield
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, log.read_text()
+        assert process.wait(PATIENCE) == 0, log.read_text()
 
 
 def runs(log: Path) -> list[dict[str, Any]]:
-    """Return the lines that tell of runs."""
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    return [line for line in lines if line["message"] == "run"]
+    """Return the lines that tell of runs that came to their end; the last line may be half of one that is being written."""
+    lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [line for line in lines if line["message"] == "run" and line.get("code") != Stopping.code]
 
 
 def test_each_target_runs_once_and_the_worst_end_is_the_exit_code(shop: Shop) -> None:
@@ -78,6 +79,8 @@ def test_at_an_interval_what_somebody_changes_comes_back_and_no_failure_ends_it(
         shop.declare("one", "two", "three", value="2")
         shop.push("Second")
         until(lambda: one() == "2", told=log.read_text)
+        head = shop.work.head()
+        until(lambda: [line for line in runs(log) if line["outcome"] == "applied" and line["commit"] == head], told=log.read_text)
         until(lambda: any(line["target"] == "broken" for line in runs(log)), told=log.read_text)
     ends = runs(log)
     assert {line["outcome"] for line in ends if line["target"] == "broken"} == {"failed"}

@@ -7,16 +7,15 @@ import pty
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from tests.e2e.cli.conftest import Shop
+from tests.e2e.serving import PATIENCE, until
 from tests.kubectl import Kubectl
-
-PATIENCE = 60.0
 
 
 def typed(shop: Shop, answer: str, *arguments: str, environ: Mapping[str, str] | None = None) -> tuple[int, str]:
@@ -64,28 +63,14 @@ def test_colour_and_tables_are_for_terminals_and_no_color_is_obeyed(shop: Shop) 
     assert not re.search(r"\x1b\[3\dm", shown)
 
 
-def test_serve_runs_its_targets_until_sigterm(shop: Shop, kubectl: Kubectl) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        bind = f"127.0.0.1:{probe.getsockname()[1]}"
-    command = [
-        sys.executable,
-        "-m",
-        "handler",
-        "serve",
-        "-c",
-        str(shop.cli.config),
-        "--bind",
-        bind,
-        "--kubeconfig",
-        str(shop.cli.kubeconfig),
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as served:
+def test_serve_runs_its_targets_until_sigterm(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> None:
+    options = ["-c", str(shop.cli.config), "--bind", "127.0.0.1:0", "--kubeconfig", str(shop.cli.kubeconfig)]
+    log = tmp_path / "log"
+    with log.open("wb") as said, subprocess.Popen([sys.executable, "-m", "handler", "serve", *options], stderr=said) as served:
         try:
-            end = time.monotonic() + PATIENCE
-            while kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode and time.monotonic() < end:
-                time.sleep(0.2)
+            until(lambda: "applied" in shop.cli("status").stdout.splitlines()[0], told=log.read_text)
         finally:
             served.send_signal(signal.SIGTERM)
-        _, log = served.communicate(timeout=PATIENCE)
-    assert served.returncode == 0, log
-    assert "applied" in shop.cli("status").stdout.splitlines()[0], log
+        assert served.wait(PATIENCE) == 0, log.read_text()
+    assert kubectl("get", "cm", "three", "-n", shop.namespace)
+    assert "applied" in shop.cli("status").stdout.splitlines()[0]
