@@ -80,8 +80,8 @@ class Container:
         return subprocess.run(runc("exec", self._name, *command), capture_output=True, text=True, check=False)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return its log."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        """Return its log, without a line that is still being written."""
+        return [json.loads(line) for line in self.log.read_text().split("\n")[:-1] if line.startswith("{")]
 
     def wait(self, reached: Callable[[], object]) -> None:
         """Wait until something holds. Raises ContainerError with the log: it ended, or it takes too long."""

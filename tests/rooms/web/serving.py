@@ -37,7 +37,7 @@ def engine(record: Path) -> Engine:
             while job.target == "slow" and job.trigger == "replay" and not go.exists() and not stop.wait(0.02):
                 pass
             if job.target == "slow" and job.trigger == "push":
-                stop.wait(60)
+                stop.wait(600)
                 write({"released": job.target})
             return Result(job.target, Outcome.UNCHANGED, commit=job.hint, run=job.run)
 
