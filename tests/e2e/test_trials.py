@@ -133,8 +133,14 @@ def test_a_newer_commit_takes_over_or_takes_away(open_shop: Open, monkeypatch: p
     assert canary
     assert (trial.image(canary), canary["metadata"]["uid"], canary["spec"]["replicas"]) == (NEWER, uid, 1)
 
-    trial.push(OLD, [{"weight": 25, "for": "1h"}])
+    unknown = {"apiVersion": "shop.example.com/v1", "kind": "Nothing", "metadata": {"name": "a", "namespace": shop.name}}
+    shop.push(*trial.documents(NEWER), unknown)
     assert running.result().outcome is Outcome.SUPERSEDED
+    refused = shop.run()
+    assert (refused.outcome, refused.code) == (Outcome.FAILED, "plan-refused"), told(refused)
+    until(lambda: trial.canary is None, told=lambda: "nobody watches it, so it goes")
+
+    trial.push(OLD, [{"weight": 25, "for": "1h"}])
     shop.applied()
     assert trial.canary is None
     assert trial.stable == before, "back where it was, nothing is tried and nothing written"
