@@ -136,18 +136,20 @@ def test_a_run_that_raises_ends_no_thread(caplog: pytest.LogCaptureFixture) -> N
 
 def test_a_run_that_raises_frees_its_target() -> None:
     seen: list[str] = []
-    done = threading.Event()
+    begun = threading.Semaphore(0)
 
     def run(work: Work) -> None:
         seen.append(work.run)
-        done.set()
+        begun.release()
+        raise RuntimeError("odd")
 
     queue = Inline(run, threads=1)
-    queue.put(pushed())
     queue.start()
-    assert done.wait(PATIENCE)
+    for _ in range(2):
+        queue.put(pushed())
+        assert begun.acquire(timeout=PATIENCE)
     assert queue.stop(PATIENCE) == ()
-    assert len(seen) == 1
+    assert len(seen) == 2
 
 
 def test_stopping_names_who_still_runs_and_starts_nothing_more(runs: Runs) -> None:
