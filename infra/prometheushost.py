@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -70,7 +71,8 @@ class PrometheusHost:
     def __init__(self, *scraped: str, web: Path | None = None, authority: Path | None = None) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="prometheus-host-"))
         self._scraped, self._web, self._authority = scraped, web, authority
-        self._listen = "127.0.0.1:0"
+        self._port = _kept()
+        self._listen = f"127.0.0.1:{self._port.getsockname()[1]}"
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
 
@@ -83,6 +85,7 @@ class PrometheusHost:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._port.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
     @property
@@ -147,12 +150,21 @@ class PrometheusHost:
         return file
 
     def _read(self, stream: IO[str], ready: threading.Event, said: deque[str]) -> None:
-        """Follow its log to the end: where it listens, when it is ready."""
+        """Follow its log to the end: when it is ready."""
         with stream:
             for line in stream:
                 said.append(line)
-                if '"Listening on"' in line:
-                    self._listen = line.rsplit("address=", 1)[1].strip()
                 if "ready to receive web requests" in line:
                     ready.set()
         ready.set()
+
+
+def _kept() -> socket.socket:
+    """Keep a free port, for as long as this socket is open: it never listens, so that whoever wants this very port, and says so, may.
+
+    Between `stop` and `start` connections are refused there, and no other program is given it.
+    """
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    return kept

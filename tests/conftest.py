@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import coverage
 import hypothesis
 import pytest
 
@@ -25,9 +26,14 @@ from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = "ANNEAL_TEST_CONTROL_PLANE"  # set by the session for its workers
+MEASURED = ("unit", "rooms")
+"""The suites whose coverage counts. The others prove the whole; traced, each of their processes would cost more than double."""
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
-hypothesis.settings.register_profile("patient", deadline=None)  # an example may take long on a busy machine
+EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
+"""Asks for a search by chance; without it the same examples are tried each time, and nobody's change fails by another's bad luck."""
+PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}  # on a busy machine all takes long
+hypothesis.settings.register_profile("patient", derandomize=EXAMPLES not in os.environ, **PATIENT)  # type: ignore[arg-type]  # by name
 hypothesis.settings.load_profile("patient")
 
 
@@ -54,6 +60,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker("cluster")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests of the whole aren't traced, and neither are the processes that they start."""
+    tracing = coverage.Coverage.current()
+    if tracing is None or request.path.relative_to(ROOT / "tests").parts[0] in MEASURED:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # by which a child knows that it's measured
+        tracing.stop()
+        yield
+        tracing.start()
 
 
 @pytest.fixture(autouse=True)
