@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
+
+_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -37,3 +42,42 @@ class Kubectl:
     def apply(self, *documents: Mapping[str, Any], options: Sequence[str] = ()) -> str:
         """Apply documents the client-side way, as people do by hand."""
         return self.run("apply", *options, "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+
+    def judges(self, account: str, *, allows: bool = True, **attributes: str) -> None:
+        """Wait until the API server allows an account something, or doesn't any more: it hears of roles a moment after they are written.
+
+        Args:
+            account: a ServiceAccount as `namespace/name`.
+            allows: what it shall say.
+            attributes: what it is asked about, as a SubjectAccessReview has it: verb, group, resource, namespace, name.
+
+        """
+        spec = {"user": f"system:serviceaccount:{account.replace('/', ':')}", "resourceAttributes": attributes}
+        asked = json.dumps({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec})
+        end = time.monotonic() + _PATIENCE
+        while bool(json.loads(self.run("create", "-f", "-", "-o", "json", given=asked))["status"].get("allowed")) is not allows:
+            assert time.monotonic() < end, f"{account} is {'not ' if allows else ''}allowed {attributes}"
+            time.sleep(0.1)
+
+    def grant(self, given: str) -> None:
+        """Apply roles and their bindings to ServiceAccounts, and wait until the API server judges by the last rule of each."""
+        self.run("apply", "-f", "-", given=given)
+        streams = [each for each in yaml.safe_load_all(given) if each]
+        found = [item for each in streams for item in (each["items"] if each["kind"] == "List" else [each])]
+        rules = {(each["kind"], *_place(each)): each["rules"][-1] for each in found if each.get("rules")}
+        for binding in (each for each in found if each["kind"].endswith("Binding")):
+            kind, (namespace, _) = binding["roleRef"]["kind"], _place(binding)
+            rule = rules[kind, namespace if kind == "Role" else "", binding["roleRef"]["name"]]
+            for subject in binding["subjects"]:
+                self.judges(f"{subject['namespace']}/{subject['name']}", namespace=namespace, **_asked(rule))
+
+
+def _place(body: Mapping[str, Any]) -> tuple[str, str]:
+    return str(body["metadata"].get("namespace", "")), str(body["metadata"]["name"])
+
+
+def _asked(rule: Mapping[str, Any]) -> dict[str, str]:
+    """Return the last thing that a rule allows, as a SubjectAccessReview asks for it."""
+    resource, _, sub = rule["resources"][-1].partition("/")
+    name = (rule.get("resourceNames") or [""])[-1]
+    return {"verb": rule["verbs"][-1], "group": rule["apiGroups"][-1], "resource": resource, "subresource": sub, "name": name}

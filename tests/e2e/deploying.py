@@ -117,7 +117,7 @@ class Bed:
             "cluster": {"kubeconfig": {"file": str(self.account)}},
         }
         webhooks = {"github": {"secrets": [{"file": str(self.place / "webhook")}]}}
-        config = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "webhooks": webhooks, "targets": [target], "leaseDuration": "3s"}
+        config = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "webhooks": webhooks, "targets": [target], "leaseDuration": "6s"}
         return self._written({**config, **more})
 
     def of_overlay(self, overlay: str, work: Work) -> Path:
@@ -150,7 +150,7 @@ class Bed:
     def authorize(self, config: Path) -> None:
         """Be the administrator: grant the account what `anneal rbac` prints for the only target."""
         printed = self.cli(config, "rbac", "--service-account", ACCOUNT, kubeconfig=self.kubectl.kubeconfig)
-        self.kubectl.run("apply", "-f", "-", given=printed)
+        self.kubectl.grant(printed)
 
     def unauthorize(self) -> None:
         """Take all of that back: what is left is what the manifests give."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from handler.cluster.api import Api
 from handler.config.settings import Cluster, Impersonate, Recreate, Settings
@@ -24,8 +25,7 @@ DEPLOYER = "deployer"
 
 def allow(shop: Shop, *rules: tuple[str, str, str]) -> None:
     """Give the target's account these rights in its namespace: (verbs, group, resource)."""
-    shop.kubectl.apply(
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEPLOYER, "namespace": shop.name}},
+    roles = (
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
@@ -40,6 +40,8 @@ def allow(shop: Shop, *rules: tuple[str, str, str]) -> None:
             "subjects": [{"kind": "ServiceAccount", "name": DEPLOYER, "namespace": shop.name}],
         },
     )
+    shop.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEPLOYER, "namespace": shop.name}})
+    shop.kubectl.grant(yaml.safe_dump_all(roles))
 
 
 ALL = "get,list,watch,create,patch,delete"
@@ -76,6 +78,7 @@ def test_a_kind_that_may_not_be_listed_any_more_prunes_nothing(account: Shop) ->
     account.push(config_map(account.name, "a"), config_map(account.name, "gone"), service(account.name, "web"))
     account.applied()
     allow(account, (ALL, "", "configmaps"), ("get,create,patch,delete", "", "services"))
+    account.kubectl.judges(f"{account.name}/{DEPLOYER}", verb="list", resource="services", namespace=account.name, allows=False)
     before = account.versions()
     account.push(config_map(account.name, "a"))
     result = account.run()

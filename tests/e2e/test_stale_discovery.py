@@ -97,6 +97,7 @@ def allow(shop: Shop) -> Iterator[Allow]:
         shop.kubectl.run("create", "serviceaccount", "deployer", "-n", shop.name)
         shop.kubectl.run("create", "clusterrole", role, f"--verb={verbs}", f"--resource={kinds}")
         shop.kubectl.run("create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={shop.name}:deployer")
+        shop.kubectl.judges(f"{shop.name}/deployer", verb=verbs.rpartition(",")[2], resource="configmaps")
         shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"))
 
     yield allow

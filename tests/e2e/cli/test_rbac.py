@@ -17,6 +17,7 @@ from handler.config.settings import Cluster
 from handler.state.configmap import INSTALLATION
 from infra.controlplane.fates import FATE
 from tests.e2e.cli.conftest import Shop, document
+from tests.e2e.serving import until
 from tests.kubectl import Kubectl
 
 
@@ -61,7 +62,7 @@ def granted(shop: Shop, kubectl: Kubectl, account: Path, crd: str) -> Iterator[P
     shop.push("A kind, a role, a binding")
     shop.configure("clusterScoped: [CustomResourceDefinition]")
     printed = shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout
-    kubectl.run("apply", "-f", "-", given=_renamed(printed, shop.namespace))
+    kubectl.grant(_renamed(printed, shop.namespace))
     yield account
     kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{shop.namespace}")
 
@@ -128,7 +129,7 @@ def test_an_impersonated_target_has_its_own_rights_and_the_handler_none_of_them(
     kubectl.run("create", "serviceaccount", "deployer", "-n", shop.namespace)
     shop.configure(f"impersonate: {{serviceAccount: {shop.namespace}/deployer}}")
     printed = shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout
-    kubectl.run("apply", "-f", "-", given=_renamed(printed, shop.namespace))
+    kubectl.grant(_renamed(printed, shop.namespace))
     try:
         shop.cli("check", kubeconfig=account)
         assert shop.cli.json("apply", kubeconfig=account)["counts"] == {"created": 4}
@@ -180,17 +181,25 @@ def test_a_group_is_bound_where_the_handler_is_no_service_account(shop: Shop, ku
         kubectl.run("apply", "--dry-run=server", "-f", "-", given=json.dumps(each))
 
 
+def _crashes(kubectl: Kubectl, namespace: str) -> bool:
+    """Whether a pod crashes again and again, and its event is written."""
+    pods = json.dumps(kubectl("get", "pods", "-n", namespace)["items"])
+    return "CrashLoopBackOff" in pods and bool(kubectl("get", "events", "-n", namespace, "--field-selector=reason=BackOff")["items"])
+
+
 def test_with_the_printed_rights_a_failed_rollout_says_why_and_with_less_it_still_fails(
     shop: Shop, kubectl: Kubectl, account: Path
 ) -> None:
     metadata = {"labels": {"app": "api"}, "annotations": {FATE: "crash-loop"}}
     template = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "api:1"}]}}
-    spec = {"replicas": 1, "progressDeadlineSeconds": 1, "selector": {"matchLabels": {"app": "api"}}, "template": template}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "api"}}, "template": template}
+    kubectl.run("apply", "-n", shop.namespace, "-f", "-", given=document("Deployment", "api", "apps/v1", spec=spec))
+    until(lambda: _crashes(kubectl, shop.namespace))  # when the wait's time is over, there is something to tell
     shop.work.write("deploy/api.yaml", document("Deployment", "api", "apps/v1", spec=spec))
     shop.push("A workload that fails")
-    shop.configure("wait: {timeout: 2m}")
+    shop.configure("wait: {timeout: 2s}")
     printed = list(filter(None, yaml.safe_load_all(shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout)))
-    kubectl.run("apply", "-f", "-", given=_renamed(yaml.safe_dump_all(printed), shop.namespace))
+    kubectl.grant(_renamed(yaml.safe_dump_all(printed), shop.namespace))
     assert "says less" not in shop.cli("check", kubeconfig=account).stdout
     told = shop.cli("apply", code=1, kubeconfig=account).output
     for said in ("CrashLoopBackOff", "Warning BackOff", "its log ends"):
@@ -198,9 +207,10 @@ def test_with_the_printed_rights_a_failed_rollout_says_why_and_with_less_it_stil
     reads = {"pods", "pods/log", "events", "replicasets"}
     for each in [one for one in printed if "rules" in one]:
         each["rules"] = [rule for rule in each["rules"] if not reads & set(rule["resources"])]
-    kubectl.run("apply", "-f", "-", given=_renamed(yaml.safe_dump_all(printed), shop.namespace))
+    kubectl.grant(_renamed(yaml.safe_dump_all(printed), shop.namespace))
+    kubectl.judges(f"{shop.namespace}/anneal", verb="list", resource="events", namespace=shop.namespace, allows=False)
     assert "says less of why without" in shop.cli("check", kubeconfig=account).stdout
     said = shop.cli("apply", code=1, kubeconfig=account).output
-    assert "ProgressDeadlineExceeded" in said
+    assert "isn't healthy after 2s: 0 of 1 replica available" in said
     assert "CrashLoopBackOff" not in said
     kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{shop.namespace}")
