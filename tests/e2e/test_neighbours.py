@@ -13,6 +13,7 @@ from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome
 from handler.run import gone
 from tests.e2e.documents import Document, claim, config_map, definition, namespace, offer, service
+from tests.e2e.serving import until
 from tests.e2e.shop import PATH, Shop, told
 
 PROTECTIONS = [
@@ -168,6 +169,7 @@ def test_a_lingering_finalizer_leaves_the_phase_pruning_until_it_is_cleared(shop
     assert result.next_try
     assert (shop.state().commit, shop.state().status.phase) == (older, "pruning")
     assert shop.run("tick").outcome is Outcome.PRUNING
+    monkeypatch.setattr(gone, "TIMEOUT", 60.0)
     _patch(shop, slow, {"metadata": {"finalizers": None}})
     assert shop.run("tick").outcome in (Outcome.APPLIED, Outcome.UNCHANGED)
     assert shop.state().commit == newer
@@ -212,15 +214,22 @@ def test_a_failed_apply_prunes_nothing(shop: Shop) -> None:
     older = shop.head
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": shop.name}}
     shop.kubectl.apply(quota | {"spec": {"hard": {"count/services": "1"}}})
-    shop.kubectl.run("wait", "resourcequota/few", "-n", shop.name, "--for=jsonpath={.status.hard}", "--timeout=20s")
+    shop.kubectl.run("wait", "resourcequota/few", "-n", shop.name, "--for=jsonpath={.status.hard}", "--timeout=60s")
+    until(lambda: _takes_a_service(shop))  # before it knows how much there is, it refuses
     shop.push(config_map(shop.name, "a"), *(service(shop.name, f"web{number}") for number in range(3)))
     result = shop.run()
     assert result.outcome is Outcome.FAILED, told(result)
     assert shop.live(config_map(shop.name, "gone"))
     assert (shop.state().commit, bool(shop.state().attempt)) == (older, True)
     shop.kubectl.run("delete", "resourcequota", "few", "-n", shop.name)
+    until(lambda: _takes_a_service(shop))
     shop.applied("tick")
     shop.assert_converged()
+
+
+def _takes_a_service(shop: Shop) -> bool:
+    """Ask the admission, which hears of a quota and of its end a moment later."""
+    return shop.kubectl.tried("create", "service", "clusterip", "asked", "--tcp=80", "-n", shop.name, "--dry-run=server").returncode == 0
 
 
 def _patch(shop: Shop, document: Document, patch: dict[str, Any]) -> None:

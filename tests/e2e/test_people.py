@@ -11,7 +11,7 @@ from handler.model.result import Outcome, Result
 from handler.state.record import Suspend
 from tests.e2e.documents import Document, config_map, namespace
 from tests.e2e.killing import Wire, kill_after
-from tests.e2e.shop import DONE, MORTAL, Shop, told
+from tests.e2e.shop import DONE, Shop, told
 from tests.e2e.wire import is_object_write
 from tests.rooms.cluster.wire import Handler
 
@@ -238,8 +238,6 @@ def test_a_commit_nobody_knows_needs_force(shop: Shop, three: Commits) -> None:
 
 def test_a_rollback_killed_in_the_middle_is_finished_by_a_tick_not_undone(shop: Shop, three: Commits, wired: Wire) -> None:
     older, documents = three[0]
-    shop.lease = MORTAL
-    shop.configure()
     assert kill_after(shop, wired, 1, is_object_write, shop.job("replay", commit=older, actor="ann"))
     assert shop.run("tick").outcome in DONE
     assert_pinned(shop, older, documents)

@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 from handler.model.event import Delivery
 from handler.model.result import Outcome
 from tests.e2e.documents import config_map
+from tests.e2e.killing import outlive
 from tests.e2e.serving import PATIENCE, ROOT, TOKEN, Serving, signed, until
 from tests.e2e.shop import PATH, STATES, Shop
 
@@ -33,7 +34,6 @@ def serving(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         "apiVersion": "anneal.dev/v1alpha1",
         "kind": "Config",
         "stateNamespace": STATES,
-        "leaseDuration": "2s",
         "interval": "1h",
         "driftInterval": "2h",
         "webhooks": {"github": {"secrets": [{"env": "HOOK"}]}},
@@ -180,10 +180,12 @@ def test_what_was_asked_of_a_worker_that_is_killed_is_done_by_the_next(serving: 
     os.kill(worker, signal.SIGSTOP)
     asked = [replay(serving, shop.name, commit=first)]
     os.kill(worker, signal.SIGKILL)
+    outlive(shop)
     assert ended(serving, asked[0])["outcome"] == "applied"
     for commit in (second, first, second, first):
         asked.append(replay(serving, shop.name, commit=commit))
         serving.kill("worker")
+        outlive(shop)
         until(lambda: "anneal_outbox_kept 0.0" in metrics(serving), told=serving.log.read_text)
         assert shop.state().commit == commit, serving.log.read_text()
     recorded = [run.id for run in shop.state().history]

@@ -10,6 +10,7 @@ import pytest
 
 from handler.model.result import Outcome
 from handler.state.rules import seconds_of, stamp
+from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, offer
 from tests.e2e.killing import Wire
 from tests.e2e.served import until_served
@@ -78,8 +79,10 @@ def test_the_refused_run_of_another_installation_leaves_the_record_alone(shop: S
     assert record(shop) == before
 
 
-def test_trouble_with_the_lease_at_the_end_does_not_undo_what_is_recorded(shop: Shop, wired: Wire) -> None:
-    """Every PUT of the Lease is refused from the moment in which the object is written."""
+def test_trouble_with_the_lease_at_the_end_does_not_undo_what_is_recorded(open_shop: Open, wired: Wire) -> None:
+    """Every PUT of the Lease is refused from the moment in which the object is written; until it ends there is time to record that."""
+    shop = open_shop(lease=120.0)
+    shop.create_namespace()
     shop.push(config_map(shop.name, "a"))
     wire = wired()
     written = threading.Event()
@@ -121,13 +124,16 @@ def test_a_record_that_cannot_be_read_now_is_read_again_soon(shop: Shop, wired: 
     shop.push(config_map(shop.name, "a"))
     wire = wired()
     worker = shop.handler_at(wire.kubeconfig)
-    monkeypatch.setattr(worker.objects(shop.target)._api, "_deadline", 0.2)
+    api = worker.objects(shop.target)._api
+    monkeypatch.setattr(api, "_deadline", 0.2)
     wire.wire.only = lambda method, path: True
     wire.wire.tricks[:] = [refuse(503)] * 50
+    began = time.time()
     result = worker.run(shop.job())
     assert (result.outcome, result.who) == (Outcome.FAILED, "nobody"), told(result)
-    assert result.next_try > time.time()
+    assert result.next_try > began
     wire.wire.tricks.clear()
+    monkeypatch.setattr(api, "_deadline", 60.0)
     assert worker.run(shop.job("retry")).outcome is Outcome.APPLIED
 
 
