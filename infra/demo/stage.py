@@ -26,7 +26,7 @@ from infra.demo.runs import Log
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPBACK = "127.0.0.1"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 STOP_SECONDS = 25.0
 """Longer than the 20 s in which `anneal serve` ends."""
 FOREIGN = "cluster.json"

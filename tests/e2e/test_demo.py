@@ -134,7 +134,7 @@ def _push_a_title(clone: Path) -> str:
 
 
 def _wait_for_title(kubectl: Kubectl) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while "saucers" not in json.dumps(kubectl("get", "configmap", "web", "-n", "told-shop-front")["data"]):
         assert time.monotonic() < deadline, "the push never arrived"
         time.sleep(0.2)
