@@ -57,10 +57,6 @@ class Exporter:
             self._gauges[name] = Gauge(name, "set by a test", sorted(labels), registry=self._registry)
         (self._gauges[name].labels(**labels) if labels else self._gauges[name]).set(value)
 
-    def drop(self, name: str) -> None:
-        """Expose no series of a name any more; from the next scrape on a query finds none."""
-        self._registry.unregister(self._gauges.pop(name))
-
 
 class PrometheusHost:
     """A Prometheus that scrapes these addresses. `url`: where it answers; after `stop` it may be started again at the same place.

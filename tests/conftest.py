@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 
 from handler.config import masking
+from handler.config.remote import Remote
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
 from infra.moto import Moto
@@ -121,6 +122,13 @@ def moto() -> Iterator[Moto]:
     """The session's server of Amazon's services; what a test makes there another may see."""
     with Moto() as server:
         yield server
+
+
+@pytest.fixture
+def waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads a secret of a store waits until it has answered, however busy the machine is; a handler goes on after 3 seconds."""
+    monkeypatch.setattr(Remote.renew, "__defaults__", (90.0,))
+    monkeypatch.setattr("handler.config.remote.START", 90.0)
 
 
 @pytest.fixture

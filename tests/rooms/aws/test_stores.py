@@ -23,6 +23,7 @@ from handler.model.errors import SecretUnavailable
 from handler.stores import Services, fetcher
 from infra.moto import Moto
 
+pytestmark = pytest.mark.usefixtures("waited_for")
 ROOT = Path(__file__).resolve().parents[3]
 OLD, NEW = "CANARY-old-secret-value", "CANARY-new-secret-value"
 

@@ -18,6 +18,7 @@ from handler.model.errors import SecretUnavailable
 from handler.stores import Services
 from tests.e2e.serving import until
 
+pytestmark = pytest.mark.usefixtures("waited_for")
 OLD, NEW = "CANARY-old-secret-value", "CANARY-new-secret-value"
 
 

@@ -211,6 +211,7 @@ def test_the_token_signs_in_and_is_in_no_error() -> None:
     assert TOKEN not in repr((error.value, error.value.__cause__, error.value.__context__))
 
 
+@pytest.mark.usefixtures("waited_for")
 def test_a_token_that_was_rotated_is_read_again_after_a_refusal() -> None:
     stored, now = ["old-token"], [1_000.0]
     ref = SecretRef(aws_parameter="/metrics")

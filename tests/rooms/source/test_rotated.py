@@ -19,6 +19,7 @@ MAIN = Revision(branch="main")
 OLD, NEW = "CANARY-old-password", "CANARY-new-password"
 
 
+@pytest.mark.usefixtures("waited_for")
 def test_a_password_of_a_store_is_asked_for_again_when_the_host_refuses_it(host: Host) -> None:
     work = Work.of(host, "shop")
     work.write("app.yaml", "")

@@ -236,7 +236,7 @@ def test_type_confusion_never_breaks_a_route(client: FlaskClient, sample: Sample
 TEXTS = st.text(st.characters(codec="latin-1", exclude_characters="\r\n\x00"), max_size=60)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_headers_and_bytes_are_answered_without_a_5xx(client: FlaskClient, data: Any) -> None:
     provider = data.draw(st.sampled_from(PROVIDERS))
