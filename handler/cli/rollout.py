@@ -94,7 +94,7 @@ def _show(
         draw(list(tree(known, time.time())))
         return
     for step in known.steps:
-        key, line = (known.started, step.group, step.step), told(step)
+        key, line = (known.id or known.started, step.group, step.step), told(step)
         if step.started and seen.get(key) != line:
             output.line(line)
         seen[key] = line
