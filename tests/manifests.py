@@ -74,7 +74,7 @@ def run(program: str, *arguments: str) -> str:
 
 def tried(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run kustomize or helm, which may fail."""
-    return subprocess.run([str(binaries() / program), *arguments], capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run([str(binaries() / program), *arguments], capture_output=True, text=True, check=False, timeout=240)
 
 
 def documents(text: str) -> list[Manifest]:

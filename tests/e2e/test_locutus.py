@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from handler.cli.group import USAGE, anneal
 from handler.cli.locutus import NAME, NAMESPACE
 from handler.state.configmap import state_name
-from tests.e2e.serving import ROOT, until
+from tests.e2e.serving import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
 
 SEED = ROOT.parent / "shared" / "seeds" / "locutus.txt"
@@ -152,7 +152,7 @@ def test_once_applies_and_ends_and_at_an_interval_it_stays_as_declared(
             until(uid, told=log.read_text)
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     lease = kubectl("get", "lease", state_name(NAME), "-n", NAMESPACE)
     assert not lease["spec"].get("holderIdentity"), "given back"
     again = json.loads(place.run(once, "-o", "json"))

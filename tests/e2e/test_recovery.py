@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +10,13 @@ import pytest
 import yaml
 
 from handler.config.settings import Prune
-from handler.model.names import PART_OF
+from handler.model.names import PART_OF, identity_of
 from handler.model.result import Outcome
 from handler.state.configmap import state_name
 from infra.controlplane import controlplane as controlplanes
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, deployment, namespace, offer
-from tests.e2e.shop import DONE, STATES, Shop, told
+from tests.e2e.shop import DONE, STATES, Shop, told, version
 from tests.kubectl import Kubectl
 
 EVERY_KIND = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
@@ -130,19 +131,19 @@ def _documents(text: str) -> list[dict[str, str]]:
     return [document for document in yaml.load_all(text, yaml.BaseLoader) if document]
 
 
-_ROW = "{.kind}/{.metadata.namespace}/{.metadata.name}/{.metadata.uid} {.metadata.resourceVersion}{'\\n'}"
-_AGGREGATED = ("ClusterRole//admin/", "ClusterRole//edit/", "ClusterRole//view/")
+_AGGREGATED = ("ClusterRole/admin/", "ClusterRole/edit/", "ClusterRole/view/")
 """The controller manager collects into these whatever is labelled for it."""
 
 
 def _inventory(shop: Shop, *selector: str) -> dict[str, str]:
-    """Return kind, name and uid -> resourceVersion of everything in the cluster that doesn't change by itself."""
+    """Return kind, name and uid -> version (without status) of everything in the cluster that doesn't change by itself."""
     kinds = shop.kubectl.run("api-resources", "--verbs=list,delete", "-o", "name").split()
     busy = ("leases", "events", "endpointslices", "endpoints", "pods", "nodes", "componentstatuses", "flowschemas", "prioritylevel")
     asked = ",".join(kind for kind in kinds if not kind.startswith(busy))
-    found = shop.kubectl.run("get", asked, "-A", *selector, "--ignore-not-found", f"-o=jsonpath={{range .items[*]}}{_ROW}{{end}}")
-    rows = (line.rsplit(" ", 1) for line in found.splitlines())
-    return {key: version for key, version in rows if not key.startswith(_AGGREGATED)}
+    answer = shop.kubectl.run("get", asked, "-A", *selector, "--ignore-not-found", "--show-managed-fields", "-o", "json")
+    found = json.loads(answer)["items"] if answer else []
+    rows = {f"{identity_of(item)}/{item['metadata']['uid']}": version(item) for item in found}
+    return {key: value for key, value in rows.items() if not key.startswith(_AGGREGATED)}
 
 
 def _ours(shop: Shop) -> dict[str, str]:

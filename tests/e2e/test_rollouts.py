@@ -173,7 +173,7 @@ def test_a_rollout_that_no_target_names_is_refused_with_the_line_that_names_it(s
 
 def test_what_another_has_is_left_to_it_and_not_waited_for(shop: Shop) -> None:
     """It doesn't carry our label, so that no watch of ours would ever show it."""
-    shop.configure(wait=Wait(timeout=20.0))
+    shop.configure(wait=Wait(timeout=60.0))
     theirs, ours = service(shop.name, "theirs"), service(shop.name, "ours", 81)
     shop.kubectl.run("create", "-f", "-", given=json.dumps(theirs))
     before = shop.versions([theirs])

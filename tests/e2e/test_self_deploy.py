@@ -193,8 +193,8 @@ def test_helm_installs_upgrades_and_removes_the_chart(bed: Bed, tmp_path: Path) 
     config = f"--set-file=config={OVERLAYS / 'sqs-workers' / 'anneal.yaml'}"
     bed.kubectl.run("create", "namespace", "helm")
     bed.kubectl.run("label", "namespace", "helm", "pod-security.kubernetes.io/enforce=restricted")
-    run("helm", "install", *release, config, *where, "--wait", "--timeout=60s")
-    told = run("helm", "upgrade", *release, config, *where, "--set=replicas=3", "--wait", "--timeout=60s")
+    run("helm", "install", *release, config, *where, "--wait", "--timeout=180s")
+    told = run("helm", "upgrade", *release, config, *where, "--set=replicas=3", "--wait", "--timeout=180s")
     assert "anneal status" in told
     found = bed.kubectl("get", "deployments", "-n", "helm")["items"]
     assert {each["metadata"]["name"]: each["status"]["readyReplicas"] for each in found} == {"gitops-anneal": 3, "gitops-anneal-worker": 2}
@@ -242,7 +242,7 @@ DENIED = (
 def test_a_service_monitor_is_part_of_both_forms(bed: Bed, itself: Work, tmp_path: Path, shared_data: Path) -> None:
     crd = shared_data / "kube-prometheus" / "manifests" / "setup" / "0servicemonitorCustomResourceDefinition.yaml"
     bed.kubectl.run("apply", "--server-side", "-f", str(crd))
-    bed.kubectl.run("wait", "--for=condition=Established", "-f", str(crd), "--timeout=60s")
+    bed.kubectl.run("wait", "--for=condition=Established", "-f", str(crd), "--timeout=180s")
     forms = Forms("single-namespace", tmp_path / "k")
     config = bed.own(itself)
     bed.push(itself, forms.kustomize("service-monitor"))

@@ -31,7 +31,7 @@ from tests.e2e.test_rollback import deployed, good
 from tests.e2e.test_rollback import hanging as endless
 
 LONG = Wait(timeout=600.0, progress_timeout=600.0)
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Noticed:
@@ -133,7 +133,7 @@ def test_a_mistaken_rollback_is_refused_and_the_wait_that_it_ended_goes_on(hangi
 
 def test_what_another_process_asks_for_ends_it_and_is_done_by_who_waits(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)
-    shop = open_shop(lease=3.0, wait=LONG)
+    shop = open_shop(lease=9.0, wait=LONG)
     old = deployed(shop)
     shop.push(*endless(shop))
     around, stop = Noticed(), threading.Event()
