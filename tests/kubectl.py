@@ -69,7 +69,7 @@ class Kubectl:
             kind, (namespace, _) = binding["roleRef"]["kind"], _place(binding)
             rule = rules[kind, namespace if kind == "Role" else "", binding["roleRef"]["name"]]
             for subject in binding["subjects"]:
-                self.judges(f"{subject['namespace']}/{subject['name']}", namespace=namespace, **_asked(rule))
+                self.judges(f"{subject['namespace']}/{subject['name']}", allows=True, namespace=namespace, **_asked(rule))
 
 
 def _place(body: Mapping[str, Any]) -> tuple[str, str]:
