@@ -63,10 +63,11 @@ def up(directory: Path, *, log: Log = report) -> Path:
         for attempt in range(1, START_TRIES + 1):
             try:
                 return _start(layout, programs, log)
-            except PortTaken:
+            except ControlPlaneError as failure:  # a port was taken, or a server gave up on the others: busy machines start slowly
                 _end(layout)
                 if attempt == START_TRIES:
                     raise
+                log(f"starting again: {str(failure).partition(';')[0]}")
             except BaseException:
                 _end(layout)
                 raise
