@@ -77,12 +77,21 @@ def _json_documents(text: str, path: str) -> Iterator[Document | Problem]:
 
 def _placed(problems: list[Problem], text: str, path: str, first: int) -> Iterator[Problem]:
     """Give the mistakes of a value, whose decoder knows no lines, the lines where they are written. `first`: where the value begins."""
+    wanted = {subject for problem in problems for subject in _subjects(problem)}
     found: dict[str, list[int]] = defaultdict(list)
     for subject, line in suspects(text):
-        found[subject].append(first + line - 1)
+        if subject in wanted:
+            found[subject].append(first + line - 1)
+    for known in found.values():
+        known.reverse()  # the first is taken first, from the end of the list
     for problem in problems:
-        known = found[problem.message.partition(" ")[0]] or found[problem.subject]
-        yield replace(problem, place=f"{path}:{known.pop(0)}") if known else problem
+        known = next(filter(None, (found.get(subject) for subject in _subjects(problem))), [])
+        yield replace(problem, place=f"{path}:{known.pop()}") if known else problem
+
+
+def _subjects(problem: Problem) -> tuple[str, str]:
+    """Return by what `suspects` may call a mistake: a number by its text, anything else by its subject."""
+    return problem.message.partition(" ")[0], problem.subject
 
 
 def _end_of_blank(text: str, at: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -94,6 +95,24 @@ def test_every_mistake_of_a_json_value_has_its_own_line() -> None:
         "a.json:4: key a: written twice",
         "a.json:2: JSON: holds half of a surrogate pair, which is no character",
     ]
+
+
+def test_a_key_written_more_than_twice_takes_no_line_from_the_next_object() -> None:
+    assert _mistakes('[{"a": 1,\n"a": 2,\n"a": 3},\n{"a": 1,\n"a": 2}]', "a.json") == [
+        "a.json:2: key a: written twice",
+        "a.json:5: key a: written twice",
+    ]
+
+
+@pytest.mark.parametrize("letters", ["x", "\\n", "x\\n"])
+def test_the_line_of_a_mistake_beside_a_long_json_text_takes_no_memory_for_each_letter(letters: str) -> None:
+    text = f'["{letters * (1_000_000 // len(letters))}",\nNaN]'
+    tracemalloc.start()
+    try:
+        assert _mistakes(text, "a.json") == ["a.json:2: JSON: NaN is no number that JSON knows"]
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 def test_json_numbers_are_written_as_go_writes_them() -> None:
