@@ -7,7 +7,8 @@
     what is to be done    planned_for and due (what is asked), planning; deciding, trying (what the server says); acting, canaries (what
                           steps do); judging (what may be deleted)
     doing it              rollout.walking leads: applying, stored (what that left), pruning, gone, waits, rollout; ending (errors)
-    how it ends           outcomes, by state_after (what the record says then); errors (mistaken requests), hiding (what no text may show)
+    how it ends           outcomes, by state_after (what the record says then); withdrawing (canaries that were overtaken);
+                          errors (mistaken requests), hiding (what no text may show)
     across runs           scanning (members, where there is no record), kept_renders (what stays in memory)
 
 Law: no room knows another. What takes two of them is decided here, and handed on as a value.
