@@ -57,13 +57,14 @@ def withdrawn(run: Context, error: AnnealError) -> AnnealError:
         _forget(run, [each.step for each in left if each.live])
         for each in left:
             _remove(run, each)
+        named = [each.identity for each in left]
     except (LeaseError, Stopping):
         raise
     except AnnealError as trouble:
-        left = _known(run)
+        named = [*_known(run.state)]
         seen = f"the canary of {rollout.commit[:12]} stays as it is, and nobody watches it: {trouble.problems[0].message}"
         fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
-    error.problems = (*error.problems, *(Problem(str(each.identity), run.mask(seen), fix=fix) for each in left))
+    error.problems = (*error.problems, *(Problem(str(one), run.mask(seen), fix=fix) for one in named))
     return error
 
 
@@ -78,13 +79,13 @@ def _is_overtaken(run: Context, error: AnnealError) -> bool:
     return refused and mine and attempt is not None and run.goal not in ("", attempt.commit)
 
 
-def _known(run: Context) -> list[_Left]:
+def _known(state: State) -> dict[Identity, StepRecord]:
     """Return the canaries that the record knows of, without a look at them: of steps under way that haven't promoted theirs."""
-    rollout, resource = run.state.rollout, run.rooms.planner.discovery.preferred(canary.DEPLOYMENT)
-    if rollout is None or rollout.outcome or resource is None:
-        return []
+    rollout = state.rollout
+    if rollout is None or rollout.outcome:
+        return {}
     under_way = [step for step in rollout.steps if step.action == canaries.ACTION and step.started and not step.outcome]
-    return [_Left(step, canary.identity_of_canary(stable), resource, None) for step in under_way if (stable := _stable(step))]
+    return {canary.identity_of_canary(stable): step for step in under_way if (stable := _stable(step))}
 
 
 def _stable(step: StepRecord) -> Identity | None:
@@ -99,9 +100,12 @@ def _stable(step: StepRecord) -> Identity | None:
 
 def _left(run: Context) -> list[_Left]:
     """Return the canaries that live, and those that were taken away before."""
-    known, planner = _known(run), run.rooms.planner
-    found = probe(planner.api, [(each.resource, each.identity.namespace, each.identity.name) for each in known]) if known else {}
-    seen = [replace(each, live=_ours(run, each.identity, found.get(each.identity))) for each in known]
+    known, planner = _known(run.state), run.rooms.planner
+    resource = planner.discovery.preferred(canary.DEPLOYMENT) if known else None
+    if resource is None:
+        return []
+    found = probe(planner.api, [(resource, one.namespace, one.name) for one in known])
+    seen = [_Left(step, one, resource, _ours(run, one, found.get(one))) for one, step in known.items()]
     return [each for each in seen if each.live or each.step.mark == WITHDRAWN]
 
 

@@ -223,3 +223,20 @@ def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
     trial.town.meet = straight
     trial.run()
     assert trial.live("api-canary") is None
+
+
+def test_where_the_clusters_kinds_cant_be_asked_for_the_failure_stays_the_heads_own() -> None:
+    """The record knows of the canary all the same."""
+    trial = Trial.held()
+    trial.broken()
+
+    def denied(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.path in ("/api", "/apis"):
+            return 403, {"kind": "Status", "reason": "Forbidden", "message": "no right to that", "code": 403}, {}
+        return do()
+
+    trial.town.meet = denied
+    result = trial.run("push")
+    assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
+    assert f"the canary of {trial.new[:12]} stays as it is, and nobody watches it" in str(result.problems[-1])
+    assert trial.live("api-canary")
