@@ -33,8 +33,8 @@ _PHASES = {
 }
 """The phase that an outcome leaves; the others (busy, superseded, lagging, planned, refused) leave the phase as it was."""
 
-_UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, Outcome.SUSPENDED)
-"""Ends that say nothing of what becomes of an open attempt."""
+_UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, Outcome.SUSPENDED, Outcome.SUPERSEDED)
+"""Ends of a commit's run that say nothing of what becomes of its open attempt; those of another commit's never do."""
 
 _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
 
@@ -87,7 +87,7 @@ def _waits_still(older: Run, newer: Run) -> bool:
 
 def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]:
     """Return the runs, those that waited for the open attempt's `commit` as superseded, now that an attempt for another one opens."""
-    newest = [*itertools.takewhile(lambda run: run.outcome in _UNDECIDED, history)]
+    newest = [*itertools.takewhile(lambda run: run.commit != commit or run.outcome in _UNDECIDED, history)]
     waited = [run for run in newest if (run.outcome, run.commit) == (Outcome.WAITING, commit)]
     seen = f"; overtaken by {by[:12]}"
     return tuple(replace(run, outcome=str(Outcome.SUPERSEDED), message=run.message + seen) if run in waited else run for run in history)

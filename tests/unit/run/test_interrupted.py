@@ -91,3 +91,24 @@ def test_a_commit_that_failed_meanwhile_is_not_told_as_superseded(scene: Scene) 
     mended = pushed(scene.host, "3")
     assert scene.handler.run(Job("shop", "push")).outcome is Outcome.APPLIED
     assert told(scene) == [("applied", mended), ("failed", run.goal), ("waiting", run.goal), ("applied", scene.commit)]
+
+
+def test_a_wait_that_a_newer_head_ends_after_a_refused_one_is_told_as_superseded(scene: Scene) -> None:
+    """What became of another commit in between says nothing of its attempt, and neither does that the wait went on and was ended again."""
+    waited = pushed(scene.host, "2")
+    interrupted(scene, Job("shop", "replay", commit="a" * 40, actor="ann"))
+    scene.around.jobs = ()
+    run = replace(scene.wait(Job("shop", "tick")), run="shop.second")
+    broken = scene.host.commit({"shop/web.yaml": "kind: [Broken"})
+    scene.host.push(broken)
+    scene.around.jobs = (Job("shop", "push", hint=broken),)
+    with pytest.raises(NewerHead) as ended:
+        Lookout(run).look()
+    assert _ended_by(run, ended.value).outcome is Outcome.SUPERSEDED
+    assert run.lease
+    run.lease.hand_over()
+    assert scene.handler.run(Job("shop", "push")).outcome is Outcome.FAILED
+    assert told(scene)[:3] == [("failed", broken), ("superseded", waited), ("waiting", waited)]
+    mended = pushed(scene.host, "3")
+    assert scene.handler.run(Job("shop", "push")).outcome is Outcome.APPLIED
+    assert told(scene)[:4] == [("applied", mended), ("failed", broken), ("superseded", waited), ("superseded", waited)]
