@@ -64,7 +64,7 @@ class Comparison:
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks):
             sorted_before.pop(identity, None)
         if item is not None and item.mode is Mode.HOOK:
-            self.hooks[identity] = _slim(live)
+            self.hooks[identity] = _slim(live, owned=True)
         elif item is None and ours:
             self.candidates[identity] = _slim(live)
         elif item is not None and item.mode is Mode.KEEP and ours:
@@ -98,7 +98,7 @@ def _seen(live: dict[str, Any]) -> Seen:
     return str(live["metadata"]["uid"]), str(live["metadata"]["resourceVersion"])
 
 
-def _slim(live: dict[str, Any]) -> dict[str, Any]:
-    """Keep what the prune checks read: metadata without managedFields, and the kind."""
-    metadata = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
+def _slim(live: dict[str, Any], *, owned: bool = False) -> dict[str, Any]:
+    """Keep what the prune checks read: metadata without managedFields, and the kind. `owned`: whose each field is, too."""
+    metadata = {key: value for key, value in live["metadata"].items() if owned or key != "managedFields"}
     return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}

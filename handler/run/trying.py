@@ -16,10 +16,11 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
-from handler.model.names import Identity
+from handler.model.names import FIELD_MANAGER, Identity
 from handler.model.rollout import Hook, Policy
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
+from handler.plan.owned import owners
 from handler.plan.prune import kept_by_itself
 from handler.rollout.hooks import ROLLOUT, is_act, lasts
 from handler.run.deciding import NO_DRY_RUN, Decision, Finding
@@ -48,14 +49,24 @@ def kept(item: Desired, live: dict[str, Any]) -> str:
     """Return what keeps a hook's object from being deleted; empty: nothing.
 
     A protection that the hook declares itself is its author's word, and so are its policies: those say when it goes, as they do where such
-    annotations come from; the protection counts once git drops the hook.
+    annotations come from; the protection counts once git drops the hook. So it is with what an earlier commit of the hook declared.
     """
     own, meta = item.manifest.body()["metadata"], live["metadata"]
+    made = ROLLOUT in (meta.get("annotations") or {})
     others = {
-        part: {key: value for key, value in (meta.get(part) or {}).items() if (own.get(part) or {}).get(key) != value}
+        part: {
+            key: value
+            for key, value in (meta.get(part) or {}).items()
+            if (own.get(part) or {}).get(key) != value and not (made and _is_ours_alone(live, part, key))
+        }
         for part in ("annotations", "labels")
     }
     return kept_by_itself({**live, "metadata": {**meta, **others}})
+
+
+def _is_ours_alone(live: dict[str, Any], part: str, key: str) -> bool:
+    """Whether an annotation or a label is as we have applied it, and nobody else's: who changes it owns it from then on."""
+    return {manager for manager, _ in owners(live, ("metadata", part, key))} == {FIELD_MANAGER}
 
 
 def in_the_way(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:

@@ -120,6 +120,44 @@ def test_a_protection_that_the_hook_itself_declares_is_no_word_against_its_own_p
     assert job(town)["metadata"]["uid"] != before
 
 
+@pytest.mark.parametrize("newer", [{}, {"argocd.argoproj.io/sync-options": "Prune=false,Replace=true"}])
+def test_nor_is_one_that_an_earlier_commit_of_the_hook_declared(newer: dict[str, str]) -> None:
+    """Else a commit that takes it back, and a rollback to one from before it, would wait for somebody's hand."""
+    town = Town(cluster(served=WORKLOADS))
+    town.meet = completes(town)
+    pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+    pushed(town, "2", **newer)
+    assert run(town) is Outcome.APPLIED
+    assert job(town)["metadata"]["uid"] != before
+
+
+@pytest.mark.parametrize("theirs", ["Prune=false,Delete=false", "Prune=false"])
+def test_one_that_somebody_else_owns_counts_whoever_wrote_it_first(theirs: str) -> None:
+    town = Town(cluster(served=WORKLOADS))
+    town.meet = completes(town)
+    pushed(town, "1", **{"argocd.argoproj.io/sync-options": "Prune=false"})
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+    metadata = {"name": "migrate", "namespace": "shop", "annotations": {"argocd.argoproj.io/sync-options": theirs}}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+    town.server.must(Asked("PATCH", f"{JOBS}/migrate", {"fieldManager": "jo", "force": "true"}, body, "application/apply-patch+yaml", ""))
+    pushed(town, "2")
+    assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
+
+
+def test_what_was_protected_before_it_became_a_hook_stays_so() -> None:
+    town = Town(cluster(served=WORKLOADS))
+    plain = migration("1")
+    plain["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=false"}
+    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "1")), "shop/migrate.yaml": json.dumps(plain)}))
+    assert run(town) is Outcome.APPLIED
+    before = job(town)["metadata"]["uid"]
+    pushed(town, "2")
+    assert (run(town), job(town)["metadata"]["uid"]) == (Outcome.FAILED, before)
+
+
 def test_what_somebody_protects_and_can_be_changed_is_brought_to_what_the_hook_says() -> None:
     town = Town()
     push(town, "1", migrate=HOOK)
