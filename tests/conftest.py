@@ -28,7 +28,7 @@ from tests.kubectl import Kubectl
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = "ANNEAL_TEST_CONTROL_PLANE"  # set by the session for its workers
 MEASURED = ("unit", "rooms")
-"""The suites whose coverage counts. The others prove the whole; traced, each of their processes would cost more than double."""
+"""The suites whose coverage counts: the others prove the whole, and traced they would cost twice as much."""
 PREFIX = "anneal-test-"
 OWNER = "owner.json"
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
@@ -41,6 +41,7 @@ hypothesis.settings.load_profile("patient")
 def pytest_configure(config: pytest.Config) -> None:
     """Name the directory of the session's control plane; end those that killed sessions left behind."""
     if hasattr(config, "workerinput"):
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # a worker is traced, not what its tests start: that would cost half of their time
         return
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
         if not any(processes.alive(owner) for owner in processes.load(left)):
@@ -65,16 +66,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests of the whole aren't traced, and neither are the processes that they start."""
+    """Tests of the whole aren't traced."""
     tracing = coverage.Coverage.current()
     if tracing is None or request.path.relative_to(ROOT / "tests").parts[0] in MEASURED:
         yield
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # by which a child knows that it's measured
-        tracing.stop()
-        yield
-        tracing.start()
+    tracing.stop()
+    yield
+    tracing.start()
 
 
 @pytest.fixture(autouse=True)

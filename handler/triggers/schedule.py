@@ -12,7 +12,6 @@ Times are monotonic seconds where nothing else is said.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -103,9 +102,8 @@ class Schedule:
         """Return when the next drift run of a target falls after `now`."""
         interval, phase = self._drift_interval, (self._shares[target] + fraction(self._place)) % 1.0
         wall = now + self._offset
-        for cycle in itertools.count(math.floor(wall / interval) - 2):
+        cycle, at = math.floor(wall / interval) - 2, wall
+        while at <= wall:
             moved = JITTER * (2 * fraction(self._place, target, str(cycle)) - 1)
-            at = (cycle + phase + moved) * interval
-            if at > wall:
-                return at - self._offset
-        raise AssertionError("there is always a next cycle")
+            cycle, at = cycle + 1, (cycle + phase + moved) * interval
+        return at - self._offset

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -46,8 +45,7 @@ class Deceived:
 @contextmanager
 def deceived() -> Iterator[Deceived]:
     command = [sys.executable, "-m", "tests.rooms.source.deceived"]
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}  # tracing keeps what a frame has held
-    with subprocess.Popen(command, cwd=ROOT, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield Deceived(process)
         assert process.stdin
         process.stdin.close()

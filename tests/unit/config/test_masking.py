@@ -173,7 +173,7 @@ def test_minting_does_not_grow_the_process(clock: list[float]) -> None:
         before, after = work(range(100)), work(range(100, 160))
     finally:
         tracemalloc.stop()
-    assert after - before < 1_000_000
+    assert after - before < 10_000_000  # sixty of them
 
 
 def test_a_flood_of_tokens_drops_what_ends_first(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:

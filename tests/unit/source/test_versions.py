@@ -131,4 +131,4 @@ def test_a_long_list_of_tags_is_not_kept() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert wanted.name == "refs/tags/v0.49.999"
-    assert peak < 200_000
+    assert peak < 1_000_000  # kept, the names alone would be three million
