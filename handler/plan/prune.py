@@ -90,7 +90,8 @@ def _kept_by_place(identity: Identity, target: Target) -> str:
 def kept_by_itself(live: dict[str, Any]) -> str:
     """Return what an object says against its deletion, whatever deletes it: whose it is, how it is protected; empty: nothing.
 
-    The one law of all that deletes: prune, what is made anew (an immutable field, a step), what a step deletes, what goes for a hook.
+    The one law of all that deletes: prune, what is made anew (an immutable field, a step), what a step deletes, what goes for a hook, a
+    canary that is withdrawn. Only a canary's own step takes it away whatever it says.
     """
     metadata, identity = live["metadata"], identity_of(live)
     system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))

@@ -5,8 +5,9 @@
     a canary of it lives, not yet promoted                             the record forgets how far it was, then it goes
 
 Law: the stable Deployment isn't touched, and the failure that is recorded stays the head's own, with a line for each canary. Deleted is
-only what carries our label, our identity and the canary's mark, under its uid, the Lease and an attempt that is ours. All of it can be
-repeated: each run that fails so looks once more, and a rollout that is gone on with, once the head is mended, begins its canary anew.
+only what carries our label, our identity and the canary's mark, and what prune wouldn't keep; under its uid, the Lease and an attempt that
+is ours. All of it can be repeated: each run that fails so looks once more, and a rollout that is gone on with, once the head is mended,
+begins its canary anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseEr
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.plan.adopt import is_member
+from handler.plan.prune import Facts, judge
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
 from handler.run import canaries, outcomes
@@ -32,12 +34,16 @@ WITHDRAWN = "withdrawn"
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """A canary that an overtaken rollout has left. `live`: None: it is gone by now; `resource`: how Deployments are served."""
+    """A canary that an overtaken rollout has left. `live`: None: it is gone by now; `resource`: how Deployments are served.
+
+    `kept`: what keeps one that lives from being deleted.
+    """
 
     step: StepRecord
     identity: Identity
     resource: Resource
     live: Object | None
+    kept: str = ""
 
 
 def withdrawn(run: Context, error: AnnealError) -> AnnealError:
@@ -50,22 +56,29 @@ def withdrawn(run: Context, error: AnnealError) -> AnnealError:
     rollout = run.state.rollout if run.stored.state else None
     if rollout is None or not _is_overtaken(run, error):
         return error
-    seen = f"the canary of {rollout.commit[:12]} is withdrawn, for {run.goal[:12]} has overtaken it"
-    fix = "it begins anew with a commit that brings it"
     try:
         left = _left(run)
-        _forget(run, [each.step for each in left if each.live])
-        for each in left:
+        going = [each for each in left if not each.kept]
+        _forget(run, [each.step for each in going if each.live])
+        for each in going:
             _remove(run, each)
-        named = [each.identity for each in left]
+        seen = {each.identity: each.kept for each in left}
     except (LeaseError, Stopping):
         raise
     except AnnealError as trouble:
-        named = [*_known(run.state)]
-        seen = f"the canary of {rollout.commit[:12]} stays as it is, and nobody watches it: {trouble.problems[0].message}"
-        fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
-    error.problems = (*error.problems, *(Problem(str(one), run.mask(seen), fix=fix) for one in named))
+        seen = dict.fromkeys(_known(run.state), trouble.problems[0].message)
+    error.problems = (*error.problems, *(_told(run, rollout.commit, one, kept) for one, kept in seen.items()))
     return error
+
+
+def _told(run: Context, commit: str, identity: Identity, kept: str) -> Problem:
+    """Say what becomes of the canary of a commit. `kept`: why it stays all the same."""
+    if not kept:
+        seen = f"the canary of {commit[:12]} is withdrawn, for {run.goal[:12]} has overtaken it"
+        return Problem(str(identity), seen, fix="it begins anew with a commit that brings it")
+    seen = f"the canary of {commit[:12]} stays as it is, and nobody watches it: {kept}"
+    fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
+    return Problem(str(identity), run.mask(seen), fix=fix)
 
 
 def _is_overtaken(run: Context, error: AnnealError) -> bool:
@@ -106,7 +119,13 @@ def _left(run: Context) -> list[_Left]:
         return []
     found = probe(planner.api, [(resource, one.namespace, one.name) for one in known])
     seen = [_Left(step, one, resource, _ours(run, one, found.get(one))) for one, step in known.items()]
-    return [each for each in seen if each.live or each.step.mark == WITHDRAWN]
+    return [replace(each, kept=_kept(run, each.live)) for each in seen if each.live or each.step.mark == WITHDRAWN]
+
+
+def _kept(run: Context, live: Object | None) -> str:
+    """Return what would keep a canary from being pruned: a person's protection, a namespace that has left the whitelist; empty: nothing."""
+    change = judge(live, run.rooms.target, (), Facts()) if live else None
+    return change.reason if change and not change.writes else ""
 
 
 def _ours(run: Context, identity: Identity, live: Object | None) -> Object | None:

@@ -155,6 +155,19 @@ def test_what_isnt_our_canary_stays(metadata: dict[str, Any]) -> None:
     assert trial.mark.startswith("hold 0")
 
 
+def test_one_that_a_person_protects_stays_until_that_is_lifted_and_both_are_told() -> None:
+    trial = Trial.held()
+    trial.change("api-canary", {"metadata": {"annotations": {"anneal.dev/prune": "disabled"}}})
+    trial.broken()
+    result = trial.run("push")
+    assert trial.live("api-canary")
+    assert trial.mark.startswith("hold 0")
+    assert "stays as it is, and nobody watches it: protected by anneal.dev/prune: disabled" in str(result.problems[-1])
+    trial.change("api-canary", {"metadata": {"annotations": {"anneal.dev/prune": None}}})
+    assert "is withdrawn" in str(trial.run().problems[-1])
+    assert trial.live("api-canary") is None
+
+
 @pytest.mark.parametrize(
     ("about", "outcome"),
     [
