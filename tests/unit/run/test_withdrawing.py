@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.state.record import State
 from handler.state.rules import stamp
@@ -16,7 +17,7 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.unit.run.test_actions import CANNOT, refusing
 from tests.unit.run.test_killed_actions import Killed
-from tests.unit.run.town import config_map
+from tests.unit.run.town import ROLLED, config_map
 from tests.unit.run.trial import PLACE, Trial
 
 
@@ -166,6 +167,17 @@ def test_one_that_a_person_protects_stays_until_that_is_lifted_and_both_are_told
     trial.change("api-canary", {"metadata": {"annotations": {"anneal.dev/prune": None}}})
     assert "is withdrawn" in str(trial.run().problems[-1])
     assert trial.live("api-canary") is None
+
+
+def test_one_in_a_namespace_that_has_left_the_whitelist_stays() -> None:
+    """Nothing is touched there."""
+    trial = Trial.held()
+    trial.broken()
+    elsewhere = replace(ROLLED, targets=(replace(ROLLED.targets[0], namespaces=("other",)),))
+    result = trial.town.handler(elsewhere).run(Job("shop", "push"))
+    assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
+    assert "nobody watches it: outside: namespace shop left the whitelist" in str(result.problems[-1])
+    assert trial.live("api-canary")
 
 
 @pytest.mark.parametrize(
