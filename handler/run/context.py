@@ -207,6 +207,7 @@ class Context:
         if self.turned:
             self.job, self.turned = replace(self.job, trigger="rollback"), False
         self.run, self.started, self.commit, self.unhealthy = run_id(self.job.target), self.clock(), None, None
+        self.goal = ""  # until it is looked for: a failure before that isn't the other run's commit's
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""

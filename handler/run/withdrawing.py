@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from handler.cluster.live import Object, probe
 from handler.cluster.write import Writer
-from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, Stopping
+from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, RenderFailed, Stopping
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.plan.adopt import is_member
@@ -84,11 +84,13 @@ def _told(run: Context, commit: str, identity: Identity, kept: str) -> Problem:
 def _is_overtaken(run: Context, error: AnnealError) -> bool:
     """Whether what every next run aims at is another commit than the open attempt's, and is refused until somebody mends it.
 
-    A branch that has vanished, or a commit that isn't there, says nothing; what one person has asked for once isn't aimed at again.
+    A branch that has vanished, a commit that isn't there, a renderer that was stopped say nothing. What one person has asked for once isn't
+    aimed at again, and who asks that nothing be pruned has nothing withdrawn.
     """
     attempt = run.state.attempt
-    refused = isinstance(error, AuthorError | AccessDenied) and not isinstance(error, RefNotFound) and not run.opened
-    mine = run.lease is not None and not run.job.dry_run and not run.job.commit
+    passes = isinstance(error, RefNotFound) or (isinstance(error, RenderFailed) and error.reason != "output")
+    refused = isinstance(error, AuthorError | AccessDenied) and not passes and not run.opened
+    mine = run.lease is not None and run.job.prune and not run.job.dry_run and not run.job.commit
     return refused and mine and attempt is not None and run.goal not in ("", attempt.commit)
 
 

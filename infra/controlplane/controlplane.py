@@ -32,8 +32,8 @@ BUSY_SECONDS = 60.0
 NODE = "node-0"
 
 
-class PortTaken(ControlPlaneError):
-    """A port was free when it was chosen and taken when it was needed."""
+class Ended(ControlPlaneError):
+    """A server has ended while starting: a port was taken meanwhile, or it gave up on another that a busy machine starts slowly."""
 
 
 def report(message: str) -> None:
@@ -63,7 +63,7 @@ def up(directory: Path, *, log: Log = report) -> Path:
         for attempt in range(1, START_TRIES + 1):
             try:
                 return _start(layout, programs, log)
-            except ControlPlaneError as failure:  # a port was taken, or a server gave up on the others: busy machines start slowly
+            except Ended as failure:
                 _end(layout)
                 if attempt == START_TRIES:
                     raise
@@ -158,21 +158,20 @@ class Instance:
         while True:
             for process in self.started:
                 if not processes.alive(process):
-                    raise self._failure(process.name, "ended while starting")
+                    raise Ended(self._failure(process.name, "ended while starting"))
             try:
                 if condition():
                     return
             except OSError:
                 pass  # nobody listens yet
             if time.monotonic() > deadline:
-                raise self._failure(self.started[-1].name, f"was not ready after {READY_SECONDS:.0f} s")
+                raise ControlPlaneError(self._failure(self.started[-1].name, f"was not ready after {READY_SECONDS:.0f} s"))
             time.sleep(0.05)
 
-    def _failure(self, name: str, what: str) -> ControlPlaneError:
+    def _failure(self, name: str, what: str) -> str:
         path = self.layout.log(name)
         lines = path.read_text(errors="replace").splitlines()
-        text = f"{name} {what}; the last lines of {path}:\n  " + "\n  ".join(lines[-15:])
-        return (PortTaken if "address already in use" in "\n".join(lines) else ControlPlaneError)(text)
+        return f"{name} {what}; the last lines of {path}:\n  " + "\n  ".join(lines[-15:])
 
 
 class Api:
@@ -203,9 +202,9 @@ class Api:
 
 
 def _serves(layout: Layout, port: int) -> bool:
-    """Tell whether our kwok can be asked for logs: where another has its port, it goes on without. Raises PortTaken, OSError."""
+    """Tell whether our kwok can be asked for logs: where another has its port, it goes on without. Raises Ended, OSError."""
     if "address already in use" in layout.log("kwok").read_text(errors="replace"):
-        raise PortTaken(f"kwok's port {port} was taken before it listened")
+        raise Ended(f"kwok's port {port} was taken before it listened")
     trust = ssl.create_default_context(cafile=str(layout.certificate))
     with socket.create_connection((LOOPBACK, port), timeout=5) as plain, trust.wrap_socket(plain, server_hostname=LOOPBACK):
         return True

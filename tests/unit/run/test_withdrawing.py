@@ -184,6 +184,7 @@ def test_one_in_a_namespace_that_has_left_the_whitelist_stays() -> None:
     ("about", "outcome"),
     [
         ({"dry_run": True}, Outcome.FAILED),
+        ({"prune": False}, Outcome.FAILED),
         ({"commit": "broken", "force": True, "actor": "ann"}, Outcome.FAILED),
         ({"commit": "0" * 40, "actor": "ann"}, Outcome.REFUSED),
     ],
@@ -192,7 +193,7 @@ def test_what_is_only_looked_at_or_asked_for_once_takes_nothing_away(about: dict
     """The head is what is being tried; a person's mistake doesn't overtake it."""
     trial = Trial.held()
     broken = trial.broken()
-    if not about.get("dry_run"):
+    if "commit" in about:
         trial.town.host.push(trial.new)
         about = {**about, "commit": broken if about["commit"] == "broken" else about["commit"]}
     assert trial.run("replay", **about).outcome is outcome
