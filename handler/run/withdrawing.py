@@ -58,11 +58,8 @@ def withdrawn(run: Context, error: AnnealError) -> AnnealError:
         return error
     try:
         left = _left(run)
-        going = [each for each in left if not each.kept]
-        _forget(run, [each.step for each in going if each.live])
-        for each in going:
-            _remove(run, each)
-        seen = {each.identity: each.kept for each in left}
+        _forget(run, [each.step for each in left if each.live and not each.kept])
+        seen = {each.identity: each.kept or _removed(run, each) for each in left}
     except (LeaseError, Stopping):
         raise
     except AnnealError as trouble:
@@ -156,8 +153,15 @@ def _forget(run: Context, steps: Sequence[StepRecord]) -> None:
         outcomes.swap(run, forgotten(run.state))
 
 
-def _remove(run: Context, left: _Left) -> None:
-    """Ask for a canary's deletion, its pods included; nobody waits until it is gone."""
-    if left.live:
-        uid = str(left.live["metadata"]["uid"])
+def _removed(run: Context, left: _Left) -> str:
+    """Ask for a canary's deletion, its pods included; nobody waits until it is gone. Return why it stays; empty: it goes."""
+    if left.live is None:
+        return ""
+    uid = str(left.live["metadata"]["uid"])
+    try:
         Writer(run.rooms.planner.api, run.fence).delete(left.resource, left.identity, uid, propagation="Foreground")
+    except (LeaseError, Stopping):
+        raise
+    except AnnealError as trouble:
+        return trouble.problems[0].message
+    return ""

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from handler.model.event import Job
+from handler.model.names import IDENTITY, Identity
 from handler.model.result import Outcome
 from handler.state.record import State
 from handler.state.rules import stamp
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
+from tests.fakes.apiserver.server import Asked
 from tests.unit.run.test_actions import CANNOT, refusing
 from tests.unit.run.test_killed_actions import Killed
 from tests.unit.run.town import ROLLED, config_map
@@ -235,13 +237,7 @@ def test_a_run_that_is_killed_before_the_deletion_leaves_it_to_the_next_one() ->
 def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
     trial = Trial.held()
     trial.broken()
-
-    def denied(call: Call, do: Callable[[], Reply]) -> Reply:
-        if call.asked.method == "DELETE":
-            return 403, {"kind": "Status", "reason": "Forbidden", "message": "no right to that", "code": 403}, {}
-        return do()
-
-    trial.town.meet = denied
+    trial.town.meet = refusing(lambda asked: asked.method == "DELETE", 403, CANNOT)
     result = trial.run("push")
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
     assert f"the canary of {trial.new[:12]} stays as it is, and nobody watches it" in str(result.problems[-1])
@@ -251,17 +247,39 @@ def test_one_that_may_not_be_deleted_is_told_and_tried_again() -> None:
     assert trial.live("api-canary") is None
 
 
+def test_of_several_each_is_told_what_becomes_of_it() -> None:
+    trial = Trial.held()
+    with_another(trial, "web")
+    trial.broken()
+    trial.town.meet = refusing(lambda asked: asked.method == "DELETE" and asked.path.endswith("/api-canary"), 403, CANNOT)
+    told = {problem.subject: problem.message for problem in trial.run("push").problems}
+    assert "stays as it is, and nobody watches it" in told["Deployment/shop/api-canary"]
+    assert "is withdrawn" in told["Deployment/shop/web-canary"]
+    assert (trial.live("api-canary") is None, trial.live("web-canary")) == (False, None)
+
+
+def with_another(trial: Trial, name: str) -> None:
+    """Another Deployment's canary is held beside it, by a step of its own."""
+    body = trial.live("api-canary") or {}
+    mark = Identity("apps", "Deployment", "shop", f"{name}-canary").mark("shop")
+    labels, annotations = body["metadata"]["labels"], {**body["metadata"]["annotations"], IDENTITY: mark}
+    made = {**body, "metadata": {"name": f"{name}-canary", "namespace": "shop", "labels": labels, "annotations": annotations}}
+    trial.town.server.must(Asked("POST", PLACE, {"fieldManager": "anneal"}, made, "application/json", ""))
+
+    def doubled(state: State) -> State:
+        assert state.rollout
+        (step,) = state.rollout.steps
+        other = replace(step, step=name, object=f"Deployment/shop/{name}")
+        return replace(state, rollout=replace(state.rollout, steps=(step, other)))
+
+    trial.handler.store(trial.handler.target("shop")).update(doubled)
+
+
 def test_where_the_clusters_kinds_cant_be_asked_for_the_failure_stays_the_heads_own() -> None:
     """The record knows of the canary all the same."""
     trial = Trial.held()
     trial.broken()
-
-    def denied(call: Call, do: Callable[[], Reply]) -> Reply:
-        if call.asked.path in ("/api", "/apis"):
-            return 403, {"kind": "Status", "reason": "Forbidden", "message": "no right to that", "code": 403}, {}
-        return do()
-
-    trial.town.meet = denied
+    trial.town.meet = refusing(lambda asked: asked.path in ("/api", "/apis"), 403, CANNOT)
     result = trial.run("push")
     assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid")
     assert f"the canary of {trial.new[:12]} stays as it is, and nobody watches it" in str(result.problems[-1])
