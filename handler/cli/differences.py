@@ -7,6 +7,7 @@ from collections import Counter
 from handler.cli.printing import Output
 from handler.cli.reports import counted, hold
 from handler.model.plan import Action, Change, Due, FieldChange, Plan
+from handler.model.words import many
 
 _SIGNS = {
     Action.CREATE: ("+", "good"),
@@ -34,7 +35,9 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
     for due in plan.due:
         _due(output, due)
     words = Counter(f"to {_WORDS[change.action]}" if change.writes else _WORDS[change.action] for change in plan.changes)
-    output.line(f"{plan.target} at {plan.commit[:12]}: {counted(words)}", "head")
+    removed = sum(not field.declared for change in plan.changes if change.action is Action.UPDATE for field in change.fields)
+    gone = f"; {many(removed, 'field')} removed" if removed else ""
+    output.line(f"{plan.target} at {plan.commit[:12]}: {counted(words)}{gone}", "head")
     for note in plan.notes:
         output.line(f"note: {note}", "dim")
     if plan.hold:
@@ -48,7 +51,9 @@ def _change(output: Output, change: Change) -> None:
     place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
     output.line(f"{sign} {_WORDS[change.action]} {change.identity}{tail}{place}", style)
     for field in change.fields if change.action is not Action.CREATE else ():
-        output.line(f"    {_field(field)}")
+        output.line(f"    {'- ' if not field.declared else ''}{_field(field)}", "bad" if not field.declared else "")
+    for field in change.undeclared:
+        output.detail(f"    {field.path}: {_quoted(field.live)}  (undeclared, by {field.manager}; it stays)")
 
 
 def _due(output: Output, due: Due) -> None:
@@ -58,11 +63,11 @@ def _due(output: Output, due: Due) -> None:
 
 
 def _field(field: FieldChange) -> str:
-    live, declared = _quoted(field.live), _quoted(field.declared)
+    live, declared = _quoted(field.live), _quoted(field.declared, "(removed)")
     owner = f"  (live by {field.manager})" if field.manager else ""
     return f"{field.path}: {live} → {declared}{owner}"
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str, absent: str = "(none)") -> str:
     """Show that a value isn't there, and keep a long one on its line."""
-    return text.replace("\n", "⏎") if text else "(none)"
+    return text.replace("\n", "⏎") if text else absent

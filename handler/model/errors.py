@@ -205,6 +205,12 @@ class Moved(TransientError):
     code = "moved"
 
 
+class PlanStale(TransientError):
+    """The server would change more than the plan showed; the next run plans anew."""
+
+    code = "plan-stale"
+
+
 class StillDeleting(TransientError):
     """Pruned objects are not gone yet; the next run goes on."""
 

@@ -27,7 +27,7 @@ def shown(kind: GroupKind, path: str, value: Any) -> str:
         return ""
     if is_sensitive(kind, path):
         return MASKED
-    text = value if isinstance(value, str) else json.dumps(_cleaned(kind, path, value), ensure_ascii=False)
+    text = value if isinstance(value, str) and value else json.dumps(_cleaned(kind, path, value), ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

@@ -35,7 +35,7 @@ DONE = {
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field that differs. `declared`/`live` are already masked text; `manager`: who owns it live."""
+    """One field that differs. `declared`/`live` are masked text, empty: it isn't there; `manager`: the one that owns it live."""
 
     path: str
     declared: str
@@ -48,7 +48,8 @@ class Change:
     """One object's part of a plan.
 
     `uid` and `resource_version` are the live ones: the preconditions of the write (empty for a create).
-    `managed_fields`: when adopting, the merged entries to write first (canonical JSON), else empty.
+    `managed_fields`: the entries to write first, what others wrote merged into ours (canonical JSON), else empty.
+    `undeclared`: what git doesn't declare and stays, with the manager that keeps it; known only to a plan that is shown.
     `reason` says why: for a skip or a prune it names what was seen.
     """
 
@@ -63,6 +64,7 @@ class Change:
     deferred: bool = False
     adopted: bool = False
     finalizers: tuple[str, ...] = ()
+    undeclared: tuple[FieldChange, ...] = ()
 
     @property
     def writes(self) -> bool:

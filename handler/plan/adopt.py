@@ -1,4 +1,4 @@
-"""Whose an object is: ours, nobody's, another tool's. And taking over what `kubectl` wrote.
+"""Whose an object is: ours, nobody's, another tool's.
 
 An object is ours only with our label *and* our identity annotation naming exactly it; a copied label is not enough.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.model.manifest import canonical
-from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
-from handler.plan.owned import managed_fields, our_entry, union
+from handler.model.names import IDENTITY, PART_OF, Identity
 
 _FOREIGN_LABELS = {
     "kustomize.toolkit.fluxcd.io/name": "Flux Kustomization",
@@ -24,8 +22,6 @@ _FOREIGN_ANNOTATIONS = {
     "meta.helm.sh/release-name": "Helm release",
     "config.k8s.io/owning-inventory": "cli-utils inventory",
 }
-_TAKEN_OVER = ("kubectl", "before-first-apply", "kustomize-controller", "argocd-controller", "helm")
-"""Prefixes of the managers whose fields become ours on adoption, so that a field deleted in git really goes (k/k#99003)."""
 
 
 def is_member(live: dict[str, Any], identity: Identity, target: str, applyset: str) -> bool:
@@ -53,27 +49,3 @@ def _sibling(mark: Any, identity: Identity) -> str:
     """Return the target that an identity annotation names, if it names exactly this object."""
     target, _, rest = str(mark or "").partition(":")
     return target if rest and identity.mark(target) == mark else ""
-
-
-def taken_over(live: dict[str, Any]) -> bytes:
-    """Return `managedFields` with the entries of other appliers merged into ours, as JSON; empty if there is nothing to take.
-
-    The apply that follows removes every field of the merged set that git doesn't declare, last-applied annotation included.
-    """
-    entries = managed_fields(live)
-    theirs = [entry for entry in entries if _is_taken(entry)]
-    if not theirs:
-        return b""
-    ours = our_entry(live) or {**theirs[-1], "manager": FIELD_MANAGER, "operation": "Apply"}
-    fields = ours.get("fieldsV1") or {}
-    for entry in theirs:
-        fields = union(fields, entry.get("fieldsV1") or {})
-    rest = [entry for entry in entries if not _is_taken(entry) and entry is not our_entry(live)]
-    return canonical([{**ours, "fieldsV1": fields}, *rest])
-
-
-def _is_taken(entry: dict[str, Any]) -> bool:
-    """Whether an entry becomes ours: an applier's, or what we wrote otherwise than by an apply; never of a subresource."""
-    manager, operation = str(entry.get("manager") or ""), entry.get("operation")
-    ours = manager == FIELD_MANAGER and operation != "Apply"
-    return not entry.get("subresource") and (ours or manager.startswith(_TAKEN_OVER))

@@ -12,12 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.manifest import Manifest
+from handler.model.masking import shown
 from handler.model.names import Identity, identity_of
+from handler.model.plan import FieldChange
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
+from handler.plan.diff import text_of
+from handler.plan.field_sets import at_path
 from handler.plan.ignore import Ignoring
 from handler.plan.owned import is_same
+from handler.plan.takeover import Takeover, takeover, undeclared
 
 Seen = tuple[str, str]
 """(uid, resourceVersion)."""
@@ -42,6 +47,7 @@ class Comparison:
     unowned: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     candidates: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     hooks: dict[Identity, dict[str, Any]] = field(default_factory=dict)
+    undeclared: dict[Identity, tuple[FieldChange, ...]] | None = None
 
     @property
     def members(self) -> int:
@@ -76,12 +82,33 @@ class Comparison:
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:
         """Decide by the fields we own; what the server called the same before is the same again."""
+        self.note_undeclared(item, live)
         seen = _seen(live)
         verdict = self.known_same.get(seen)
-        if (verdict and verdict == fingerprint(item)) or is_same(self.ignoring.effective(item.identity, item.manifest.body(), live), live):
+        if (verdict and verdict == fingerprint(item)) or self._is_same(item, live):
             self.same[item.identity] = seen
         else:
             self.undecided[item.identity] = live
+
+    def note_undeclared(self, item: Desired, live: dict[str, Any]) -> None:
+        """Note what of a live object git doesn't declare and stays, where the plan is made to be read."""
+        if self.undeclared is None:
+            return
+        identity, body = item.identity, self.effective(item, live).manifest.body()
+        taken = self.taken_over(identity, body, live, adopted=not is_member(live, identity, self.target, self.applyset))
+        found = ((text_of(path), at_path(live, path), manager) for path, manager in undeclared(live, body, taken))
+        self.undeclared[identity] = tuple(
+            FieldChange(path, "", shown(identity.group_kind, path, value), manager) for path, value, manager in found if value is not None
+        )
+
+    def _is_same(self, item: Desired, live: dict[str, Any]) -> bool:
+        """Whether our fields equal git's, and nothing is there that people wrote beside them."""
+        body = self.ignoring.effective(item.identity, item.manifest.body(), live)
+        return is_same(body, live) and self.taken_over(item.identity, body, live, adopted=False) is None
+
+    def taken_over(self, identity: Identity, body: dict[str, Any], live: dict[str, Any], *, adopted: bool) -> Takeover | None:
+        """Return what others wrote and becomes ours as `body` is applied onto a live object; ignored fields stay theirs."""
+        return takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live))
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:
         """Return what is applied onto a live object: the declared one without what others may own."""

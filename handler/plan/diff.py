@@ -12,12 +12,13 @@ from typing import Any
 from handler.model.masking import is_sensitive, shown
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
-from handler.plan.owned import equal, owners
+from handler.plan.owned import Step, equal, owners
 
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))
-Step = str | int | tuple[tuple[str, Any], ...]
 Path = tuple[Step, ...]
+_ORDER = "[order]"
+"""The last step of a path that names the order of a list's elements."""
 
 
 def meaningful(body: dict[str, Any]) -> dict[str, Any]:
@@ -33,12 +34,10 @@ def differs(live: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return not equal(meaningful(live), meaningful(wanted))
 
 
-def field_changes(kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any], limit: int = 50) -> tuple[FieldChange, ...]:
-    """Return the fields that differ, at most `limit`, each with its live owner."""
+def field_changes(kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any]) -> tuple[FieldChange, ...]:
+    """Return every field that differs, each with its live owner: what isn't in here isn't in the plan."""
     found: list[FieldChange] = []
     for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
-        if len(found) == limit:
-            break
         text = text_of(_tellable(kind, path))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
         found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
@@ -62,7 +61,7 @@ def text_of(path: Path) -> str:
     text = ""
     for step in path:
         if isinstance(step, str):
-            text += f".{step}" if text else step
+            text += f".{step}" if text and step is not _ORDER else step
         elif isinstance(step, int):
             text += f"[{step}]"
         else:
@@ -88,10 +87,14 @@ def _differences(path: Path, was: Any, becomes: Any) -> Iterator[tuple[Path, Any
 
 def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterator[tuple[Path, Any, Any]]:
     """Compare lists by what identifies their elements, else by position."""
-    before, after = _keyed(was, becomes), _keyed(becomes, was)
+    before, after = _keyed(was, becomes)
     if before.keys() == after.keys() and all(equal(before[key], after[key]) for key in before):
         yield path, was, becomes  # only the order differs
         return
+    orders = [[step for step in one if step in other] for one, other in ((before, after), (after, before))]
+    if orders[0] != orders[1]:
+        was_order, order = ([text_of((step,)) for step in each] for each in orders)
+        yield (*path, _ORDER), was_order, order
     for step in dict.fromkeys([*before, *after]):
         element, other = before.get(step), after.get(step)
         is_named = isinstance(step, int) and (_step(element, ("name",)) or _step(other, ("name",)))
@@ -101,13 +104,13 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
             yield (*path, step), element, other  # whole: by its name masking knows a secret's value
 
 
-def _keyed(items: list[Any], others: list[Any]) -> dict[Step, Any]:
-    """Return elements by an identifying step; positions when nothing identifies all of both lists."""
+def _keyed(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[Step, Any]]:
+    """Return the elements of both by the first step that identifies each of either; by position where none does."""
     for keys in _IDENTIFYING:
-        steps = [_step(item, keys) for item in items]
-        if all(steps) and all(_step(item, keys) for item in others) and len(set(steps)) == len(steps):
-            return {step: item for step, item in zip(steps, items, strict=True) if step}
-    return dict(enumerate(items))
+        both: list[list[Step]] = [[_step(item, keys) for item in items] for items in (was, becomes)]
+        if all(all(steps) and len(set(steps)) == len(steps) for steps in both):
+            return dict(zip(both[0], was, strict=True)), dict(zip(both[1], becomes, strict=True))
+    return dict(enumerate(was)), dict(enumerate(becomes))
 
 
 def _step(item: Any, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:

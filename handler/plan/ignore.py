@@ -64,6 +64,11 @@ class Ignoring:
                     _yield_to_live(desired, live, path, live_path)
         return desired
 
+    def spared(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> list[Path]:
+        """Return the paths of live that are ignored: whoever owns them keeps them."""
+        pointers = self._pointers(identity, desired, live)
+        return [path for pointer in pointers for path, _ in _expand(live, live, _steps(pointer)) if path not in _NEVER]
+
     def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[str]:
         """Yield every pointer that holds for an object."""
         written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")

@@ -12,13 +12,14 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import ApiRefused, Problem
-from handler.model.manifest import at
+from handler.model.manifest import at, canonical
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
-from handler.plan.adopt import foreign_owner, is_member, taken_over
+from handler.plan.adopt import foreign_owner, is_member
 from handler.plan.diff import differs, field_changes
 from handler.plan.prune import kept_by_itself
+from handler.plan.takeover import Takeover
 
 RECREATE = "anneal.dev/recreate"
 """Annotation `allow` on a manifest: it may be deleted and created again when an immutable field changes."""
@@ -36,6 +37,8 @@ _NEVER_UNNAMED = {
     GroupKind("apps", "StatefulSet"),
 }
 """Recreating these loses data: the target must name the kind, an annotation is not enough."""
+_KEEP = "write the live value of that field into git, or give the declared one another name"
+_MOVE = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
 _LIFT = "lift what keeps it from the live object, for no apply can while that field differs; or take the change of that field back"
 
 
@@ -50,16 +53,15 @@ class Judge:
         """Return the change of an object that isn't there."""
         return Change(Action.CREATE, item.identity, manifest=item.manifest, deferred=deferred)
 
-    def present(self, item: Desired, live: dict[str, Any], wanted: dict[str, Any]) -> Change:
-        """Compare live with what the server says an apply would make of it."""
+    def present(self, item: Desired, live: dict[str, Any], wanted: dict[str, Any], taken: Takeover | None = None) -> Change:
+        """Compare live with what the server says an apply would make of it. `taken`: what of others becomes ours before that apply."""
         metadata = live["metadata"]
         uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
         adopted = not is_member(live, item.identity, self.target.name, self.applyset)
-        merged = taken_over(live) if adopted else b""
-        if not merged and not differs(live, wanted):
+        if not (adopted and taken) and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
         changes = field_changes(item.identity.group_kind, live, wanted)
-        reason = "adopted" if adopted else ""
+        reason, merged = "adopted" if adopted else "", canonical(taken.entries) if taken else b""
         return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
@@ -81,7 +83,7 @@ class Judge:
         if live is None or error.status != 422 or not _is_only_immutable(text):
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
         if not is_member(live, item.identity, self.target.name, self.applyset):
-            fix = "delete it yourself if nothing in it is needed; it isn't ours to delete"
+            fix = _KEEP if item.identity.group_kind in _NEVER_UNNAMED else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
         kept = kept_by_itself(live)
         if kept:
@@ -126,7 +128,7 @@ class Judge:
         option = f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
         if kind == _JOB:
             return f"wait until the Job has finished, or {option}"
-        return option if kind in _NEVER_UNNAMED else f'annotate it {RECREATE}: "allow", or {option}'
+        return _MOVE if kind in _NEVER_UNNAMED else f'annotate it {RECREATE}: "allow", or {option}'
 
 
 def _is_only_immutable(text: str) -> bool:

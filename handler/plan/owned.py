@@ -15,6 +15,8 @@ from typing import Any
 from handler.model.names import FIELD_MANAGER
 
 Fields = dict[str, Any]
+Step = str | int | tuple[tuple[str, Any], ...]
+"""One step of a path: a field, a position in a list, or a list element by its keys."""
 _KEY_DEFAULTS = {"protocol": "TCP"}
 """List keys the API server fills in before it names an element: container and service ports."""
 _UNOWNED_ROOT = ("apiVersion", "kind")
@@ -91,13 +93,13 @@ def _same_element(element: str, fields: Fields, desired: list[Any], live: list[A
         return any(equal(value, item) for item in desired) and any(equal(value, item) for item in live)
     if not element.startswith("k:"):
         return False
-    keys = _element_keys(element)
+    keys = element_keys(element)
     declared, found = find_element(desired, keys), find_element(live, keys)
     return declared is not None and found is not None and _same_map(fields, declared, found)
 
 
 @lru_cache(maxsize=4096)
-def _element_keys(element: str) -> tuple[tuple[str, Any], ...]:
+def element_keys(element: str) -> tuple[tuple[str, Any], ...]:
     """Read `k:{"containerPort":80,"protocol":"TCP"}`."""
     return tuple(json.loads(element[2:]).items())
 
@@ -105,6 +107,11 @@ def _element_keys(element: str) -> tuple[tuple[str, Any], ...]:
 def _has_keys(item: Any, keys: Sequence[tuple[str, Any]]) -> bool:
     """Whether an element has these keys, an absent one counting as its default."""
     return isinstance(item, dict) and all(item.get(key, _KEY_DEFAULTS.get(key)) == value for key, value in keys)
+
+
+def keys_of(item: dict[str, Any], names: Iterable[str]) -> tuple[tuple[str, Any], ...]:
+    """Return the keys by which an element is named, defaults filled in."""
+    return tuple((name, item.get(name, _KEY_DEFAULTS.get(name))) for name in names)
 
 
 def find_element(items: Iterable[Any], keys: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
@@ -152,7 +159,7 @@ def _owns(fields: Fields, node: Any, path: Sequence[Any]) -> bool:
 def _fields_of_element(fields: Fields, item: Any) -> Fields | None:
     """Return what a set says of a list element, which it names by the element's keys or by itself."""
     for key in fields:
-        named = key.startswith("k:") and _has_keys(item, _element_keys(key))
+        named = key.startswith("k:") and _has_keys(item, element_keys(key))
         if named or (key.startswith("v:") and equal(json.loads(key[2:]), item)):
             return dict(fields[key])
     return None

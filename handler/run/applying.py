@@ -20,13 +20,15 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait import until
 from handler.cluster.write import DryRunner, Writer
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, Problem
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan.diff import field_changes
 from handler.plan.judge import Judge
+from handler.run.deciding import NO_DRY_RUN
 from handler.run.ending import raise_together
 from handler.run.gone import wait_until_gone
 from handler.run.planning import Planned, Planner
@@ -167,8 +169,29 @@ class Applier:
         if change.managed_fields:
             merged = self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
             version = str(merged["metadata"]["resourceVersion"])
+            self._refuse_unforeseen(change, resource, merged)
         self.stored.note(change.identity, self._writer.apply(resource, _manifest(change).body(), uid, version))
         return change
+
+    def _refuse_unforeseen(self, change: Change, resource: Resource, merged: dict[str, Any]) -> None:
+        """Ask once more, now that what others wrote is ours: an apply that would change what the plan didn't show isn't sent.
+
+        Raises:
+            PlanStale: it would. The next run's dry-run sees it all.
+
+        """
+        if change.deferred:
+            return
+        try:
+            wanted = DryRunner(self._api).apply(resource, _manifest(change).body())
+        except ApiRefused as error:
+            if NO_DRY_RUN in str(error):
+                return
+            raise
+        planned = {field.path for field in change.fields}
+        other = planned ^ {field.path for field in field_changes(change.identity.group_kind, merged, wanted)}
+        if other:
+            raise PlanStale.of(str(change.identity), f"the server would apply {', '.join(sorted(other))} otherwise than the plan showed")
 
     def _remove_first(self, change: Change, resource: Resource) -> None:
         """Delete what is recreated and wait until it's gone; Jobs in the foreground, so that their pods go too."""

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from handler.cluster.api import Api
@@ -22,13 +23,17 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
-from handler.plan import schema
+from handler.plan import live_only, schema
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
+from handler.plan.owned import Step
+from handler.plan.takeover import Takeover, foreseen
 
 NO_DRY_RUN = "does not support dry run"
+_ASKED = 50
+"""How many fields of one refused object the server is asked about, one by one."""
 _NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
 """Kinds whose dry-run fails while what they name (an account, a role) is only being created."""
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -174,26 +179,66 @@ class Decision:
         refusal = None if ours else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
+        if not ours:
+            self.comparison.note_undeclared(item, live)
         applied = self.comparison.effective(item, live)
+        taken = self.comparison.taken_over(item.identity, applied.manifest.body(), live, adopted=not ours)
         try:
             wanted = DryRunner(self.api).apply(applied.resource, applied.manifest.body())
         except (ApiRefused, AccessDenied) as error:
-            return self._present_refused(applied, live, error)
-        return [self.judge.present(applied, live, wanted)]
+            return self._present_refused(applied, live, error, taken)
+        if taken and taken.goes:
+            return self._merged(applied, live, taken.after(wanted), taken)
+        return [self.judge.present(applied, live, wanted, taken)]
 
-    def _present_refused(self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied) -> list[Finding]:
-        """Take a refused dry-run of a live object: recreate where allowed, else a mistake."""
+    def _merged(self, item: Desired, live: dict[str, Any], merged: dict[str, Any], taken: Takeover) -> list[Finding]:
+        """Have the server judge an object as it will be once what others wrote, and git lacks, is gone."""
+        try:
+            return [self.judge.present(item, live, DryRunner(self.api).become(item.resource, live, merged), taken)]
+        except (ApiRefused, AccessDenied) as error:
+            if NO_DRY_RUN in str(error):
+                return [self._undryable(item, live, taken)]
+            if isinstance(error, AccessDenied):
+                return _placed(error, item)
+            kept = self._kept(item, live, taken)
+            words = "; ".join(problem.message for problem in error.problems)
+            return [live_only.refusal(item, live, kept, words)] if kept else [self.judge.refused(item, live, error)]
+
+    def _kept(self, item: Desired, live: dict[str, Any], taken: Takeover) -> list[tuple[Step, ...]]:
+        """Return which of the fields that would go the server won't let go, each asked about alone."""
+        found = []
+        for path, less in islice(live_only.each_without(live, taken.goes), _ASKED):
+            try:
+                DryRunner(self.api).become(item.resource, live, less)
+            except ApiRefused:
+                found.append(path)
+        return found
+
+    def _present_refused(
+        self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied, taken: Takeover | None
+    ) -> list[Finding]:
+        """Take a refused dry-run of a live object: what makes it invalid may go; recreate where allowed; else a mistake."""
         if NO_DRY_RUN in str(error):
-            self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
-            return [self.judge.present(item, live, item.manifest.body())]
+            return [self._undryable(item, live, taken)]
         if isinstance(error, AccessDenied):
             return _placed(error, item)
         changing = self._changing_crd(item)
         if changing:
-            change = self.judge.present(item, live, item.manifest.body())
-            later = replace(change, action=Action.UPDATE, fields=(), reason="its CRD changes first", deferred=True)
+            change = self._unchecked(item, live, taken)
+            later = replace(change, action=Action.UPDATE, reason="its CRD changes first", deferred=True)
             return [*schema.check(item, self.comparison.desired[changing].manifest), later]
+        if taken and taken.goes and error.status == 422:
+            return self._merged(item, live, foreseen(live, item.manifest.body(), taken), taken)
         return [self.judge.refused(item, live, error)]
+
+    def _undryable(self, item: Desired, live: dict[str, Any], taken: Takeover | None) -> Change:
+        """Take what an admission webhook lets no dry-run judge."""
+        self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
+        return self._unchecked(item, live, taken)
+
+    def _unchecked(self, item: Desired, live: dict[str, Any], taken: Takeover | None) -> Change:
+        """Judge an object by what managedFields tell of an apply, where no dry-run can."""
+        return self.judge.present(item, live, foreseen(live, item.manifest.body(), taken), taken)
 
 
 def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:

@@ -33,6 +33,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         rolled=prepared.rolled,
+        shown=run.job.dry_run,
     )
 
 

@@ -38,7 +38,7 @@ class Ask:
     """What one plan is made for.
 
     `recorded`: the kinds the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks and steps is carried out;
-    `under_way`: the `due.token` of the rollout that goes on.
+    `under_way`: the `due.token` of the rollout that goes on; `shown`: the plan is made to be read, not carried out.
     """
 
     commit: str
@@ -54,6 +54,7 @@ class Ask:
     under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
     rolled: Rolled = field(default_factory=Rolled)
+    shown: bool = False
 
     @property
     def desired(self) -> dict[Identity, Desired]:
@@ -115,6 +116,9 @@ class Planner:
         prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
+        for identity, fields in (comparison.undeclared or {}).items():
+            if fields and identity in changes:
+                changes[identity] = replace(changes[identity], undeclared=fields)
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
         plan = Plan(
             target=self.target.name,
@@ -144,7 +148,7 @@ class Planner:
     def _fresh(self, ask: Ask) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
         ignoring = Ignoring.of(self.target.ignore, bodies)
-        return Comparison(self.target.name, self.applyset, ask.desired, ignoring, self.verdicts)
+        return Comparison(self.target.name, self.applyset, ask.desired, ignoring, self.verdicts, undeclared={} if ask.shown else None)
 
     def _listed_into(self, comparison: Comparison, ask: Ask) -> Comparison:
         """LIST every kind as it is served now: discovery is read anew for a recorded one it doesn't know or whose version vanished."""

@@ -172,7 +172,7 @@ def test_a_stateful_set_is_recreated_only_when_its_kind_is_named(shop: Shop) -> 
     shop.push(stateful_set(shop.name, "db", "other", annotations={"anneal.dev/recreate": "allow"}))
     result = shop.run()
     assert result.outcome is Outcome.FAILED
-    assert "recreate: {kinds: [StatefulSet.apps]}" in result.problems[0].fix
+    assert "take that change back" in result.problems[0].fix
     assert shop.versions() == before
     shop.configure(recreate=Recreate(("StatefulSet.apps",)))
     assert shop.applied().counts == {"recreated": 1}

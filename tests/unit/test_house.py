@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HANDLER = ROOT / "handler"
 PARTS = ("handler", "infra", "scripts", "tests")
-FILE_LINES = 300  # fewer than
+FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
 # These put rooms together: the modules of the root, the processes, the doors, the functions, and `run`, the stages of reconcile.py.

@@ -5,10 +5,8 @@ The model test stands on the one in memory: where the two differ, a row here fai
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -18,8 +16,8 @@ from handler.cluster.write import APPLY
 from handler.model.errors import ApiRefused, Moved
 from handler.model.names import identity_of
 from handler.model.resource import Resource
-from handler.plan.adopt import taken_over
 from handler.plan.owned import our_entry
+from handler.plan.takeover import takeover
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.rooms.cluster.sides import KINDS, Body, Side, config_map, marked
 
@@ -169,15 +167,17 @@ def test_on_adoption_the_entries_of_others_become_ours(side: Side) -> None:
     made = side.api.post(
         side.kind(body).path(side.namespace), config_map(side.namespace, "a", {"a": "0", "old": "1"}), {"fieldManager": "kubectl-create"}
     )
-    entries = taken_over(made)
-    assert entries
-    merged = side.writer.replace_managed_fields(side.kind(body), identity_of(made), made["metadata"]["resourceVersion"], _loaded(entries))
+    taken = takeover(made, body, adopted=True)
+    assert taken
+    entries = list(taken.entries)
+    becomes = side.runner.become(side.kind(body), made, taken.after(side.runner.apply(side.kind(body), body)))
+    assert (becomes["data"], becomes["metadata"]["uid"]) == ({"a": "1"}, made["metadata"]["uid"])
+    still = side.api.get(side.kind(body).path(side.namespace, "a"))
+    assert still
+    assert still["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    merged = side.writer.replace_managed_fields(side.kind(body), identity_of(made), made["metadata"]["resourceVersion"], entries)
     assert [entry["manager"] for entry in merged["metadata"]["managedFields"]] == ["anneal"]
     with pytest.raises(Moved):
-        side.writer.replace_managed_fields(side.kind(body), identity_of(made), made["metadata"]["resourceVersion"], _loaded(entries))
+        side.writer.replace_managed_fields(side.kind(body), identity_of(made), made["metadata"]["resourceVersion"], entries)
     after = side.apply(body, made["metadata"]["uid"], merged["metadata"]["resourceVersion"])
     assert after["data"] == {"a": "1"}
-
-
-def _loaded(entries: bytes) -> Any:
-    return json.loads(entries)

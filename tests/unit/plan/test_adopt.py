@@ -1,15 +1,14 @@
-"""Whose an object is, and what is taken over from those who applied it before."""
+"""Whose an object is."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, identity_of
-from handler.plan.adopt import foreign_owner, is_member, taken_over
-from tests.unit.plan.samples import SET, document, entry, member
+from handler.model.names import IDENTITY, PART_OF, identity_of
+from handler.plan.adopt import foreign_owner, is_member
+from tests.unit.plan.samples import SET, document, member
 
 OWNER = {"kind": "Shop", "name": "main", "uid": "u"}
 
@@ -71,46 +70,3 @@ def owner(**metadata: Any) -> str:
 )
 def test_another_owner_is_named(metadata: dict[str, Any], named: str) -> None:
     assert owner(**metadata) == named
-
-
-def entries(*found: dict[str, Any]) -> list[dict[str, Any]]:
-    merged = taken_over(document(metadata={"managedFields": list(found)}))
-    return json.loads(merged) if merged else []
-
-
-@pytest.mark.parametrize(
-    ("manager", "operation", "more", "taken"),
-    [
-        ("kubectl-client-side-apply", "Update", {}, True),
-        ("kubectl", "Apply", {}, True),
-        ("kubectl-edit", "Update", {}, True),
-        ("before-first-apply", "Update", {}, True),
-        ("kustomize-controller", "Apply", {}, True),
-        ("argocd-controller", "Apply", {}, True),
-        ("helm", "Update", {}, True),
-        (FIELD_MANAGER, "Update", {}, True),
-        (FIELD_MANAGER, "Apply", {}, False),
-        (f"{FIELD_MANAGER}ing-oven", "Update", {}, False),
-        ("kubectl-scale", "Update", {"subresource": "scale"}, False),
-        ("kube-controller-manager", "Update", {}, False),
-    ],
-)
-def test_only_the_fields_of_appliers_are_taken_over(manager: str, operation: str, more: dict[str, str], taken: bool) -> None:
-    found = entries(entry({"f:data": {"f:a": {}}}, manager, operation, **more))
-    assert [(each["manager"], each["operation"], each["fieldsV1"]) for each in found] == (
-        [(FIELD_MANAGER, "Apply", {"f:data": {"f:a": {}}})] if taken else []
-    )
-
-
-def test_fields_of_several_appliers_join_ours_and_others_stay() -> None:
-    ours, theirs = entry({"f:data": {"f:a": {}}}), entry({"f:data": {"f:b": {}}}, "kubectl-client-side-apply", "Update")
-    hpa, helm = entry({"f:spec": {"f:replicas": {}}}, "hpa", "Update"), entry({"f:data": {"f:c": {}}}, "helm", "Update")
-    found = entries(hpa, theirs, ours, helm)
-    assert found == [ours | {"fieldsV1": {"f:data": {"f:a": {}, "f:b": {}, "f:c": {}}}}, hpa]
-
-
-def test_an_entry_without_fields_adds_none() -> None:
-    bare = entry({}, "kubectl", "Update")
-    del bare["fieldsV1"]
-    assert entries(bare)[0]["fieldsV1"] == {}
-    assert taken_over({}) == b""

@@ -12,6 +12,7 @@ from handler.model.errors import ApiRefused, Problem
 from handler.model.plan import Action, Change
 from handler.plan.admit import Desired
 from handler.plan.judge import RECREATE, Judge
+from handler.plan.takeover import takeover
 from tests.unit.plan.samples import SET, desired, document, entry, live, member, target
 
 IMMUTABLE = 'Deployment.apps "web" is invalid: spec.selector: Invalid value: {"app":"x"}: field is immutable'
@@ -64,19 +65,20 @@ def test_what_the_server_would_change_is_an_update_that_names_the_fields() -> No
 
 def test_an_adopted_object_takes_over_what_kubectl_wrote() -> None:
     declared = item(data={"a": "1"})
-    found = live(
-        document(metadata={"namespace": "shop"}), managedFields=[entry({"f:data": {"f:b": {}}}, "kubectl-client-side-apply", "Update")]
-    )
-    change = judge().present(declared, found, found)
+    entries = [entry({"f:data": {"f:b": {}}}, "kubectl-client-side-apply", "Update")]
+    found = live(document(metadata={"namespace": "shop"}), managedFields=entries)
+    change = judge().present(declared, found, found, takeover(found, declared.manifest.body(), adopted=True))
     assert (change.action, change.reason, change.adopted) == (Action.UPDATE, "adopted", True)
     assert json.loads(change.managed_fields)[0]["fieldsV1"] == {"f:data": {"f:b": {}}}
 
 
-def test_the_entries_of_kubectl_stay_on_what_is_ours() -> None:
+def test_a_takeover_that_changes_nothing_isnt_written_on_what_is_ours() -> None:
     declared = item()
     found = applied(declared)
-    found["metadata"]["managedFields"].append(entry({"f:data": {}}, "kubectl-edit", "Update"))
-    assert judge().present(declared, found, found).action is Action.UNCHANGED
+    found["metadata"]["managedFields"].append(entry({"f:data": {"f:b": {}}}, "kubectl-edit", "Update"))
+    taken = takeover(found, declared.manifest.body(), adopted=False)
+    assert taken
+    assert judge().present(declared, found, found, taken).action is Action.UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_what_holds_data_is_recreated_only_by_name(kind: str, api: str, name: st
     declared = item(kind, api, metadata={"annotations": {RECREATE: "allow"}})
     problem = refused(declared, applied(declared))
     assert isinstance(problem, Problem)
-    assert problem.fix == f"add to target shop: recreate: {{kinds: [{name}]}}"
+    assert problem.fix.startswith("take that change back in git")
     for allowed in (name, kind):
         assert isinstance(refused(declared, applied(declared), recreate=Recreate((allowed,))), Change)
 

@@ -1,0 +1,132 @@
+"""Which fields that others wrote go when Anneal applies, and what the object is then. Pure.
+
+    managedFields of live --> entries that the table names --> merged into our own entry --> the apply that follows drops what git lacks
+
+Law: what people wrote with kubectl and git doesn't declare goes, at adoption as in drift; so does what a tool wrote that `adopt` names.
+What controllers and others wrote stays, and so do status, ignored fields and the restart mark of `kubectl rollout restart`. What goes is
+in the plan, and the server judges the object without it before the first write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handler.model.names import FIELD_MANAGER
+from handler.plan.field_sets import applied_over, existing, going, parted, paths, without
+from handler.plan.owned import Fields, Step, managed_fields, our_entry, union
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """One row: entries by a manager (`*`: any that begins so), an operation and a subresource, whose fields are git's to declare."""
+
+    manager: str
+    operations: tuple[str, ...] = ("Apply", "Update")
+    subresources: tuple[str, ...] = ("",)
+
+    def covers(self, entry: dict[str, Any]) -> bool:
+        """Whether an entry of managedFields is of this row."""
+        manager, subresource = str(entry.get("manager") or ""), str(entry.get("subresource") or "")
+        named = manager == self.manager or (self.manager.endswith("*") and manager.startswith(self.manager[:-1]))
+        return named and entry.get("operation") in self.operations and subresource in self.subresources
+
+
+PEOPLE = (
+    Writing("kubectl*", subresources=("", "scale")),
+    Writing("before-first-apply", ("Update",)),
+    Writing(FIELD_MANAGER, ("Update",)),
+)
+"""What people wrote: kubectl (1.36) calls itself `kubectl-<command>`, `kubectl` (apply --server-side, scale, cordon, debug) or
+`kubectl.exe`, and writes scales as the subresource; its debug containers (`ephemeralcontainers`) and `status` are nobody's declaration.
+The API server calls what was written before an object's first server-side apply `before-first-apply`. We ourselves only apply."""
+
+_RESTARTED: tuple[Step, ...] = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+_SPARED: tuple[tuple[Step, ...], ...] = (("status",), _RESTARTED)
+"""What stays whoever wrote it: without the mark of a restart all pods would roll once more; status is never git's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """What becomes ours: `entries`, the managedFields to write before the apply; `goes`: what then goes, a set of fields."""
+
+    entries: tuple[dict[str, Any], ...]
+    goes: Fields
+
+    def after(self, applied: dict[str, Any]) -> dict[str, Any]:
+        """Return the object as it will be, from what a dry-run of the apply alone has made of it."""
+        return dict(without(applied, self.goes))
+
+
+def foreseen(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> dict[str, Any]:
+    """Return what an object should become where no dry-run says it: lists are merged as managedFields tell."""
+    known: Fields = {}
+    for entry in managed_fields(live):
+        known = union(known, entry.get("fieldsV1") or {})
+    others = [entry.get("fieldsV1") or {} for entry in managed_fields(live) if entry is not our_entry(live)]
+    goes = taken.goes if taken else going((our_entry(live) or {}).get("fieldsV1") or {}, desired, others)
+    return dict(applied_over(without(live, goes), desired, known or None))
+
+
+def takeover(
+    live: dict[str, Any],
+    desired: dict[str, Any],
+    *,
+    adopted: bool,
+    spared: Callable[[], Iterable[Sequence[Step]]] = tuple,
+    managers: Iterable[str] = (),
+) -> Takeover | None:
+    """Return what is taken over from others; None where there is nothing.
+
+    Args:
+        live: with its managedFields, in the version of `desired`.
+        desired: what is applied onto it.
+        adopted: it isn't ours yet: what is theirs becomes ours even if git declares all of it, so that it goes once git drops it.
+        spared: names paths of live that stay with their owners.
+        managers: patterns of further field managers whose entries become ours: those of the tools that the target adopts.
+
+    """
+    rows = (*PEOPLE, *(Writing(manager) for manager in managers))
+    ours, entries = our_entry(live), managed_fields(live)
+    taken = [entry for entry in entries if entry is not ours and any(row.covers(entry) for row in rows)]
+    if not taken:
+        return None
+    version, staying = (ours or live)["apiVersion"], (*_SPARED, *spared())
+    left, theirs = [entry for entry in entries if entry is not ours and entry not in taken], Fields()
+    for entry in taken:
+        spare, rest = _parted(entry.get("fieldsV1") or {}, live, staying)
+        theirs = union(theirs, rest if entry.get("apiVersion") == version else existing(rest, live))
+        left += [{**entry, "fieldsV1": spare}] if spare else []
+    kept = [entry.get("fieldsV1") or {} for entry in left]
+    if not adopted and not going(theirs, desired, kept):
+        return None
+    merged = union((ours or {}).get("fieldsV1") or {}, theirs)
+    entry = {**(ours or taken[-1]), "manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": version, "fieldsV1": merged}
+    entry.pop("subresource", None)
+    return Takeover((entry, *left), going(merged, desired, kept))
+
+
+def _parted(fields: Fields, live: dict[str, Any], spared: Iterable[Sequence[Step]]) -> tuple[Fields, Fields]:
+    """Part what stays with its owner from what becomes ours."""
+    kept: Fields = {}
+    for path in spared:
+        piece, fields = parted(fields, live, path)
+        kept = union(kept, piece)
+    return kept, fields
+
+
+def undeclared(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """Yield (path, manager) of each field that git doesn't declare and another manager keeps; status isn't git's to declare.
+
+    Args:
+        live: with its managedFields.
+        desired: what is applied onto it.
+        taken: what becomes ours: what goes with it isn't yielded.
+
+    """
+    for entry in taken.entries[1:] if taken else managed_fields(live):
+        if entry.get("manager") != FIELD_MANAGER and entry.get("subresource") != "status":
+            _, fields = _parted(entry.get("fieldsV1") or {}, live, (("status",),))
+            for path, _ in paths(going(fields, desired, ())):
+                yield path, str(entry.get("manager") or "")

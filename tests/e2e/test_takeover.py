@@ -1,0 +1,207 @@
+"""What others wrote and git doesn't declare: what goes is in the plan, what stays is named; kubectl judges before and after."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from handler.config.settings import IgnoreRule, IgnoreSelect
+from handler.model.plan import Change
+from handler.model.result import Outcome, Result
+from tests.e2e.documents import Document, claim, config_map, deployment, secret, service
+from tests.e2e.planned import untold
+from tests.e2e.shop import Shop, told
+
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
+LAST_APPLIED = "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"
+
+
+def network_policy(namespace: str, **spec: object) -> Document:
+    spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], **spec}
+    metadata = {"name": "web", "namespace": namespace}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
+
+
+def whole(shop: Shop) -> list[Document]:
+    web = deployment(shop.name, "web", annotations={"team": "shop"})
+    (container,) = web["spec"]["template"]["spec"]["containers"]
+    container |= {"env": [{"name": "MODE", "value": "new"}, {"name": "DEBUG", "value": "1"}], "ports": [{"containerPort": 80}]}
+    both = service(shop.name, "web")
+    both["spec"]["ports"] = [{"name": "http", "port": 80}, {"name": "debug", "port": 81}]
+    keys = secret(shop.name, "key", "one")
+    keys["data"]["old"] = base64.b64encode(b"two").decode()
+    data = config_map(shop.name, "a", {"key": "1", "dropped": "1", "empty": ""}, labels={"old": "label"})
+    return [web, both, keys, data, network_policy(shop.name, egress=[{}])]
+
+
+def less(shop: Shop) -> list[Document]:
+    """The same objects as git declares them: without a variable, ports, keys, the allowed egress, a label and an annotation."""
+    web = deployment(shop.name, "web")
+    web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": "new"}]
+    one = service(shop.name, "web")
+    one["spec"]["ports"] = [{"name": "http", "port": 80}]
+    return [web, one, secret(shop.name, "key", "one"), config_map(shop.name, "a", {"key": "1"}), network_policy(shop.name)]
+
+
+def planned(shop: Shop, trigger: str = "push") -> dict[str, Change]:
+    """Plan; return the changes by the kind of their object."""
+    result = shop.run(trigger, dry_run=True)
+    assert result.plan, told(result)
+    return {change.identity.kind: change for change in result.plan.changes}
+
+
+def carried_out(shop: Shop, documents: list[Document], trigger: str = "push") -> tuple[dict[str, Change], Result]:
+    """Plan, run, and compare what the plan said with what kubectl reads before and after; return the plan."""
+    before = {document["kind"]: shop.live(document) for document in documents}
+    changes = planned(shop, trigger)
+    assert {document["kind"]: shop.live(document) for document in documents} == before
+    result = shop.applied(trigger)
+    for kind, was in before.items():
+        is_now = shop.live(next(document for document in documents if document["kind"] == kind))
+        assert was
+        assert is_now
+        assert untold(was, is_now, changes[kind].fields) == []
+        assert was["metadata"]["uid"] == is_now["metadata"]["uid"]
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    return changes, result
+
+
+def gone(change: Change) -> set[str]:
+    return {field.path for field in change.fields if not field.declared}
+
+
+APPLIERS = [
+    pytest.param(["apply"], id="apply"),
+    pytest.param(["apply", "--server-side"], id="server-side"),
+    pytest.param(["create"], id="create"),
+    pytest.param(["create", "--save-config"], id="save-config"),
+]
+
+
+@pytest.mark.parametrize("command", APPLIERS)
+def test_adoption_tells_each_field_that_goes(shop: Shop, command: list[str]) -> None:
+    shop.kubectl.run(*command, "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": whole(shop)}))
+    shop.push(*less(shop))
+    changes, _ = carried_out(shop, whole(shop))
+    container = "spec.template.spec.containers[name=main]"
+    assert gone(changes["Deployment"]) - {LAST_APPLIED} == {
+        "metadata.annotations.team",
+        f"{container}.env[name=DEBUG]",
+        f"{container}.ports",
+    }
+    assert gone(changes["Service"]) - {LAST_APPLIED} == {"spec.ports[name=debug]"}
+    assert gone(changes["Secret"]) - {LAST_APPLIED} == {"data.old"}
+    assert gone(changes["ConfigMap"]) - {LAST_APPLIED} == {"data.dropped", "data.empty", "metadata.labels.old"}
+    assert gone(changes["NetworkPolicy"]) - {LAST_APPLIED} == {"spec.egress"}
+
+
+COMMANDS = [
+    (["label", "deployment/web", "by=hand"], {"metadata.labels.by"}),
+    (["annotate", "deployment/web", "by=hand"], {"metadata.annotations.by"}),
+    (["set", "env", "deployment/web", "BY=hand"], {"spec.template.spec.containers[name=main].env[name=BY]"}),
+    (["set", "resources", "deployment/web", "--limits=cpu=1"], {"spec.template.spec.containers[name=main].resources.limits"}),
+    (["patch", "deployment/web", "-p", '{"spec":{"minReadySeconds":3}}'], {"spec.minReadySeconds"}),
+    (["scale", "deployment/web", "--replicas=3"], set()),
+    (["rollout", "pause", "deployment/web"], {"spec.paused"}),
+]
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["adopted", "drifted"])
+def test_what_people_wrote_with_kubectl_goes_and_is_told(shop: Shop, ours: bool) -> None:
+    web = deployment(shop.name, "web", replicas=None)
+    web["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": "new"}]
+    shop.push(web)
+    if ours:
+        shop.applied()
+    else:
+        shop.kubectl.apply(web)
+    for command, _ in COMMANDS:
+        shop.kubectl.run(*command, "-n", shop.name)
+    expected = {path for command, paths in COMMANDS for path in paths}
+    changes, _ = carried_out(shop, [web], "drift")
+    assert expected <= gone(changes["Deployment"]), changes["Deployment"].fields
+    if not ours:  # the API server keeps no entry of a scale where replicas had no owner before (`skipnonapplied.go`)
+        by_path = {field.path: field for field in changes["Deployment"].fields}
+        assert (by_path["spec.replicas"].live, by_path["spec.replicas"].declared) == ("3", "1"), "what people scaled goes to the default"
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["adopted", "ours"])
+def test_no_pod_rolls_for_the_mark_of_a_restart(shop: Shop, ours: bool) -> None:
+    web = deployment(shop.name, "web")
+    shop.push(web)
+    if ours:
+        shop.applied()
+    else:
+        shop.kubectl.apply(web)
+    shop.kubectl.run("rollout", "restart", "deployment/web", "-n", shop.name)
+    before = shop.live(web)
+    shop.run("drift")
+    after = shop.live(web)
+    assert before
+    assert after
+    assert RESTARTED in after["spec"]["template"]["metadata"]["annotations"]
+    assert before["spec"]["template"] == after["spec"]["template"]
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+
+
+def test_what_controllers_and_others_wrote_stays_and_is_named(shop: Shop) -> None:
+    web = deployment(shop.name, "web", replicas=None)
+    shop.kubectl.apply(web)
+    shop.kubectl.run("label", "deployment/web", "tier=front", "--field-manager=Terraform", "-n", shop.name)
+    shop.kubectl.run("scale", "deployment/web", "--replicas=2", "-n", shop.name)
+    scale = json.dumps({"spec": {"replicas": 4}})
+    shop.kubectl.run("patch", "deployment/web", "--subresource=scale", "--type=merge", "-p", scale, "--field-manager=keda", "-n", shop.name)
+    shop.push(web)
+    changes, _ = carried_out(shop, [web])
+    named = {(field.path, field.live, field.manager) for field in changes["Deployment"].undeclared}
+    assert named == {("metadata.labels.tier", "front", "Terraform"), ("spec.replicas", "4", "keda")}
+    assert {(f.path, f.manager) for f in planned(shop)["Deployment"].undeclared} == {(path, manager) for path, _, manager in named}
+    live = shop.live(web)
+    assert live
+    assert (live["metadata"]["labels"]["tier"], live["spec"]["replicas"]) == ("front", 4)
+
+
+def test_an_ignored_field_stays_with_people_who_wrote_it(shop: Shop) -> None:
+    shop.configure(ignore=(IgnoreRule(IgnoreSelect(kind="Deployment"), ("/spec/replicas", "/metadata/annotations/by")),))
+    web = deployment(shop.name, "web", replicas=None)
+    shop.kubectl.apply(web)
+    shop.kubectl.run("scale", "deployment/web", "--replicas=2", "-n", shop.name)
+    shop.kubectl.run("annotate", "deployment/web", "by=hand", "on=monday", "-n", shop.name)
+    shop.push(web)
+    changes, _ = carried_out(shop, [web])
+    assert gone(changes["Deployment"]) == {"metadata.annotations.on", LAST_APPLIED}
+    live = shop.live(web)
+    assert live
+    assert (live["metadata"]["annotations"]["by"], live["spec"]["replicas"]) == ("hand", 2)
+
+
+def test_a_field_that_the_server_keeps_is_refused_before_the_first_write_with_the_line_for_git(shop: Shop) -> None:
+    bound = claim(shop.name, "data")
+    bound["spec"]["storageClassName"] = "fast"
+    shop.kubectl.apply(bound)
+    before = shop.versions([bound])
+    shop.push(claim(shop.name, "data"), config_map(shop.name, "new"))
+    result = shop.run()
+    assert (result.outcome, result.code, len(result.problems)) == (Outcome.FAILED, "plan-refused", 1), told(result)
+    (problem,) = result.problems
+    assert "spec.storageClassName: fast (by kubectl-client-side-apply)" in problem.message
+    assert 'spec: {storageClassName: "fast"}' in problem.fix
+    assert problem.place.endswith(":1")
+    assert "delete it" not in str(problem)
+    assert shop.versions([bound]) == before
+    assert shop.live(config_map(shop.name, "new")) is None
+    shop.push(bound, config_map(shop.name, "new"))
+    carried_out(shop, [bound])
+
+
+def test_an_invalid_mix_of_both_is_no_mistake_once_what_people_wrote_is_gone(shop: Shop) -> None:
+    rolling = deployment(shop.name, "web")
+    rolling["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}}
+    shop.kubectl.apply(rolling)
+    recreated = deployment(shop.name, "web")
+    recreated["spec"]["strategy"] = {"type": "Recreate"}
+    shop.push(recreated)
+    changes, _ = carried_out(shop, [rolling])
+    assert "spec.strategy.rollingUpdate" in gone(changes["Deployment"])

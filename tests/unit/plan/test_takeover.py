@@ -1,0 +1,187 @@
+"""What others wrote: which entries become ours, what goes with them, what stays and with whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.names import FIELD_MANAGER
+from handler.plan.takeover import Takeover, foreseen, takeover, undeclared
+from tests.unit.plan.samples import document, entry
+
+DATA: dict[str, Any] = {"f:data": {"f:a": {}}}
+RESTART: dict[str, Any] = {
+    "f:spec": {"f:template": {"f:metadata": {"f:annotations": {".": {}, "f:kubectl.kubernetes.io/restartedAt": {}}}}}
+}
+
+
+def body(*entries: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    return document(metadata={"managedFields": list(entries)}, **parts)
+
+
+def taken(live: dict[str, Any], adopted: bool = True, managers: tuple[str, ...] = (), **parts: Any) -> Takeover | None:
+    return takeover(live, document(**parts), adopted=adopted, managers=managers)
+
+
+def told(found: Takeover | None) -> list[tuple[str, str, Any]]:
+    return [(each["manager"], each["operation"], each["fieldsV1"]) for each in found.entries] if found else []
+
+
+@pytest.mark.parametrize(
+    ("manager", "operation", "more", "becomes_ours"),
+    [
+        ("kubectl-client-side-apply", "Update", {}, True),
+        ("kubectl-last-applied", "Apply", {}, True),
+        ("kubectl", "Apply", {}, True),
+        ("kubectl-edit", "Update", {}, True),
+        ("kubectl.exe", "Update", {}, True),
+        ("kubectl", "Update", {"subresource": "scale"}, True),
+        ("kubectl-patch", "Update", {"subresource": "scale"}, True),
+        ("before-first-apply", "Update", {}, True),
+        (FIELD_MANAGER, "Update", {}, True),
+        (FIELD_MANAGER, "Apply", {}, False),
+        (f"{FIELD_MANAGER}ing-oven", "Update", {}, False),
+        ("kubectl", "Update", {"subresource": "ephemeralcontainers"}, False),
+        ("kubectl-edit", "Update", {"subresource": "status"}, False),
+        ("kustomize-controller", "Apply", {}, False),
+        ("argocd-controller", "Apply", {}, False),
+        ("helm", "Update", {}, False),
+        ("Terraform", "Apply", {}, False),
+        ("kube-controller-manager", "Update", {}, False),
+        ("kube-controller-manager", "Update", {"subresource": "scale"}, False),
+    ],
+)
+def test_entries_of_people_become_ours_and_others_stay(manager: str, operation: str, more: dict[str, str], becomes_ours: bool) -> None:
+    found = taken(body(entry(DATA, manager, operation, **more), data={"a": "1"}))
+    assert told(found) == ([(FIELD_MANAGER, "Apply", DATA)] if becomes_ours else [])
+    if found:
+        assert found.goes == {"f:data": {}}
+        assert "subresource" not in found.entries[0]
+
+
+def test_a_tools_entries_become_ours_once_it_is_named() -> None:
+    flux = body(entry(DATA, "kustomize-controller"), entry(DATA, "kustomize-controller", "Update", subresource="status"), data={"a": "1"})
+    found = taken(flux, managers=("kustomize-controller",))
+    assert told(found) == [(FIELD_MANAGER, "Apply", DATA), ("kustomize-controller", "Update", DATA)]
+    assert taken(flux, managers=("helm",)) is None
+
+
+def test_fields_of_several_join_ours_and_what_another_keeps_stays() -> None:
+    ours, theirs = entry({"f:data": {"f:a": {}}}), entry({"f:data": {"f:b": {}, "f:d": {}}}, "kubectl-client-side-apply", "Update")
+    other, edit = entry({"f:data": {"f:d": {}}}, "Terraform", "Update"), entry({"f:data": {"f:c": {}}}, "kubectl-edit", "Update")
+    found = taken(body(other, theirs, ours, edit, data=dict.fromkeys("abcd", "1")), data={"a": "1"})
+    assert found
+    assert list(found.entries) == [ours | {"fieldsV1": {"f:data": {key: {} for key in ("f:a", "f:b", "f:d", "f:c")}}}, other]
+    assert found.goes == {"f:data": {"f:b": {}, "f:c": {}}}
+
+
+def test_ours_is_left_alone_while_people_wrote_only_what_git_declares() -> None:
+    live = body(entry(DATA), entry(DATA, "kubectl-edit", "Update"), data={"a": "1"})
+    assert taken(live, adopted=False, data={"a": "1"}) is None
+    assert taken(live, adopted=True, data={"a": "1"})
+    assert taken(live, adopted=False, data={"b": "1"})
+
+
+def test_an_entry_without_fields_adds_none() -> None:
+    bare = entry({}, "kubectl", "Update")
+    del bare["fieldsV1"]
+    assert told(taken(body(bare))) == [(FIELD_MANAGER, "Apply", {})]
+    assert taken(document()) is None
+
+
+def test_the_mark_of_a_restart_stays_with_its_writer() -> None:
+    template = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}
+    live = body(entry(RESTART, "kubectl-rollout", "Update"), spec={"template": template})
+    assert taken(live, adopted=False, spec={"template": {}}) is None
+    found = taken(live, spec={"template": {}})
+    assert found
+    assert found.goes == {}
+    mark: dict[str, Any] = {"f:spec": {"f:template": {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/restartedAt": {}}}}}}
+    assert told(found)[1] == ("kubectl-rollout", "Update", mark)
+
+
+def test_status_is_never_gits() -> None:
+    live = body(entry({"f:status": {"f:ready": {}}, **DATA}, "kubectl", "Update"), data={"a": "1"}, status={"ready": True})
+    found = taken(live)
+    assert found
+    assert told(found) == [(FIELD_MANAGER, "Apply", DATA), ("kubectl", "Update", {"f:status": {"f:ready": {}}})]
+    assert found.after(live)["status"] == {"ready": True}
+
+
+def test_spared_fields_stay_with_their_owner() -> None:
+    containers = [{"name": "a", "image": "x"}, {"name": "web", "image": "y", "tty": True}]
+    written: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}, "f:tty": {}}}}}
+    live = body(entry(written, "kubectl-edit", "Update"), spec={"containers": containers})
+    found = takeover(live, document(spec={}), adopted=True, spared=lambda: [("spec", "containers", 1, "image")])
+    assert found
+    kept: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}
+    assert told(found)[1] == ("kubectl-edit", "Update", kept)
+    assert found.after(live)["spec"]["containers"] == [containers[0], {"image": "y"}]
+
+
+def test_an_entry_of_another_version_counts_as_far_as_its_fields_are_there() -> None:
+    old = entry({"f:data": {"f:a": {}, "f:old": {}}}, "kubectl", "Update", api="v1beta1")
+    found = taken(body(old, data={"a": "1"}))
+    assert told(found) == [(FIELD_MANAGER, "Apply", DATA)]
+    assert found
+    assert found.entries[0]["apiVersion"] == "v1"
+
+
+def test_a_list_merged_by_key_loses_only_elements_that_were_owned_themselves() -> None:
+    numbers: tuple[dict[str, Any], ...] = ({"port": 80, "nodePort": 30000}, {"port": 81}, {"port": 82, "name": "x"})
+    ports = [{**each, "protocol": "TCP"} for each in numbers]
+    owned: dict[str, Any] = {
+        'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}},
+        'k:{"port":81,"protocol":"TCP"}': {".": {}, "f:port": {}},
+        'k:{"port":82,"protocol":"TCP"}': {"f:name": {}},
+    }
+    live = body(entry({"f:spec": {"f:ports": owned}}, "kubectl", "Update"), spec={"ports": ports})
+    found = taken(live, spec={"ports": [{"port": 80}]})
+    assert found
+    assert found.after(live)["spec"]["ports"] == [ports[0], {"port": 82, "protocol": "TCP"}]
+
+
+def test_members_of_a_set_go_by_value() -> None:
+    owned: dict[str, Any] = {"f:metadata": {"f:finalizers": {".": {}, 'v:"a"': {}, 'v:"b"': {}}}}
+    live = body(entry(owned, "kubectl-patch", "Update"))
+    live["metadata"]["finalizers"] = ["a", "b", "theirs"]
+    found = takeover(live, document(metadata={"finalizers": ["b"]}), adopted=True)
+    assert found
+    assert found.after(live)["metadata"]["finalizers"] == ["b", "theirs"]
+
+
+def test_what_should_become_of_an_object_is_told_without_a_server() -> None:
+    owned: dict[str, Any] = {
+        "f:data": {"f:a": {}, "f:b": {}},
+        "f:spec": {
+            "f:selector": {},
+            "f:list": {'k:{"name":"x"}': {".": {}, "f:name": {}, "f:n": {}}, 'k:{"name":"y"}': {".": {}, "f:name": {}}},
+            "f:set": {'v:"1"': {}},
+        },
+    }
+    spec = {"selector": {"app": "old"}, "list": [{"name": "x", "n": 1, "default": True}, {"name": "y"}], "set": ["1"], "atomic": [1]}
+    live = body(entry(owned, "kubectl", "Apply"), data={"a": "1", "b": "1"}, spec=spec)
+    wanted = {"selector": {"tier": "x"}, "list": [{"name": "x", "n": 2}, {"name": "z"}], "set": ["2"], "atomic": [2]}
+    desired = document(data={"a": "2"}, spec=wanted)
+    becomes = foreseen(live, desired, takeover(live, desired, adopted=True))
+    assert becomes["data"] == {"a": "2"}
+    assert becomes["spec"] == {
+        "selector": {"tier": "x"},
+        "list": [{"name": "x", "n": 2, "default": True}, {"name": "z"}],
+        "set": ["2"],
+        "atomic": [2],
+    }
+    assert foreseen(document(data={"a": "1"}), document(data={"b": "1"}), None)["data"] == {"a": "1", "b": "1"}
+
+
+def test_what_stays_undeclared_is_named_with_its_manager() -> None:
+    scale = entry({"f:spec": {"f:replicas": {}}}, "keda", "Update", subresource="scale")
+    theirs = entry({"f:data": {"f:a": {}, "f:b": {}}, "f:status": {"f:x": {}}}, "Terraform")
+    status = entry({"f:metadata": {"f:annotations": {"f:revision": {}}}}, "kube-controller-manager", "Update", subresource="status")
+    people = entry({"f:data": {"f:c": {}}}, "kubectl-edit", "Update")
+    live = body(scale, theirs, status, people, data=dict.fromkeys("abc", "1"), spec={"replicas": 3})
+    desired = document(data={"a": "1"})
+    found = list(undeclared(live, desired, takeover(live, desired, adopted=False)))
+    assert found == [(("spec",), "keda"), (("data", "b"), "Terraform")]
+    assert next(iter(undeclared(live, document(data={"a": "1"}, spec={"x": 1}), None))) == (("spec", "replicas"), "keda")
