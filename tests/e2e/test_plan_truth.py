@@ -178,12 +178,12 @@ def test_whatever_apply_changes_was_in_the_plan(shop: Shop, widgets: None) -> No
 
 def judged(shop: Shop, when: str) -> bool:
     """Plan and run; compare with what kubectl reads; return whether anything was written."""
-    before = {str(identity_of(body)): shop.live(body) for body in shop.documents}
+    before, versions = {str(identity_of(body)): shop.live(body) for body in shop.documents}, shop.versions(shop.documents)
     result = shop.run("drift", dry_run=True)
     if result.plan is None:  # what another manager shares with people can't always lose its half
         assert result.code == "plan-refused", told(result)
         assert shop.run("drift").outcome is Outcome.FAILED
-        assert [shop.live(body) for body in shop.documents] == list(before.values())
+        assert shop.versions(shop.documents) == versions
         return False
     fields = {str(change.identity): change.fields for change in result.plan.changes}
     ended = shop.run("drift")

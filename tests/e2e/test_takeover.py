@@ -54,9 +54,9 @@ def planned(shop: Shop, trigger: str = "push") -> dict[str, Change]:
 
 def carried_out(shop: Shop, documents: list[Document], trigger: str = "push") -> tuple[dict[str, Change], Result]:
     """Plan, run, and compare what the plan said with what kubectl reads before and after; return the plan."""
-    before = {document["kind"]: shop.live(document) for document in documents}
+    before, versions = {document["kind"]: shop.live(document) for document in documents}, shop.versions(documents)
     changes = planned(shop, trigger)
-    assert {document["kind"]: shop.live(document) for document in documents} == before
+    assert shop.versions(documents) == versions
     result = shop.applied(trigger)
     for kind, was in before.items():
         is_now = shop.live(next(document for document in documents if document["kind"] == kind))
