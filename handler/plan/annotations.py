@@ -51,10 +51,15 @@ class Tool:
     lists: bool = False
     off: frozenset[str] = frozenset()
 
+    def values(self, text: str) -> dict[str, str]:
+        """Return what an annotation asks for: each value as the tool compares it, and as it is written."""
+        parts = [part.strip() for part in (text.split(",") if self.lists else [text])]
+        found = {part.lower() if self.folds else part: part for part in parts if part}
+        return {value: part for value, part in found.items() if value not in self.off}
+
     def read(self, text: str) -> frozenset[str]:
         """Return the values of an annotation, as the tool compares them."""
-        parts = [part.strip() for part in (text.split(",") if self.lists else [text])]
-        return frozenset(part.lower() if self.folds else part for part in parts if part) - self.off
+        return frozenset(self.values(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ TABLE = (
         ("Force=true,Replace=true",),
         _GIT,
         _REFUSE,
-        "each sync would delete it and create it anew; live alone it counts as `Force=true`",
+        "each sync would delete it and create it anew",
         _HOOK,
     ),
     Row(ARGO, _ARGO + "sync-options", ("Force=true",), _BOTH, _RECREATE, _ANEW),

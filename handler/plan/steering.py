@@ -62,7 +62,7 @@ class _Mark:
         """Return the values that its tool doesn't know."""
         tool = self.known[0].tool
         named = frozenset().union(*(_named(row) for row in self.known))
-        return () if ANY in named else tuple(sorted(tool.read(self.text) - named))
+        return () if ANY in named else tuple(part for value, part in tool.values(self.text).items() if value not in named)
 
     def __str__(self) -> str:
         return f"{self.key}: {printable(self.text, _SHOWN)}"
