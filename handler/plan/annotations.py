@@ -28,8 +28,10 @@ class Side(Flag):
 
 
 class Effect(StrEnum):
-    """What Anneal does. `keep`: creates only; `leave`: neither writes nor deletes; `merge`: takes over nothing that others wrote;
-    `recreate`: may make it anew where an immutable field changes; `protect`: doesn't delete.
+    """What Anneal does.
+
+    `keep`: creates it, never updates it. `leave`: neither writes nor deletes it. `merge`: takes over nothing that others wrote.
+    `recreate`: may make it anew where an immutable field changes. `protect`: doesn't delete it.
     """
 
     KEEP = "keep"

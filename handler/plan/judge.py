@@ -108,7 +108,7 @@ class Judge:
         return f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
 
     def kept(self, item: Desired, live: dict[str, Any]) -> Change | None:
-        """Return the change of an object that is left as it lives, or None: an annotation says so, or it is only created where it's missing."""
+        """Return the change of what is left as it lives, or None: an annotation says so, or it is only created where it's missing."""
         reason = item.reason if item.mode is Mode.LEAVE else left_alone(live)
         if reason or item.mode is not Mode.KEEP:
             return skipped(item, live, reason) if reason else None

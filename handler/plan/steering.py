@@ -1,7 +1,7 @@
 """What the annotations of other tools (`annotations.TABLE`) ask for one object, in git and live. Pure.
 
-Law: git's word is read at admission, where all mistakes are refused together; live's word is read where an object is compared. What only our
-own applies wrote live is git's earlier word: where git has dropped it since, it no longer counts.
+Law: git's word is read at admission, where all mistakes are refused together; live's word is read where an object is compared. What only
+our own applies wrote live is git's earlier word: where git has dropped it since, it no longer counts.
 """
 
 from __future__ import annotations

@@ -139,6 +139,8 @@ def test_what_is_left_alone_live_is_not_written_adopted_or_pruned_until_the_mark
 
 def test_our_own_earlier_word_does_not_leave_an_object_alone_for_ever(shop: Shop) -> None:
     """An object that was applied with the mark before it was read: git drops the mark, and the object is brought to git again."""
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
     marks = {f"{FLUX}/reconcile": "disabled", IDENTITY: Identity("", "ConfigMap", shop.name, "a").mark(shop.name)}
     earlier = config_map(shop.name, "a", annotations=marks, labels={PART_OF: shop.applyset})
     shop.kubectl.run("apply", "--server-side", f"--field-manager={FIELD_MANAGER}", "-f", "-", given=json.dumps(earlier))
