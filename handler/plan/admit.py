@@ -62,7 +62,7 @@ class Admission:
 
         """
         documents = [(manifest, manifest.body()) for manifest in manifests]
-        asks = [asked(body, str(manifest.identity), manifest.place) for manifest, body in documents]
+        asks = [asked(manifest, body) for manifest, body in documents]
         applied = [body for (_, body), ask in zip(documents, asks, strict=True) if ask.mode is not Mode.LEAVE]
         declared = dict(kind for body in applied for kind in declared_kinds(body))
         found: dict[Identity, Desired] = {}

@@ -34,6 +34,7 @@ def _by_key(side: Side, *effects: Effect) -> dict[str, Rows]:
 _KEYS = _by_key(Side.BOTH)
 _EXACT = {key: rows for key, rows in _KEYS.items() if not key.endswith(ANY)}
 _BEGINNINGS = {key.removesuffix(ANY): rows for key, rows in _KEYS.items() if key.endswith(ANY)}
+_STARTS = tuple(_BEGINNINGS)
 _LIVE = _by_key(Side.LIVE)
 _LEFT_LIVE = _by_key(Side.LIVE, Effect.LEAVE)
 
@@ -45,6 +46,9 @@ class Asked:
     mode: Mode | None = None
     reason: str = ""
     problems: tuple[Problem, ...] = ()
+
+
+_NOTHING = Asked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,12 @@ class _Mark:
         return f"{self.key}: {printable(self.text, _SHOWN)}"
 
 
-def asked(body: Mapping[str, Any], subject: str, place: str) -> Asked:
-    """Return what git asks for an object, with every annotation that can't be followed as a problem."""
+def asked(manifest: Manifest, body: Mapping[str, Any]) -> Asked:
+    """Return what git asks for an object, with every annotation that can't be followed as a problem. `body`: the manifest's."""
     marks = [mark for mark in _marks(body) if mark.rows or mark.odd]
+    if not marks:
+        return _NOTHING
+    subject, place = str(manifest.identity), manifest.place
     problems = [_unknown(mark, value, subject, place) for mark in marks for value in mark.odd]
     found = [(row, mark) for mark in marks for row in mark.rows if row.side & Side.GIT]
     problems += [_refusal(row, subject, place) for row, _ in found if row.effect is Effect.REFUSE]
@@ -138,10 +145,16 @@ def _marks(body: Mapping[str, Any]) -> Iterator[_Mark]:
     """Yield the annotations and labels of an object that the table knows."""
     metadata = body.get("metadata") or {}
     for part in ("annotations", "labels"):
-        for key, text in (metadata.get(part) or {}).items():
+        found = metadata.get(part) or {}
+        for key, text in found.items() if _is_marked(found) else ():
             known = _rows(key)
             if known and (part == "annotations" or known[0].tool.labels):
                 yield _Mark(part, key, text or "", known, _matching(known, text or ""))
+
+
+def _is_marked(part: Mapping[str, Any]) -> bool:
+    """Whether any key of an object's annotations or labels may be of the table: of most objects none is."""
+    return not _EXACT.keys().isdisjoint(part) or any(key.startswith(_STARTS) for key in part)
 
 
 def _rows(key: str) -> Rows:

@@ -12,7 +12,9 @@ from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map, deployment, namespace, secret
+from tests.e2e.killing import Wire
 from tests.e2e.shop import Shop, told
+from tests.e2e.test_second_looks import run_meeting, write_of
 
 FLUX = "kustomize.toolkit.fluxcd.io"
 EXCLUSIONS = [{f"{FLUX}/reconcile": "disabled"}, {f"{FLUX}/ssa": "Ignore"}]
@@ -187,3 +189,31 @@ def test_what_lives_in_a_namespace_that_git_leaves_alone_is_refused_before_the_f
     assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
     assert f'namespaces "{made}" not found' in str(result.problems)
     assert shop.live(config_map(shop.name, "b")) is None
+
+
+# --- between the plan and its write
+def test_a_mark_that_comes_after_the_plan_still_keeps_the_object(shop: Shop, wired: Wire) -> None:
+    shop.push(secret(shop.name, "a", "1"), config_map(shop.name, "b"))
+    shop.applied()
+    annotated: list[tuple[str, str, object]] = []
+
+    def by_a_person() -> None:
+        annotate(shop, "secret", "a", f"{FLUX}/reconcile=disabled")
+        annotated.append(seen(shop, secret(shop.name, "a", "")))
+
+    shop.push(secret(shop.name, "a", "2"), config_map(shop.name, "b", {"key": "2"}))
+    result = run_meeting(shop, wired, write_of("PATCH", "/secrets/a"), by_a_person)
+    assert result.outcome is Outcome.APPLIED, told(result)
+    assert kept(result) == {f"Secret/{shop.name}/a": f"{FLUX}/reconcile: disabled, set live"}
+    assert [seen(shop, secret(shop.name, "a", ""))] == annotated
+
+
+def test_what_another_creates_after_the_plan_is_not_overwritten(shop: Shop, wired: Wire) -> None:
+    placeholder = secret(shop.name, "a", "placeholder", annotations={f"{FLUX}/ssa": "IfNotPresent"})
+    real = secret(shop.name, "a", "the real one")
+    shop.push(placeholder, config_map(shop.name, "b"))
+    result = run_meeting(shop, wired, write_of("PATCH", "/secrets/a"), lambda: by_hand(shop, real))
+    assert result.outcome is Outcome.APPLIED, told(result)
+    live = shop.live(real)
+    assert live
+    assert (live["data"], live["metadata"].get("labels")) == (real["data"], None)

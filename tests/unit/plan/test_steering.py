@@ -14,6 +14,7 @@ from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.annotations import ANY, TABLE, Effect, Row, Side
 from handler.plan.prune import PROTECTIONS
+from handler.run.hooked import separate
 from tests.unit.plan.samples import admission, desired, document, entry, fields_of, member
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "annotations.md"
@@ -37,7 +38,8 @@ def marked(marks: dict[str, str], part: str = "annotations", **more: Any) -> dic
 
 
 def asked(marks: dict[str, str], part: str = "annotations") -> steering.Asked:
-    return steering.asked(marked(marks, part), "ConfigMap/web", "web.yaml:1")
+    body = marked(marks, part)
+    return steering.asked(Manifest.of(body, "web.yaml:1"), body)
 
 
 def live(marks: dict[str, str], manager: str = "kubectl-annotate", part: str = "annotations") -> dict[str, Any]:
@@ -165,6 +167,12 @@ def test_what_is_left_alone_keeps_to_the_whitelist_where_its_kind_is_served() ->
     assert (item.mode, item.resource.plural, item.reason) == (Mode.LEAVE, "", f"{FLUX}/ssa: Ignore, set in git")
     with pytest.raises(PlanRefused, match="namespace bank is not in the target's whitelist"):
         desired(document(metadata={**left, "namespace": "bank"}))
+
+
+def test_a_hook_that_is_left_alone_is_none() -> None:
+    marks = {"argocd.argoproj.io/hook": "PreSync", f"{FLUX}/ssa": "Ignore"}
+    rest, hooked = separate(desired(document(metadata={"annotations": marks})))
+    assert ([item.mode for item in rest], hooked.hooks) == ([Mode.LEAVE], {})
 
 
 # --- the page
