@@ -28,9 +28,9 @@ _WORDS = {
 
 
 def show(output: Output, plan: Plan, way_out: str = "") -> None:
-    """Print a plan: objects, then hooks and steps. What it leaves alone is shown on -v, what it would delete always."""
+    """Print a plan: objects, then hooks and steps. What it leaves alone is shown on -v, but always where git declares it."""
     for change in plan.changes:
-        if change.writes or output.verbose:
+        if change.writes or change.withheld or output.verbose:
             _change(output, change)
     for due in plan.due:
         _due(output, due)

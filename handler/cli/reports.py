@@ -105,10 +105,10 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def changes(output: Output, plan: Plan) -> None:
-    """Print what was done to each object; what was left alone only on -v, but for what git no longer declares and stays."""
+    """Print what was done to each object; what was left alone only on -v, but for what git declares and isn't written."""
     for change in plan.changes:
         kept = change.action is Action.SKIP
-        if change.writes or output.verbose:
+        if change.writes or change.withheld or output.verbose:
             why = f"  ({change.reason})" if change.reason and (kept or change.removes) else ""
             output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
 
@@ -134,6 +134,7 @@ def facts(ended: Result) -> dict[str, Any]:
         "message": ended.message,
         "counts": ended.counts,
         "changes": [change_facts(change) for change in plan.writes] if plan else [],
+        "kept": [change_facts(change) for change in plan.withheld] if plan else [],
         "held": plan.hold if plan and ended.outcome is Outcome.HELD else None,
         "notes": plan.notes if plan else (),
         "problems": ended.problems,

@@ -72,6 +72,11 @@ class Change:
         return self.action in (Action.CREATE, Action.UPDATE, Action.RECREATE, Action.PRUNE)
 
     @property
+    def withheld(self) -> bool:
+        """Whether git declares an object that isn't written: live may differ from git."""
+        return self.action is Action.SKIP and self.manifest is not None
+
+    @property
     def removes(self) -> bool:
         """Whether a live object goes away: what the guards count."""
         return self.action in (Action.RECREATE, Action.PRUNE)
@@ -128,6 +133,17 @@ class Plan:
     def writes(self) -> tuple[Change, ...]:
         """The changes that touch the cluster."""
         return tuple(change for change in self.changes if change.writes)
+
+    @property
+    def withheld(self) -> tuple[Change, ...]:
+        """The declared objects that aren't written."""
+        return tuple(change for change in self.changes if change.withheld)
+
+    @property
+    def verdict(self) -> str:
+        """Say of a plan without writes that live equals git, and how many objects that isn't known of."""
+        kept = len(self.withheld)
+        return f"live equals git{f', but for {kept} left alone' if kept else ''}"
 
     @property
     def works(self) -> bool:

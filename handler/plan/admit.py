@@ -6,7 +6,7 @@ Here the namespace is defaulted, the whitelist and the cluster-scoped kinds are 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
+from handler.plan.steering import asked, skips_dry_run
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
@@ -27,13 +28,15 @@ _STATE_PREFIX = "anneal-"
 class Desired:
     """A declared object, admitted: its final manifest (our marks on it) and how the server serves its kind.
 
-    `needs`: what this run creates first, its CRD or Namespace, so that its dry-run may have to wait for its stage.
+    `needs`: what this run creates first, its CRD or Namespace, so that its dry-run may have to wait for its stage. `reason`: the annotation
+    that sets the mode. One that is left alone may have a kind that isn't served: its resource has no plural then.
     """
 
     manifest: Manifest
     resource: Resource
     needs: tuple[Identity, ...] = ()
     mode: Mode = Mode.APPLY
+    reason: str = ""
 
     @property
     def identity(self) -> Identity:
@@ -59,24 +62,26 @@ class Admission:
 
         """
         documents = [(manifest, manifest.body()) for manifest in manifests]
-        declared = dict(kind for _, body in documents for kind in declared_kinds(body))
+        asks = [asked(manifest, body) for manifest, body in documents]
+        applied = [body for (_, body), ask in zip(documents, asks, strict=True) if ask.mode is not Mode.LEAVE]
+        declared = dict(kind for body in applied for kind in declared_kinds(body))
         found: dict[Identity, Desired] = {}
-        problems: list[Problem] = []
-        for manifest, body in documents:
-            resource = declared.get((manifest.api_version, manifest.identity.kind)) or self.find(
-                manifest.api_version, manifest.identity.kind
-            )
+        problems = [problem for ask in asks for problem in ask.problems]
+        for (manifest, body), ask in zip(documents, asks, strict=True):
+            kind = manifest.api_version, manifest.identity.kind
+            resource = declared.get(kind) or self.find(*kind) or (_unserved(manifest) if ask.mode is Mode.LEAVE else None)
             if resource is None:
-                problems.append(self._unknown_kind(manifest))
+                problems.append(self._unknown_kind(manifest, body))
                 continue
             named = self._placed(manifest, body, resource)
-            problems += self._refusals(named, resource)
+            problems += self._refusals(named, resource) if resource.plural else []
             if named.identity in found:
                 problems.append(_twice(named, found[named.identity].manifest))
-            found[named.identity] = Desired(named, resource)
+            found[named.identity] = Desired(named, resource, mode=ask.mode or Mode.APPLY, reason=ask.reason)
         if problems:
             raise PlanRefused(*problems)
-        return tuple(replace(item, needs=_needs(item, found)) for item in found.values())
+        made = {identity for identity, item in found.items() if item.mode is not Mode.LEAVE}
+        return tuple(replace(item, needs=_needs(item, made)) for item in found.values())
 
     def _placed(self, manifest: Manifest, body: dict[str, Any], resource: Resource) -> Manifest:
         """Default the namespace and put our marks on."""
@@ -121,12 +126,13 @@ class Admission:
         fix = f"add to target {self.target.name}: namespaces: [{_with(self.target.namespaces, namespace)}]"
         return Problem(str(manifest.identity), f"namespace {namespace} is not in the target's whitelist", manifest.place, fix)
 
-    def _unknown_kind(self, manifest: Manifest) -> Problem:
-        """Refuse a kind nobody serves, with the nearest one that is."""
+    def _unknown_kind(self, manifest: Manifest, body: dict[str, Any]) -> Problem:
+        """Refuse a kind that isn't served, with the nearest one that is."""
         wanted = f"{manifest.api_version} {manifest.identity.kind}"
         near = difflib.get_close_matches(wanted, [f"{kind.api_version} {kind.kind}" for kind in self.kinds], n=1)
         fix = f"did you mean {near[0]}?" if near else "declare its CustomResourceDefinition in the same path, or install it first"
-        return Problem(str(manifest.identity), f"the API server doesn't serve {wanted}", manifest.place, fix)
+        unseen = ", and SkipDryRunOnMissingResource=true applies nothing unseen" if skips_dry_run(body) else ""
+        return Problem(str(manifest.identity), f"the API server doesn't serve {wanted}{unseen}", manifest.place, fix)
 
 
 def allows(target: Target, namespace: str) -> bool:
@@ -151,7 +157,13 @@ def declared_kinds(body: dict[str, Any]) -> Iterable[tuple[tuple[str, str], Reso
             yield (resource.api_version, resource.kind), resource
 
 
-def _needs(item: Desired, declared: dict[Identity, Desired]) -> tuple[Identity, ...]:
+def _unserved(manifest: Manifest) -> Resource:
+    """Return the resource of an object that is left alone and whose kind isn't served: nothing is asked of it."""
+    group, _, version = manifest.api_version.rpartition("/")
+    return Resource(group, version, manifest.identity.kind, "", namespaced=bool(manifest.identity.namespace))
+
+
+def _needs(item: Desired, declared: Container[Identity]) -> tuple[Identity, ...]:
     """Return the declared CRD and Namespace an object can't exist without."""
     resource = item.resource
     crd = Identity(CRD.group, CRD.kind, "", f"{resource.plural}.{resource.group}")

@@ -1,7 +1,7 @@
 """Live objects, as their pages arrive, against the desired set. Nothing live is kept but what a decision still needs.
 
 Same: noted and dropped. Undecided: kept for the server's dry-run. Ours but not declared: a prune candidate. A hook: noted, never compared.
-What is only created where it's missing is the same as long as it lives.
+What is only created where it's missing is the same as long as it lives. Ours and left alone by an annotation: kept, never compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from handler.model.masking import shown
 from handler.model.names import Identity, identity_of
 from handler.model.plan import FieldChange
 from handler.model.rollout import Mode
+from handler.plan import steering
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.diff import text_of
@@ -48,11 +49,13 @@ class Comparison:
     candidates: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     hooks: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     undeclared: dict[Identity, tuple[FieldChange, ...]] | None = None
+    left: dict[Identity, dict[str, Any]] = field(default_factory=dict)
+    notes: dict[Identity, str] = field(default_factory=dict)
 
     @property
     def members(self) -> int:
         """How many live objects are ours, but for hooks, which come and go."""
-        return len(self.same) + len(self.undecided) + len(self.candidates)
+        return len(self.same) + len(self.undecided) + len(self.candidates) + len(self.left)
 
     def see(self, objects: Iterable[dict[str, Any]]) -> None:
         """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state."""
@@ -67,16 +70,21 @@ class Comparison:
         identity = identity_of(live)
         ours = is_member(live, identity, self.target, self.applyset)
         item = self.desired.get(identity)
-        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks):
+        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes):
             sorted_before.pop(identity, None)
+        odd = steering.note(live) if item is not None else ""
+        if odd:
+            self.notes[identity] = f"{identity}: {odd}"
         if item is not None and item.mode is Mode.HOOK:
             self.hooks[identity] = _slim(live, owned=True)
         elif item is None and ours:
             self.candidates[identity] = _slim(live)
-        elif item is not None and item.mode is Mode.KEEP and ours:
-            self.same[identity] = _seen(live)
         elif item is not None and not ours:
             self.unowned[identity] = live
+        elif item is not None and (item.reason or steering.left_alone(live)):
+            self.left[identity] = _slim(live, owned=True)
+        elif item is not None and item.mode is Mode.KEEP:
+            self.same[identity] = _seen(live)
         elif item is not None:
             self._compare(item, live)
 
@@ -108,7 +116,8 @@ class Comparison:
 
     def taken_over(self, identity: Identity, body: dict[str, Any], live: dict[str, Any], *, adopted: bool) -> Takeover | None:
         """Return what others wrote and becomes ours as `body` is applied onto a live object; ignored fields stay theirs."""
-        return takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live))
+        found = takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live))
+        return found if found and steering.merges_others(live, body) else None
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:
         """Return what is applied onto a live object: the declared one without what others may own."""
@@ -117,7 +126,7 @@ class Comparison:
 
     def absent(self) -> tuple[Desired, ...]:
         """Return the declared objects not seen so far; of a hook that is no news."""
-        seen = self.same.keys() | self.undecided.keys() | self.unowned.keys()
+        seen = self.same.keys() | self.undecided.keys() | self.unowned.keys() | self.left.keys()
         return tuple(item for identity, item in self.desired.items() if identity not in seen and item.mode is not Mode.HOOK)
 
 

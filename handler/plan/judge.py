@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.settings import Target
@@ -15,10 +15,12 @@ from handler.model.errors import ApiRefused, Problem
 from handler.model.manifest import at, canonical
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
+from handler.model.rollout import Mode
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
 from handler.plan.adopt import foreign_owner, is_member
 from handler.plan.diff import differs, field_changes
 from handler.plan.prune import kept_by_itself
+from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
 
 RECREATE = "anneal.dev/recreate"
@@ -107,18 +109,22 @@ class Judge:
             return ""
         return f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
 
-    def kept(self, item: Desired, live: dict[str, Any]) -> Change:
-        """Return what becomes of an object that is only created where it's missing: nothing, whosever it is."""
-        metadata = live["metadata"]
-        ours = is_member(live, item.identity, self.target.name, self.applyset)
-        action = Action.UNCHANGED if ours else Action.SKIP
-        reason = "" if ours else "lives already and isn't ours; its step would only create it"
-        return Change(action, item.identity, str(metadata["uid"]), str(metadata["resourceVersion"]), reason, manifest=item.manifest)
+    def kept(self, item: Desired, live: dict[str, Any]) -> Change | None:
+        """Return the change of what is left as it lives, or None: an annotation says so, or it is only created where it's missing."""
+        reason = item.reason if item.mode is Mode.LEAVE else left_alone(live)
+        if reason or item.mode is not Mode.KEEP:
+            return skipped(item, live, reason) if reason else None
+        if item.reason:
+            return skipped(item, live, f"only created where it is missing: {item.reason}")
+        if not is_member(live, item.identity, self.target.name, self.applyset):
+            return skipped(item, live, "lives already and isn't ours; its step would only create it")
+        return replace(skipped(item, live, ""), action=Action.UNCHANGED)
 
     def _may_recreate(self, item: Desired, live: Mapping[str, Any]) -> bool:
         """Finished Jobs always; others by annotation or option; what holds data only by the option, by name."""
         kind = item.identity.group_kind
         annotated = at(item.manifest.body(), "metadata", "annotations", RECREATE) == "allow"
+        annotated = annotated or may_recreate(live, item.manifest)
         return (
             listed(kind, self.target.recreate.kinds) or (annotated and kind not in _NEVER_UNNAMED) or (kind == _JOB and is_finished(live))
         )
@@ -129,6 +135,13 @@ class Judge:
         if kind == _JOB:
             return f"wait until the Job has finished, or {option}"
         return _MOVE if kind in _NEVER_UNNAMED else f'annotate it {RECREATE}: "allow", or {option}'
+
+
+def skipped(item: Desired, live: Mapping[str, Any], reason: str) -> Change:
+    """Return the change of a declared object that isn't written. `live`: empty where that isn't known."""
+    metadata = live.get("metadata") or {}
+    uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
+    return Change(Action.SKIP, item.identity, uid, version, reason, manifest=item.manifest)
 
 
 def _is_only_immutable(text: str) -> bool:

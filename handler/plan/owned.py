@@ -8,7 +8,7 @@ A yes is certain; a no only means that the server must be asked (defaults inside
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,7 +31,7 @@ def our_entry(live: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def managed_fields(live: dict[str, Any]) -> list[dict[str, Any]]:
+def managed_fields(live: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return every entry of an object."""
     entries: list[dict[str, Any]] = (live.get("metadata") or {}).get("managedFields") or []
     return entries
@@ -133,7 +133,7 @@ def union(first: Fields, second: Fields) -> Fields:
     return merged
 
 
-def owners(live: dict[str, Any], path: Sequence[Any]) -> Iterator[tuple[str, str]]:
+def owners(live: Mapping[str, Any], path: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Yield (manager, subresource) of every entry that owns what lies at a path.
 
     Path elements: a str is a field, an int a position in the live list, a tuple of (key, value) pairs names a list element.
@@ -141,6 +141,11 @@ def owners(live: dict[str, Any], path: Sequence[Any]) -> Iterator[tuple[str, str
     for entry in managed_fields(live):
         if _owns(entry.get("fieldsV1") or {}, live, path):
             yield str(entry.get("manager") or ""), str(entry.get("subresource") or "")
+
+
+def is_ours_alone(live: Mapping[str, Any], path: Sequence[Any]) -> bool:
+    """Whether a field is as we have applied it, and no other manager's: one that changes it owns it from then on."""
+    return {manager for manager, _ in owners(live, path)} == {FIELD_MANAGER}
 
 
 def _owns(fields: Fields, node: Any, path: Sequence[Any]) -> bool:

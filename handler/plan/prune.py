@@ -18,23 +18,13 @@ from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE, allows, listed
 from handler.plan.order import depends_on, sort_key, wave_of
+from handler.plan.steering import protections
 
 ALLOW = "anneal.dev/prune"
 """Annotation on an object: `allow` opts a guarded kind in, `disabled` keeps any object."""
 _GUARDED = {NAMESPACE, CRD, GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim")}
-PROTECTIONS: tuple[tuple[str, frozenset[str]], ...] = (
-    (ALLOW, frozenset({"disabled"})),
-    ("kustomize.toolkit.fluxcd.io/prune", frozenset({"disabled"})),
-    ("kustomize.toolkit.fluxcd.io/reconcile", frozenset({"disabled"})),
-    ("kustomize.toolkit.fluxcd.io/ssa", frozenset({"ignore"})),
-    ("argocd.argoproj.io/sync-options", frozenset({"prune=false", "prune=confirm", "delete=false", "delete=confirm"})),
-    ("helm.sh/resource-policy", frozenset({"keep"})),
-    ("cli-utils.sigs.k8s.io/on-remove", frozenset({"keep"})),
-    ("client.lifecycle.config.k8s.io/deletion", frozenset({"detach"})),
-    ("kapp.k14s.io/delete-strategy", frozenset({"orphan"})),
-    ("kluctl.io/skip-delete", frozenset({"true"})),
-)
-"""Annotations that keep an object, whoever's they are (Flux also reads its own as a label); in lower case, for Helm reads any."""
+PROTECTIONS: tuple[tuple[str, frozenset[str]], ...] = ((ALLOW, frozenset({"disabled"})), *protections())
+"""Annotations and labels that keep an object: our own, and those of other tools (`annotations.TABLE`); values in lower case."""
 
 
 @dataclass(frozen=True, slots=True)

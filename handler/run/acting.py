@@ -56,7 +56,7 @@ class Acting:
             PlanRefused: each of them.
 
         """
-        theirs = {identity for identity, change in changes.items() if change.action is Action.SKIP}
+        theirs = {identity for identity, change in changes.items() if change.action is Action.SKIP} - self.comparison.left.keys()
         fix = "let CreateOrUpdate adopt it, or remove those checks"
         problems = [
             Problem(

@@ -27,8 +27,9 @@ from handler.plan import live_only, schema
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
-from handler.plan.judge import Judge
+from handler.plan.judge import Judge, skipped
 from handler.plan.owned import Step
+from handler.plan.steering import note
 from handler.plan.takeover import Takeover, foreseen
 
 NO_DRY_RUN = "does not support dry run"
@@ -63,8 +64,9 @@ class Decision:
         if self.target.validate == "none" or self.target.adopt == "never":
             self._probe(missing)
             missing = self.comparison.absent()
-        self.absent = frozenset(item.identity for item in missing)
+        self.absent = frozenset(item.identity for item in missing if item.mode is not Mode.LEAVE)
         known = {**self.comparison.undecided, **self.comparison.unowned}
+        known |= self.comparison.left
         tasks = [partial(self._absent, item) for item in missing]
         tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
         found: list[Finding] = []
@@ -86,6 +88,8 @@ class Decision:
 
     def _absent(self, item: Desired) -> list[Finding]:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
+        if item.mode is Mode.LEAVE:
+            return [skipped(item, {}, item.reason)]
         waits_for = next((need for need in item.needs if need in self.absent), None)
         if waits_for is not None:
             return [*self._deferred_problems(item, waits_for), self.judge.absent(item, deferred=True)]
@@ -172,15 +176,19 @@ class Decision:
         return next((identity.name for identity in sorted(found)), "")
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
-        """Judge an object that is there: whose it is, then what an apply would make of it; one that is only created is left alone."""
-        if item.mode is Mode.KEEP:
-            return [self.judge.kept(item, live)]
+        """Judge an object that is there: whether it is left alone, whose it is, then what an apply would make of it."""
+        kept = self.judge.kept(item, live)
+        if kept:
+            return [kept]
         ours = is_member(live, item.identity, self.target.name, self.applyset)
         refusal = None if ours else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
         if not ours:
             self.comparison.note_undeclared(item, live)
+        odd = "" if ours else note(live)
+        if odd:
+            self.notes.append(f"{item.identity}: {odd}")
         applied = self.comparison.effective(item, live)
         taken = self.comparison.taken_over(item.identity, applied.manifest.body(), live, adopted=not ours)
         try:

@@ -49,7 +49,7 @@ def commit_only(run: Context) -> Result:
 
 def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
-    result = run.result(Outcome.UNCHANGED, "live equals git", planned)
+    result = run.result(Outcome.UNCHANGED, planned.plan.verdict, planned)
     due, pinned = _due(run), replace(run.state, pin=goal.pin_left(run))
     state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)

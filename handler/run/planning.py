@@ -111,7 +111,8 @@ class Planner:
         changes = self._decide(decision, ask)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
         going = acting.deleted(self._probe, self.prune_judge, prunes=ask.prune)
-        notes = (*ask.notes, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
+        odd = sorted(comparison.notes.values())
+        notes = (*ask.notes, *decision.notes, *odd, *foresee(ask.canaries, changes, comparison, self.api, self.target))
         changes.update(acting.recreated(self._probe, changes))
         prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
         bodies = comparison.candidates
@@ -132,7 +133,8 @@ class Planner:
         )
         members = comparison.members - sum(is_kept(change) for change in prunes)
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
-        present = frozenset(i.group_kind for i in (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks))
+        live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
+        present = frozenset(identity.group_kind for identity in live)
         return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, self.scopes)
 
     def _compare(self, ask: Ask) -> Comparison:
@@ -219,7 +221,8 @@ class Planner:
         listed = comparison.candidates.values()
         facts = self.prune_judge.facts(listed, leaving(listed, self.target)) if ask.prune else Facts()
         declared_uids = {live["metadata"]["uid"] for live in (*comparison.undecided.values(), *comparison.unowned.values())}
-        declared_uids |= {uid for uid, _ in comparison.same.values()} | {live["metadata"]["uid"] for live in comparison.hooks.values()}
+        declared_uids |= {uid for uid, _ in comparison.same.values()}
+        declared_uids |= {live["metadata"]["uid"] for live in (*comparison.hooks.values(), *comparison.left.values())}
         candidates = [live for live in listed if live["metadata"]["uid"] not in declared_uids]
         found = [judge(live, self.target, comparison.desired, facts) for live in candidates]
         if not ask.prune:

@@ -8,7 +8,7 @@ nothing behind.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -138,6 +138,7 @@ class Preparer:
         admitted = self._admit(rendered.manifests)
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
         canaries.refuse(rolled.rollout, {item.identity: item for item in admitted}, rendered.where)
+        automatic, left_out = _without_unserved(automatic)
         rest, hooked = separate(automatic, rolled.named)
         rolled = replace(rolled, rest=sum(item.mode is not Mode.HOOK for item in rest))
         ordered = order(rest, self.own, hooked.first, hooked.items, rolled.named)
@@ -150,7 +151,7 @@ class Preparer:
             files=rendered.files,
             hooked=hooked,
             awaits=ordered.awaits,
-            notes=(*self._without(rendered, tree.commit.sha), *rolled.notes, *hooked.notes, *ordered.notes),
+            notes=(*self._without(rendered, tree.commit.sha), *left_out, *rolled.notes, *hooked.notes, *ordered.notes),
             rolled=rolled,
             document=rendered.rollout,
             keys=rendered.keys if rendered.rollout else {},
@@ -196,3 +197,9 @@ class Preparer:
         except AuthorError:
             return ""
         return ReadSet(tuple((path, "") for path in paths)).on(tree).digest()
+
+
+def _without_unserved(items: Sequence[Desired]) -> tuple[tuple[Desired, ...], tuple[str, ...]]:
+    """Leave out what an annotation leaves alone and the server doesn't serve: nothing of it can live. Return the rest, and notes."""
+    left = [item for item in items if not item.resource.plural]
+    return tuple(item for item in items if item.resource.plural), tuple(f"{item.identity} is left out: {item.reason}" for item in left)

@@ -95,6 +95,7 @@ def roll(
     named = {item.identity: replace(item, mode=modes[item.identity]) for item in admitted if item.identity in modes}
     automatic = tuple(item for item in admitted if item.identity not in modes)
     doomed = {identity: item for identity, item in named.items() if item.mode is Mode.DELETE}
+    _refuse_kept(rollout, admitted, modes)
     _refuse_late(rollout, automatic, named)
     return automatic, Rolled(rollout, _stages(rollout, named, admitted), doomed, _watched(rollout, checks), len(automatic))
 
@@ -151,6 +152,30 @@ def _refuse_late(rollout: Rollout, automatic: Sequence[Desired], named: Mapping[
         for item in (*automatic, *named.values())
         for need in item.needs
         if need in places and item.mode is not Mode.DELETE and not _is_before(need, item.identity, places, named)
+    ]
+    if problems:
+        raise PlanRefused(*problems)
+
+
+def _refuse_kept(rollout: Rollout, admitted: Sequence[Desired], modes: Mapping[Identity, Mode]) -> None:
+    """Refuse steps that would do to an object what an annotation of it forbids.
+
+    Raises:
+        PlanRefused: each object, with the step.
+
+    """
+    _, steps = _places(rollout)
+    problems = [
+        Problem(
+            str(item.identity),
+            f"{item.reason}, keeps it from what {steps[item.identity]} would do",
+            item.manifest.place,
+            "remove the annotation, or that step"
+            if item.mode is Mode.LEAVE
+            else "remove the annotation, or write action: CreateIfNotExist",
+        )
+        for item in admitted
+        if item.reason and modes.get(item.identity, item.mode) is not item.mode
     ]
     if problems:
         raise PlanRefused(*problems)

@@ -16,12 +16,13 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
-from handler.model.names import FIELD_MANAGER, Identity
+from handler.model.names import Identity
 from handler.model.rollout import Hook, Policy
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
-from handler.plan.owned import owners
+from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
+from handler.plan.steering import left_alone
 from handler.rollout.hooks import ROLLOUT, is_act, lasts
 from handler.run.deciding import NO_DRY_RUN, Decision, Finding
 from handler.run.hooked import Hooked
@@ -57,24 +58,20 @@ def kept(item: Desired, live: dict[str, Any]) -> str:
         part: {
             key: value
             for key, value in (meta.get(part) or {}).items()
-            if (own.get(part) or {}).get(key) != value and not (made and _is_ours_alone(live, part, key))
+            if (own.get(part) or {}).get(key) != value and not (made and is_ours_alone(live, ("metadata", part, key)))
         }
         for part in ("annotations", "labels")
     }
     return kept_by_itself({**live, "metadata": {**meta, **others}})
 
 
-def _is_ours_alone(live: dict[str, Any], part: str, key: str) -> bool:
-    """Whether an annotation or a label is as we have applied it, and nobody else's: who changes it owns it from then on."""
-    return {manager for manager, _ in owners(live, ("metadata", part, key))} == {FIELD_MANAGER}
-
-
 def in_the_way(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:
     """Say what keeps one of ours from making way for a hook that can't run beside it, or None."""
-    mark = kept(item, live) if makes_way(item, hook, live) else ""
+    goes = makes_way(item, hook, live)
+    mark = kept(item, live) if goes else left_alone(live)
     if not mark:
         return None
-    seen = f"lives already, and this hook would have to delete it, but: {mark}"
+    seen = f"lives already, and this hook would have to {'delete' if goes else 'write'} it, but: {mark}"
     return Problem(str(item.identity), seen, item.manifest.place, "lift what keeps it from the live object, or give the hook another name")
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
-from handler.model.rollout import Group, Rollout, Step
+from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.rollout.tables import ActionRow
 from handler.run.applying import Applier
 from handler.run.rollout.actions.stage import Elsewhere, StepStage
@@ -118,8 +118,13 @@ class Stepper:
         return None
 
     def _carry_out(self, stage: StepStage) -> str:
-        """Act, then wait for what the step calls success; without any, for health where the target waits at all. Return what was seen."""
+        """Act, then wait for what the step calls success; without any, for health where the target waits at all. Return what was seen.
+
+        What an annotation leaves alone isn't acted on, and its checks aren't asked.
+        """
         step = stage.step
+        if stage.change is not None and stage.change.withheld and stage.desired and stage.desired.mode is not Mode.KEEP:
+            return stage.change.reason
         seen = self.actions[step.action].act(stage, step)
         if seen is not None:
             return seen

@@ -145,7 +145,7 @@ class Walk:
     def _await(self, number: int, coming: Iterable[Identity]) -> None:
         """Wait until all that comes now may come. Raises RolloutFailed: something isn't healthy, so none of it is written."""
         awaits = self.inputs.prepared.awaits
-        needed = sorted({need for one in coming for need in awaits.get(one, ())})
+        needed = sorted({need for one in coming for need in awaits.get(one, ())} - self._kept())
         if needed:
             self.applier.settle()
             more = f" and {len(needed) - _NAMED} more" if len(needed) > _NAMED else ""
@@ -178,11 +178,15 @@ class Walk:
 
         Of a repair: what it has written.
         """
-        left = {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
+        left = self._kept()
         rollout = self.inputs.prepared.rollout
         left |= passed_over(rollout, self.journal) if rollout else frozenset()
         found = [item for identity, item in self.planned.desired.items() if item.mode is not Mode.HOOK and identity not in left]
         return tuple(item for item in found if not self.repairs or self.due or item.identity in self.applier.written)
+
+    def _kept(self) -> set[Identity]:
+        """Return what the plan leaves alone: it isn't waited for."""
+        return {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
 
     def _fail(self, error: AuthorError) -> None:
         """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""

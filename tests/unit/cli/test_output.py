@@ -69,6 +69,19 @@ def test_an_error_is_its_problems_each_with_its_way_out(failure: type[AnnealErro
     assert capsys.readouterr().err == "api.yaml:3: Deployment/shop/api: was seen\n    write this\nService/shop/old: too\n"
 
 
+def test_what_git_declares_and_is_left_alone_is_always_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "kustomize.toolkit.fluxcd.io/reconcile: disabled, set live"
+    kept = Change(Action.SKIP, ONE, "u1", "8", reason, manifest=MANIFEST)
+    plan = Plan("shop", "c" * 40, ((kept,),), (Change(Action.SKIP, TWO, "u2", "9", "owned by Shop main"),))
+    differences.show(Output(), plan)
+    assert capsys.readouterr().out.splitlines() == [f". kept Deployment/shop/api  ({reason})", "shop at cccccccccccc: 2 kept"]
+    ended = result(Outcome.APPLIED, plan)
+    reports.result(Output(), ended)
+    assert capsys.readouterr().out.splitlines()[0] == f"Deployment/shop/api skipped  ({reason})"
+    assert [change["object"] for change in reports.facts(ended)["kept"]] == [str(ONE)]
+    assert plan.verdict == "live equals git, but for 1 left alone"
+
+
 def test_what_was_done_is_told_in_past_participles(capsys: pytest.CaptureFixture[str]) -> None:
     reports.result(Output(), result(Outcome.APPLIED))
     assert capsys.readouterr().out.splitlines() == [

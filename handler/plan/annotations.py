@@ -1,0 +1,276 @@
+"""Annotations of other tools that steer an apply or a prune: one literal table of what each asks for and what Anneal does about it.
+
+    KEEP, LEAVE, MERGE, RECREATE, PROTECT   honoured
+    REFUSE                                  refused before the first write: what it asks for isn't done, and doing without would surprise
+    IGNORE                                  harmless: an apply does so anyway, or it speaks of something else than an apply
+
+Law: each is read as its tool reads it (case, comma lists, labels) and where that tool reads it: in git, live, or both. Where a tool would
+delete and Anneal needn't, Anneal doesn't. docs/annotations.md is this table. Order and hooks are read elsewhere (`order`, `rollout.hooks`).
+The rows' sources: fluxcd/kustomize-controller and fluxcd/pkg/ssa, argoproj/argo-cd with its gitops-engine, carvel-dev/kapp, kluctl/kluctl,
+kubernetes-sigs/cli-utils, helm/helm, rancher/wrangler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Flag, StrEnum, auto
+
+ANY = "*"
+"""As a row's value: any value, also an empty one, that has no row of its own. At the end of a key: any key that begins so."""
+
+
+class Side(Flag):
+    """Where a tool reads an annotation."""
+
+    GIT = auto()
+    LIVE = auto()
+    BOTH = GIT | LIVE
+
+
+class Effect(StrEnum):
+    """What Anneal does.
+
+    `keep`: creates it, never updates it. `leave`: neither writes nor deletes it. `merge`: takes over nothing that others wrote.
+    `recreate`: may make it anew where an immutable field changes. `protect`: doesn't delete it.
+    """
+
+    KEEP = "keep"
+    LEAVE = "leave"
+    MERGE = "merge"
+    RECREATE = "recreate"
+    PROTECT = "protect"
+    REFUSE = "refuse"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """How a tool reads. `labels`: labels, too; `folds`: any case; `lists`: values between commas; `off`: values that ask for nothing."""
+
+    name: str
+    labels: bool = False
+    folds: bool = False
+    lists: bool = False
+    off: frozenset[str] = frozenset()
+
+    def values(self, text: str) -> dict[str, str]:
+        """Return what an annotation asks for: each value as the tool compares it, and as it is written."""
+        parts = [part.strip() for part in (text.split(",") if self.lists else [text])]
+        found = {part.lower() if self.folds else part: part for part in parts if part}
+        return {value: part for value, part in found.items() if value not in self.off}
+
+    def read(self, text: str) -> frozenset[str]:
+        """Return the values of an annotation, as the tool compares them."""
+        return frozenset(self.values(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One annotation. `values`: any of them; `Force=true,Replace=true` is both together. `does`: Markdown; `fix`: a refusal's way out."""
+
+    tool: Tool
+    key: str
+    values: tuple[str, ...]
+    side: Side
+    effect: Effect
+    does: str
+    fix: str = ""
+
+
+FLUX = Tool("Flux", labels=True, folds=True)
+ARGO = Tool("Argo CD", lists=True)
+HELM = Tool("Helm", folds=True)
+KAPP = Tool("kapp")
+KLUCTL = Tool("kluctl", folds=True, off=frozenset({"false", "f", "0"}))
+CLI = Tool("cli-utils")
+FLEET = Tool("Fleet", labels=True)
+
+_KS, _ARGO, _KAPP, _KLUCTL = "kustomize.toolkit.fluxcd.io/", "argocd.argoproj.io/", "kapp.k14s.io/", "kluctl.io/"
+_CONFIG, _LIFECYCLE = "config.kubernetes.io/", "client.lifecycle.config.k8s.io/"
+_GIT, _LIVE, _BOTH = Side.GIT, Side.LIVE, Side.BOTH
+_KEEP, _LEAVE, _MERGE, _RECREATE = Effect.KEEP, Effect.LEAVE, Effect.MERGE, Effect.RECREATE
+_PROTECT, _REFUSE, _IGNORE = Effect.PROTECT, Effect.REFUSE, Effect.IGNORE
+_TRUE = ("true", "t", "1")
+_BOOLEANS = ("true", "false")
+
+_CREATED = "created where it is missing, then never updated; pruned once git drops it"
+_LEFT = "left alone: neither applied nor deleted, nor waited for"
+_ANEW = "may be made anew where an immutable field changes, as by `anneal.dev/recreate: allow`"
+_UNDELETED = "never deleted"
+_DEFAULT = "what an apply does anyway"
+_APPLICATION = "an option of an Application; on an object it means nothing"
+_SHOWN = "changes only what that tool shows"
+_WAITS = "the target's `wait` decides what is waited for"
+_COMPANION = "means nothing by itself"
+_HOOK = 'annotate it argocd.argoproj.io/hook: Sync, an act that each rollout repeats, or anneal.dev/recreate: "allow", for immutable fields'
+_RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name instead"
+_POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
+
+TABLE = (
+    Row(FLUX, _KS + "ssa", ("Override",), _GIT, _IGNORE, _DEFAULT),
+    Row(FLUX, _KS + "ssa", ("Merge",), _BOTH, _MERGE, "the declared fields are applied; what others wrote beside them stays"),
+    Row(FLUX, _KS + "ssa", ("IfNotPresent",), _GIT, _KEEP, _CREATED),
+    Row(FLUX, _KS + "ssa", ("Ignore",), _BOTH, _LEAVE, _LEFT),
+    Row(FLUX, _KS + "reconcile", ("disabled",), _BOTH, _LEAVE, _LEFT),
+    Row(FLUX, _KS + "reconcile", ("enabled",), _BOTH, _IGNORE, _DEFAULT),
+    Row(FLUX, _KS + "force", ("enabled",), _BOTH, _RECREATE, _ANEW),
+    Row(FLUX, _KS + "force", ("disabled",), _BOTH, _IGNORE, _DEFAULT),
+    Row(FLUX, _KS + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
+    Row(FLUX, _KS + "prune", ("enabled",), _LIVE, _IGNORE, _DEFAULT),
+    Row(FLUX, _KS + "substitute", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is substituted"),
+    Row(FLUX, _KS + "decrypt", ("disabled", "enabled"), _GIT, _IGNORE, "nothing is decrypted: what SOPS has encrypted is refused"),
+    Row(
+        FLUX,
+        "helm.toolkit.fluxcd.io/driftDetection",
+        ("disabled",),
+        _GIT,
+        _REFUSE,
+        "a declared field that drifts is corrected",
+        _POINTERS,
+    ),
+    Row(FLUX, "helm.toolkit.fluxcd.io/driftDetection", ("enabled",), _GIT, _IGNORE, _DEFAULT),
+    Row(ARGO, _ARGO + "sync-options", ("Prune=false", "Prune=confirm"), _LIVE, _PROTECT, _UNDELETED),
+    Row(ARGO, _ARGO + "sync-options", ("Delete=false", "Delete=confirm"), _LIVE, _PROTECT, _UNDELETED),
+    Row(ARGO, _ARGO + "sync-options", ("Prune=true", "Delete=true"), _LIVE, _IGNORE, _DEFAULT),
+    Row(ARGO, _ARGO + "sync-options", ("PruneLast=true", "PruneLast=false"), _LIVE, _IGNORE, "pruning always comes last"),
+    Row(
+        ARGO,
+        _ARGO + "sync-options",
+        ("Force=true,Replace=true",),
+        _GIT,
+        _REFUSE,
+        "each sync would delete it and create it anew",
+        _HOOK,
+    ),
+    Row(ARGO, _ARGO + "sync-options", ("Force=true",), _BOTH, _RECREATE, _ANEW),
+    Row(
+        ARGO,
+        _ARGO + "sync-options",
+        ("Replace=true",),
+        _BOTH,
+        _IGNORE,
+        "applied like any other: a server-side apply has no limit of size, and what others wrote stays",
+    ),
+    Row(ARGO, _ARGO + "sync-options", ("Force=false", "Replace=false"), _BOTH, _IGNORE, _DEFAULT),
+    Row(ARGO, _ARGO + "sync-options", ("ServerSideApply=true", "ServerSideApply=false"), _GIT, _IGNORE, "an apply is always server-side"),
+    Row(
+        ARGO,
+        _ARGO + "sync-options",
+        ("Validate=false", "Validate=true"),
+        _GIT,
+        _IGNORE,
+        "the server checks it all the same, before the first write",
+    ),
+    Row(
+        ARGO,
+        _ARGO + "sync-options",
+        ("SkipDryRunOnMissingResource=true", "SkipDryRunOnMissingResource=false"),
+        _GIT,
+        _IGNORE,
+        "a kind that is neither served nor declared beside it is refused all the same",
+    ),
+    Row(
+        ARGO,
+        _ARGO + "sync-options",
+        (
+            "CreateNamespace=true",
+            "CreateNamespace=false",
+            "ApplyOutOfSyncOnly=true",
+            "ApplyOutOfSyncOnly=false",
+            "RespectIgnoreDifferences=true",
+            "RespectIgnoreDifferences=false",
+            "FailOnSharedResource=true",
+            "FailOnSharedResource=false",
+            "ClientSideApplyMigration=true",
+            "ClientSideApplyMigration=false",
+            "PrunePropagationPolicy=foreground",
+            "PrunePropagationPolicy=background",
+            "PrunePropagationPolicy=orphan",
+        ),
+        _GIT,
+        _IGNORE,
+        _APPLICATION,
+    ),
+    Row(
+        ARGO,
+        _ARGO + "compare-options",
+        (
+            "IgnoreExtraneous",
+            "ServerSideDiff=true",
+            "ServerSideDiff=false",
+            "IncludeMutationWebhook=true",
+            "IncludeMutationWebhook=false",
+        ),
+        _GIT,
+        _IGNORE,
+        _SHOWN,
+    ),
+    Row(ARGO, _ARGO + "ignore-healthcheck", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
+    Row(ARGO, _ARGO + "ignore-restart-policy", _BOOLEANS, _LIVE, _IGNORE, _WAITS),
+    Row(ARGO, _ARGO + "ignore-resource-updates", _BOOLEANS, _LIVE, _IGNORE, _SHOWN),
+    Row(ARGO, _ARGO + "skip-reconcile", _BOOLEANS, _LIVE, _IGNORE, _APPLICATION),
+    Row(HELM, "helm.sh/resource-policy", ("keep",), _LIVE, _PROTECT, _UNDELETED),
+    Row(KAPP, _KAPP + "create-strategy", ("fallback-on-update", "fallback-on-update-or-noop"), _GIT, _IGNORE, _DEFAULT),
+    Row(KAPP, _KAPP + "update-strategy", ("skip",), _GIT, _KEEP, _CREATED),
+    Row(KAPP, _KAPP + "update-strategy", ("fallback-on-replace",), _GIT, _RECREATE, _ANEW),
+    Row(KAPP, _KAPP + "update-strategy", ("always-replace",), _GIT, _REFUSE, "each change would delete it and create it anew", _HOOK),
+    Row(KAPP, _KAPP + "delete-strategy", ("orphan",), _LIVE, _PROTECT, _UNDELETED),
+    Row(KAPP, _KAPP + "exists", (ANY,), _GIT, _LEAVE, _LEFT),
+    Row(KAPP, _KAPP + "noop", (ANY,), _GIT, _LEAVE, _LEFT),
+    Row(
+        KAPP,
+        _KAPP + "versioned",
+        (ANY,),
+        _GIT,
+        _REFUSE,
+        "no copy is made under a new name at each change",
+        "remove it, or let kustomize name the object by its content (configMapGenerator, secretGenerator)",
+    ),
+    Row(KAPP, _KAPP + "versioned-*", (ANY,), _GIT, _IGNORE, _COMPANION),
+    Row(KAPP, _KAPP + "num-versions", (ANY,), _GIT, _IGNORE, _COMPANION),
+    Row(KAPP, _KAPP + "renew-duration", (ANY,), _GIT, _REFUSE, "nothing is renewed by the clock", "remove it"),
+    Row(KAPP, _KAPP + "nonce", (ANY,), _GIT, _REFUSE, "what equals git isn't written again", _HOOK),
+    Row(KAPP, _KAPP + "change-rule*", (ANY,), _GIT, _REFUSE, "rules of order are not read", _RULES),
+    Row(KAPP, _KAPP + "change-group*", (ANY,), _GIT, _IGNORE, _COMPANION),
+    Row(KAPP, _KAPP + "disable-wait", (ANY,), _GIT, _IGNORE, _WAITS),
+    Row(KAPP, _KAPP + "disable-associated-resources-wait", (ANY,), _GIT, _IGNORE, _WAITS),
+    Row(KAPP, _KAPP + "apps-v1-deployment-wait-minimum-replicas-available", (ANY,), _GIT, _IGNORE, _WAITS),
+    Row(KLUCTL, _KLUCTL + "ignore", _TRUE, _GIT, _LEAVE, _LEFT),
+    Row(
+        KLUCTL,
+        _KLUCTL + "delete",
+        _TRUE,
+        _GIT,
+        _REFUSE,
+        "what git declares isn't deleted",
+        "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist",
+    ),
+    Row(KLUCTL, _KLUCTL + "force-apply*", (ANY,), _GIT, _IGNORE, "an apply takes every declared field"),
+    Row(KLUCTL, _KLUCTL + "ignore-conflicts*", (ANY,), _GIT, _REFUSE, "an apply takes every declared field", _POINTERS),
+    Row(KLUCTL, _KLUCTL + "skip-delete", _TRUE, _LIVE, _PROTECT, _UNDELETED),
+    Row(KLUCTL, _KLUCTL + "skip-delete-if-tags", _TRUE, _LIVE, _IGNORE, _COMPANION),
+    Row(KLUCTL, _KLUCTL + "force-managed", _TRUE, _LIVE, _IGNORE, "what has an owner reference isn't pruned"),
+    Row(
+        KLUCTL,
+        _KLUCTL + "hook",
+        (ANY,),
+        _GIT,
+        _REFUSE,
+        "hooks of kluctl are not read",
+        "write argocd.argoproj.io/hook: PreSync or PostSync",
+    ),
+    Row(KLUCTL, _KLUCTL + "hook-*", (ANY,), _GIT, _IGNORE, _COMPANION),
+    Row(KLUCTL, _KLUCTL + "wait-readiness", (ANY,), _GIT, _IGNORE, _WAITS),
+    Row(KLUCTL, _KLUCTL + "is-ready", (ANY,), _GIT, _IGNORE, _WAITS),
+    Row(KLUCTL, _KLUCTL + "diff-name", (ANY,), _GIT, _IGNORE, _SHOWN),
+    Row(KLUCTL, _KLUCTL + "ignore-diff*", (ANY,), _GIT, _IGNORE, _SHOWN),
+    Row(KLUCTL, _KLUCTL + "validate-ignore", (ANY,), _GIT, _IGNORE, _SHOWN),
+    Row(CLI, _LIFECYCLE + "mutation", ("ignore",), _GIT, _KEEP, _CREATED),
+    Row(CLI, _LIFECYCLE + "deletion", ("detach",), _LIVE, _PROTECT, _UNDELETED),
+    Row(CLI, "cli-utils.sigs.k8s.io/on-remove", ("keep",), _LIVE, _PROTECT, _UNDELETED),
+    Row(CLI, _CONFIG + "local-config", ("false",), _GIT, _IGNORE, _DEFAULT),
+    Row(CLI, _CONFIG + "local-config", (ANY,), _GIT, _LEAVE, _LEFT + "; its kind needn't be served"),
+    Row(CLI, _CONFIG + "apply-time-mutation", (ANY,), _GIT, _REFUSE, "no value is filled in from live objects", "write the value itself"),
+    Row(FLEET, "objectset.rio.cattle.io/prune", ("false",), _LIVE, _PROTECT, _UNDELETED),
+    Row(FLEET, "objectset.rio.cattle.io/prune", ("true",), _LIVE, _IGNORE, _DEFAULT),
+)

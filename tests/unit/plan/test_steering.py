@@ -1,0 +1,190 @@
+"""What annotations of other tools ask for: each row of the table, read as its tool reads it, in git and live; and docs/annotations.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.model.errors import PlanRefused
+from handler.model.manifest import Manifest
+from handler.model.rollout import Mode
+from handler.plan import steering
+from handler.plan.annotations import ANY, TABLE, Effect, Row, Side
+from handler.plan.prune import PROTECTIONS
+from handler.run.hooked import separate
+from tests.unit.plan.samples import admission, desired, document, entry, fields_of, member
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "annotations.md"
+FLUX, SYNC = "kustomize.toolkit.fluxcd.io", "argocd.argoproj.io/sync-options"
+CASES = [(row, value) for row in TABLE for value in row.values]
+SIDES = {Side.GIT: "git", Side.LIVE: "live", Side.BOTH: "both"}
+WORDS = {Effect.REFUSE: "refused", Effect.IGNORE: "ignored"}
+
+
+def spelled(row: Row, value: str) -> dict[str, str]:
+    """Return the annotation of a row, where any value or any key will do with one of them."""
+    return {row.key.replace(ANY, ".x" if row.key.endswith(f"rule{ANY}") else ""): "x" if value == ANY else value}
+
+
+def named(case: tuple[Row, str]) -> str:
+    return ":".join(*spelled(*case).items())
+
+
+def marked(marks: dict[str, str], part: str = "annotations", **more: Any) -> dict[str, Any]:
+    return document(metadata={part: marks}, **more)
+
+
+def asked(marks: dict[str, str], part: str = "annotations") -> steering.Asked:
+    body = marked(marks, part)
+    return steering.asked(Manifest.of(body, "web.yaml:1"), body)
+
+
+def live(marks: dict[str, str], manager: str = "kubectl-annotate", part: str = "annotations") -> dict[str, Any]:
+    return document(metadata={part: marks, "managedFields": [entry(fields_of({"metadata": {part: marks}}), manager)]})
+
+
+# --- each row
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_git_is_read_as_the_row_says(case: tuple[Row, str]) -> None:
+    row, value = case
+    found = asked(spelled(row, value))
+    effect = row.effect if row.side & Side.GIT else Effect.IGNORE
+    assert found.mode is {Effect.KEEP: Mode.KEEP, Effect.LEAVE: Mode.LEAVE}.get(effect)
+    assert len(found.problems) == (effect is Effect.REFUSE)
+    for problem in found.problems:
+        assert row.key in problem.message
+        assert (problem.place, problem.fix) == ("web.yaml:1", row.fix)
+    manifest = Manifest.of(marked(spelled(row, value)), "web.yaml:1")
+    assert steering.merges_others(document(), manifest.body()) is (effect is not Effect.MERGE)
+    assert steering.may_recreate(document(), manifest) is (effect is Effect.RECREATE or value == "Force=true,Replace=true")
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_live_is_read_as_the_row_says(case: tuple[Row, str]) -> None:
+    row, value = case
+    body, plain = live(spelled(row, value)), Manifest.of(document(), "web.yaml:1")
+    effect = row.effect if row.side & Side.LIVE else Effect.IGNORE
+    assert bool(steering.left_alone(body)) is (effect is Effect.LEAVE)
+    assert steering.merges_others(body, plain.body()) is (effect is not Effect.MERGE)
+    assert steering.may_recreate(body, plain) is (effect is Effect.RECREATE or value == "Force=true,Replace=true")
+    protects = any(key == row.key and value.lower() in values for key, values in PROTECTIONS)
+    assert protects is (effect in (Effect.PROTECT, Effect.LEAVE))
+    assert not steering.note(body)
+
+
+def test_a_refusal_has_a_way_out_and_nothing_else_has() -> None:
+    assert [row.key for row in TABLE if bool(row.fix) is not (row.effect is Effect.REFUSE)] == []
+    assert len({(row.key, value) for row, value in CASES}) == len(CASES)
+    assert all(len({row.tool for row in TABLE if row.key == key}) == 1 for key in {row.key for row in TABLE})
+
+
+# --- as its tool reads it
+@pytest.mark.parametrize(
+    ("marks", "part", "mode"),
+    [
+        ({f"{FLUX}/ssa": "IFNOTPRESENT"}, "annotations", Mode.KEEP),
+        ({f"{FLUX}/ssa": "ifNotPresent"}, "labels", Mode.KEEP),
+        ({f"{FLUX}/reconcile": "Disabled", f"{FLUX}/ssa": "IfNotPresent"}, "annotations", Mode.LEAVE),
+        ({f"{FLUX}/ssa": ""}, "annotations", None),
+        ({"kapp.k14s.io/noop": ""}, "annotations", Mode.LEAVE),
+        ({"kapp.k14s.io/noop": ""}, "labels", None),
+        ({"kapp.k14s.io/update-strategy": ""}, "annotations", None),
+        ({"kluctl.io/ignore": "True"}, "annotations", Mode.LEAVE),
+        ({"kluctl.io/ignore": "false"}, "annotations", None),
+        ({"kluctl.io/ignore-conflicts": "0"}, "annotations", None),
+        ({"config.kubernetes.io/local-config": "yes"}, "annotations", Mode.LEAVE),
+        ({"config.kubernetes.io/local-config": "false"}, "annotations", None),
+        ({SYNC: " Prune=false , ServerSideApply=true,"}, "annotations", None),
+        ({"example.com/ssa": "Ignore"}, "annotations", None),
+    ],
+)
+def test_case_labels_lists_and_what_is_off(marks: dict[str, str], part: str, mode: Mode | None) -> None:
+    found = asked(marks, part)
+    assert (found.mode, found.problems) == (mode, ())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "seen", "fix"),
+    [
+        (f"{FLUX}/ssa", "IfNotPresnt", "IfNotPresnt means nothing to Flux", "did you mean IfNotPresent?"),
+        (f"{FLUX}/reconcile", "false", "false means nothing to Flux", "write one of disabled, enabled, or remove it"),
+        (SYNC, "Force=true,prune=false", "prune=false means nothing to Argo CD", "did you mean Prune=false?"),
+        ("kapp.k14s.io/update-strategy", "Skip", "Skip means nothing to kapp", "did you mean skip?"),
+        ("kluctl.io/skip-delete", "never", "never means nothing to kluctl", "write one of true, t, 1, or remove it"),
+        ("helm.sh/resource-policy", "keeep", "keeep means nothing to Helm", "did you mean keep?"),
+    ],
+)
+def test_a_value_that_its_tool_does_not_know_is_refused_in_git_and_noted_live(key: str, value: str, seen: str, fix: str) -> None:
+    (problem,) = asked({key: value}).problems
+    assert (problem.message, problem.fix) == (f"{key}: {seen}", fix)
+    noted = steering.note(live({key: value}))
+    assert noted.endswith("set live, means nothing to its tool") if key != "kapp.k14s.io/update-strategy" else noted == ""
+
+
+def test_everything_that_is_wrong_is_refused_together_with_its_place() -> None:
+    marks = [{f"{FLUX}/ssa": "Ignor"}, {"kluctl.io/delete": "true", "kapp.k14s.io/nonce": ""}]
+    bodies = [document(name=f"c{number}", metadata={"annotations": each}) for number, each in enumerate(marks)]
+    with pytest.raises(PlanRefused) as caught:
+        desired(*bodies, document("Unheard", "x"))
+    assert [problem.place for problem in caught.value.problems] == ["0.yaml:1", "1.yaml:1", "1.yaml:1", "2.yaml:1"]
+
+
+# --- whose word it is
+def test_what_only_we_wrote_live_is_the_earlier_word_of_git() -> None:
+    marks = {f"{FLUX}/reconcile": "disabled"}
+    assert steering.left_alone(live(marks)) == f"{FLUX}/reconcile: disabled, set live"
+    assert steering.left_alone(live(marks, "anneal")) == ""
+    both = live(marks, "anneal")
+    both["metadata"]["managedFields"].append(entry(fields_of({"metadata": {"annotations": marks}}), "kubectl-annotate"))
+    assert steering.left_alone(both) != ""
+    assert steering.left_alone(member(document())) == ""
+
+
+# --- admission
+def test_what_needs_what_is_left_alone_does_not_wait_for_it() -> None:
+    left = {"annotations": {f"{FLUX}/ssa": "Ignore"}}
+    room = document("Namespace", "shop", metadata=left)
+    _, inside = desired(room, document(), cluster_scoped=("Namespace",))
+    assert inside.needs == ()
+
+
+def test_a_definition_that_is_left_alone_brings_no_kind() -> None:
+    names = {"kind": "Offer", "plural": "offers"}
+    spec = {"group": "x.example.com", "scope": "Namespaced", "names": names, "versions": [{"name": "v1", "served": True}]}
+    left = {"annotations": {f"{FLUX}/ssa": "Ignore"}}
+    crd = document("CustomResourceDefinition", "offers.x.example.com", "apiextensions.k8s.io/v1", metadata=left, spec=spec)
+    with pytest.raises(PlanRefused, match=r"doesn't serve x\.example\.com/v1 Offer"):
+        desired(crd, document("Offer", "o", "x.example.com/v1"), cluster_scoped=("CustomResourceDefinition",))
+
+
+def test_what_is_left_alone_keeps_to_the_whitelist_where_its_kind_is_served() -> None:
+    left = {"annotations": {f"{FLUX}/ssa": "Ignore"}}
+    body = document("Kptfile", "shop", "kpt.dev/v1", metadata=left)
+    (item,) = admission().admit([Manifest.of(body, "Kptfile:1")])
+    assert (item.mode, item.resource.plural, item.reason) == (Mode.LEAVE, "", f"{FLUX}/ssa: Ignore, set in git")
+    with pytest.raises(PlanRefused, match="namespace bank is not in the target's whitelist"):
+        desired(document(metadata={**left, "namespace": "bank"}))
+
+
+def test_a_hook_that_is_left_alone_is_none() -> None:
+    marks = {"argocd.argoproj.io/hook": "PreSync", f"{FLUX}/ssa": "Ignore"}
+    rest, hooked = separate(desired(document(metadata={"annotations": marks})))
+    assert ([item.mode for item in rest], hooked.hooks) == ([Mode.LEAVE], {})
+
+
+# --- the page
+def told(row: Row) -> tuple[str, str, str, str]:
+    """Return a row as the page has it."""
+    values = [value for value in row.values if row.values != ("true", "t", "1") or value == "true"]
+    shown = ", ".join(f"`{value}`" for value in values if value != ANY)
+    key = f"`{row.key.replace(ANY, '…')}`"
+    name, verdict = f"{key}: {shown}" if shown else key, f"{WORDS.get(row.effect, 'honoured')}: {row.does}"
+    return name, row.tool.name, SIDES[row.side], verdict
+
+
+def test_the_page_is_the_table() -> None:
+    rows = re.findall(r"^\| (`.+?) \| (.+?) \| (git|live|both) \| ((?:honoured|refused|ignored): .+?) \|$", PAGE.read_text(), re.MULTILINE)
+    assert rows == [told(row) for row in TABLE]
