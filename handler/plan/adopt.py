@@ -1,30 +1,19 @@
-"""Whose an object is: ours, nobody's, another tool's. And taking over what `kubectl` wrote.
+"""Whether an object is ours, and taking over what `kubectl` wrote, and other tools where the target names them.
 
 An object is ours only with our label *and* our identity annotation naming exactly it; a copied label is not enough.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from handler.model.manifest import canonical
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
-from handler.plan.owned import managed_fields, our_entry, union
+from handler.plan.owned import Fields, managed_fields, our_entry, union, without
+from handler.plan.ownership import deployed, marks_of
 
-_FOREIGN_LABELS = {
-    "kustomize.toolkit.fluxcd.io/name": "Flux Kustomization",
-    "helm.toolkit.fluxcd.io/name": "Flux HelmRelease",
-    "argocd.argoproj.io/instance": "Argo CD application",
-    "kapp.k14s.io/app": "kapp app",
-    "kluctl.io/discriminator": "kluctl discriminator",
-    "kubernixos": "Kubernixos checksum",
-}
-_FOREIGN_ANNOTATIONS = {
-    "argocd.argoproj.io/tracking-id": "Argo CD application",
-    "meta.helm.sh/release-name": "Helm release",
-    "config.k8s.io/owning-inventory": "cli-utils inventory",
-}
-_TAKEN_OVER = ("kubectl", "before-first-apply", "kustomize-controller", "argocd-controller", "helm")
+_TAKEN_OVER = ("kubectl", "before-first-apply")
 """Prefixes of the managers whose fields become ours on adoption, so that a field deleted in git really goes (k/k#99003)."""
 
 
@@ -35,45 +24,34 @@ def is_member(live: dict[str, Any], identity: Identity, target: str, applyset: s
     return labelled and (metadata.get("annotations") or {}).get(IDENTITY) == identity.mark(target)
 
 
-def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str) -> str:
-    """Name the tool or owner an object belongs to, or return the empty string."""
-    metadata = live.get("metadata") or {}
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    marks = [f"{tool} {labels[key]}" for key, tool in _FOREIGN_LABELS.items() if key in labels]
-    marks += [f"{tool} {annotations[key]}" for key, tool in _FOREIGN_ANNOTATIONS.items() if key in annotations]
-    sibling = _sibling(annotations.get(IDENTITY), identity)
-    if labels.get(PART_OF, applyset) != applyset:
-        marks.insert(0, f"target {sibling}" if sibling else f"ApplySet {labels[PART_OF]}")
-    controllers = [owner for owner in metadata.get("ownerReferences") or [] if owner.get("controller")]
-    marks += [f"{owner.get('kind')} {owner.get('name')}" for owner in controllers]
-    return marks[0] if marks else ""
-
-
-def _sibling(mark: Any, identity: Identity) -> str:
-    """Return the target that an identity annotation names, if it names exactly this object."""
-    target, _, rest = str(mark or "").partition(":")
-    return target if rest and identity.mark(target) == mark else ""
-
-
-def taken_over(live: dict[str, Any]) -> bytes:
+def taken_over(live: dict[str, Any], tools: Collection[str] = ()) -> bytes:
     """Return `managedFields` with the entries of other appliers merged into ours, as JSON; empty if there is nothing to take.
 
-    The apply that follows removes every field of the merged set that git doesn't declare, last-applied annotation included.
+    The apply that follows removes every field of the merged set that git doesn't declare, last-applied annotation included. `tools`: those
+    whose objects are taken over, too; their marks go whoever wrote them.
     """
-    entries = managed_fields(live)
-    theirs = [entry for entry in entries if _is_taken(entry)]
-    if not theirs:
+    entries, ours, marks = managed_fields(live), our_entry(live), marks_of(live, tools)
+    theirs = [(entry, _taken(entry, tools)) for entry in entries if entry is not ours]
+    taken = [(entry, part) for entry, part in theirs if part is not None]
+    if not taken and not marks:
         return b""
-    ours = our_entry(live) or {**theirs[-1], "manager": FIELD_MANAGER, "operation": "Apply"}
-    fields = ours.get("fieldsV1") or {}
-    for entry in theirs:
-        fields = union(fields, entry.get("fieldsV1") or {})
-    rest = [entry for entry in entries if not _is_taken(entry) and entry is not our_entry(live)]
-    return canonical([{**ours, "fieldsV1": fields}, *rest])
+    base = ours or {"apiVersion": live.get("apiVersion"), "fieldsType": "FieldsV1", **(taken[-1][0] if taken else {})}
+    fields = union(base.get("fieldsV1") or {} if ours else {}, marks)
+    for _, part in taken:
+        fields = union(fields, part)
+    rest = [{**entry, "fieldsV1": left} for entry, part in theirs if (left := without(without(_fields(entry), part or {}), marks))]
+    return canonical([{**base, "manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": fields}, *rest])
 
 
-def _is_taken(entry: dict[str, Any]) -> bool:
-    """Whether an entry becomes ours: an applier's, or what we wrote otherwise than by an apply; never of a subresource."""
+def _taken(entry: dict[str, Any], tools: Collection[str]) -> Fields | None:
+    """Return what of an entry becomes ours: an applier's, or what we wrote otherwise than by an apply; never of a subresource."""
     manager, operation = str(entry.get("manager") or ""), entry.get("operation")
     ours = manager == FIELD_MANAGER and operation != "Apply"
-    return not entry.get("subresource") and (ours or manager.startswith(_TAKEN_OVER))
+    if not entry.get("subresource") and (ours or manager.startswith(_TAKEN_OVER)):
+        return _fields(entry)
+    return deployed(entry, tools) or None
+
+
+def _fields(entry: dict[str, Any]) -> Fields:
+    fields: Fields = entry.get("fieldsV1") or {}
+    return fields

@@ -16,8 +16,9 @@ from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
-from handler.plan.adopt import foreign_owner, is_member, taken_over
+from handler.plan.adopt import is_member, taken_over
 from handler.plan.diff import differs, field_changes
+from handler.plan.ownership import TOOLS, Owner, foreign_owner
 from handler.plan.prune import kept_by_itself
 
 RECREATE = "anneal.dev/recreate"
@@ -55,7 +56,7 @@ class Judge:
         metadata = live["metadata"]
         uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
         adopted = not is_member(live, item.identity, self.target.name, self.applyset)
-        merged = taken_over(live) if adopted else b""
+        merged = taken_over(live, self.target.adopts) if adopted else b""
         if not merged and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
         changes = field_changes(item.identity.group_kind, live, wanted)
@@ -64,16 +65,29 @@ class Judge:
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
         """Return why an existing object that isn't ours may not become ours, or None."""
-        owner = foreign_owner(live, item.identity, self.applyset)
+        owner = foreign_owner(live, item.identity, self.applyset, self.target.adopts)
         if owner:
-            seen = f"belongs to {owner}"
-            return Problem(
-                str(item.identity), seen, item.manifest.place, f"take it out of there first, or out of target {self.target.name}"
-            )
+            return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, self._adopt_fix(owner))
         if self.target.adopt == "never":
             fix = f"set adopt: unowned on target {self.target.name}"
             return Problem(str(item.identity), "exists already and isn't ours", item.manifest.place, fix)
         return None
+
+    def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
+        """Return why a deleting step, or a hook, may not act on an existing object that isn't ours, or None.
+
+        What another tool has deployed is taken over by an apply alone, whatever `adopt` names: no step deletes it, no hook runs over it.
+        """
+        owner = foreign_owner(live, item.identity, self.applyset)
+        if owner:
+            return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
+        return self.refusal_to_adopt(item, live)
+
+    def _adopt_fix(self, owner: Owner) -> str:
+        if not owner.tools:
+            return f"take it out of there first, or out of target {self.target.name}"
+        named = [tool for tool in TOOLS if tool in {*owner.tools, *self.target.adopts}]
+        return "; ".join((f"add to target {self.target.name}: adopt: [{', '.join(named)}]", *owner.stop))
 
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
