@@ -11,7 +11,7 @@ from typing import Any
 from handler.model.manifest import canonical
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.plan.owned import Fields, managed_fields, our_entry, union, without
-from handler.plan.ownership import deployed, marks_of
+from handler.plan.ownership import deployed, deployers, marks_of
 
 _TAKEN_OVER = ("kubectl", "before-first-apply")
 """Prefixes of the managers whose fields become ours on adoption, so that a field deleted in git really goes (k/k#99003)."""
@@ -30,6 +30,7 @@ def taken_over(live: dict[str, Any], tools: Collection[str] = ()) -> bytes:
     The apply that follows removes every field of the merged set that git doesn't declare, last-applied annotation included. `tools`: those
     whose objects are taken over, too; their marks go whoever wrote them.
     """
+    tools = deployers(live, tools)
     entries, ours, marks = managed_fields(live), our_entry(live), marks_of(live, tools)
     theirs = [(entry, _taken(entry, tools)) for entry in entries if entry is not ours]
     taken = [(entry, part) for entry, part in theirs if part is not None]

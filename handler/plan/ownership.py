@@ -143,8 +143,9 @@ TOOLS: Mapping[Tool, Marks] = {
         labels={"objectset.rio.cattle.io/hash": None},
         annotations={"objectset.rio.cattle.io/id": Mark("Rancher Fleet object set"), "objectset.rio.cattle.io/applied": None},
         managers=(Manager("fleetagent"),),
-        stop="first stop Fleet, and let it keep what it deployed: "
-        + _PATCH.format("gitrepos.fleet.cattle.io GITREPO", "WORKSPACE", '{"spec":{"paused":true,"keepResources":true}}'),
+        stop="first let Fleet keep what it deployed ("
+        + _PATCH.format("gitrepos.fleet.cattle.io GITREPO", "WORKSPACE", '{"spec":{"keepResources":true}}')
+        + "), and once that is rolled out stop it, the same way: paused",
     ),
 }
 
@@ -160,9 +161,8 @@ class Owner:
 
 def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = ()) -> Owner | None:
     """Name who else has an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; None: nobody."""
-    fixed, is_set = list(_fixed(live, identity, applyset)), bool(_set_owner(live))
-    asked = {tool: marks for tool, marks in TOOLS.items() if tool not in adopted and not (tool == "fleet" and is_set)}
-    theirs = [(tool, *found) for tool, marks in asked.items() if (found := _deployer(live, marks))]
+    fixed = list(_fixed(live, identity, applyset))
+    theirs = [(tool, *found) for tool in TOOLS if tool not in adopted and (found := _deployer(live, tool))]
     names = [*fixed, *(name for _, name, _ in theirs)]
     if not names:
         return None
@@ -195,9 +195,11 @@ def _sibling(mark: Any, identity: Identity) -> str:
     return target if rest and identity.mark(target) == mark else ""
 
 
-def _deployer(live: dict[str, Any], marks: Marks) -> tuple[str, str] | None:
+def _deployer(live: dict[str, Any], tool: Tool) -> tuple[str, str] | None:
     """Return what to call the owner that a tool's marks or managers prove, and what stops it; None where they prove none."""
-    metadata = live.get("metadata") or {}
+    marks, metadata = TOOLS[tool], live.get("metadata") or {}
+    if tool == "fleet" and _set_owner(live):
+        return None
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     entries = [entry for entry in managed_fields(live) if any(manager.wrote(entry) for manager in marks.managers)]
     written = {key: value for key, value in labels.items() if key in marks.written and any(_owns_label(entry, key) for entry in entries)}
@@ -236,8 +238,13 @@ def managers_of(tools: Collection[str]) -> tuple[Manager, ...]:
     return tuple(manager for tool in TOOLS if tool in tools for manager in TOOLS[tool].managers)
 
 
+def deployers(live: dict[str, Any], tools: Collection[str]) -> tuple[Tool, ...]:
+    """Return which of these tools have deployed an object; what the others' controllers co-write on it is left to them."""
+    return tuple(tool for tool in TOOLS if tool in tools and _deployer(live, tool))
+
+
 def deployed(entry: Entry, tools: Collection[str]) -> Fields:
-    """Return what of an entry becomes ours when these tools' objects are taken over: never finalizers, status, or a subresource's."""
+    """Return what of an entry becomes ours when an object of these tools is taken over: never finalizers, status, or a subresource's."""
     its = any(manager.wrote(entry) for manager in managers_of(tools))
     return without(entry.get("fieldsV1") or {}, _STAYS) if its else {}
 
