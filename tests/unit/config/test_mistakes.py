@@ -252,7 +252,6 @@ def test_mistakes_beside_the_targets(line: str, expected: str) -> None:
         ("adopt: ever", f'.adopt: {ADOPT}, found "ever"; did you mean `never`?'),
         ("adopt: flux", f'.adopt: {ADOPT}, found "flux"; write adopt: [flux]'),
         ("adopt: [flux, argo-cd]", f'.adopt[1]: expected one of {", ".join(TOOLS)}, found "argo-cd"; did you mean `argocd`?'),
-        ("adopt: [terraform]", f'.adopt[0]: expected one of {", ".join(TOOLS)}, found "terraform"; known: {", ".join(sorted(TOOLS))}'),
         ("adopt: []", ".adopt: expected at least one, found an empty list"),
         ("adopt: true", f".adopt: {ADOPT}, found true or false"),
         ("drift: {}", ".drift: expected one of correct, report, ignore, found a mapping"),
