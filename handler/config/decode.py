@@ -80,6 +80,8 @@ class Decoder:
         """Return one field's value, or BAD."""
         if slot.optional and word(node) == "nothing":
             return None
+        if slot.words and word(node) == "text":
+            return self._word(node, slot, subject)
         if slot.item is not None:
             return self._list(node, slot, subject)
         return self.single(node, slot.type, slot, subject)
@@ -89,7 +91,7 @@ class Decoder:
         if lone and word(node) == "text" and scalar(node) == lone:
             return (lone,)
         if word(node) != "a list":
-            return self._wrong(node, subject, f'a list or "{lone}"' if lone else "a list")
+            return self._wrong(node, subject, f'a list or "{lone}"' if lone else _listed(slot))
         self._unique(node.value, slot.item, subject)
         whole = replace(self, partial=False)
         items = [
@@ -97,6 +99,15 @@ class Decoder:
             for index, item in enumerate(node.value)
         ]
         return BAD if any(item is BAD for item in items) else tuple(items)
+
+    def _word(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
+        """Read a word in place of a list."""
+        text, items = scalar(node), get_args(slot.item)
+        if text in slot.words:
+            return text
+        fix = f"write {slot.key}: [{text}]" if text in items else nearest(text, [*slot.words, *items])
+        self.mistakes.add(node, subject, f"expected {_listed(slot)}, found {forms.show(text)}", fix)
+        return BAD
 
     def _unique(self, items: list[yaml.Node], cls: type, subject: str) -> None:
         first: dict[str, yaml.Node] = {}
@@ -180,6 +191,11 @@ class Decoder:
         if offered is None or text in offered or (kind == "target" and re.search(r"[*?\[]", text)):
             return None
         return f"expected {form.expected}, found {forms.show(text)}, which isn't known here", nearest(text, offered)
+
+
+def _listed(slot: Slot) -> str:
+    """Say what is expected where a list may stand."""
+    return f"{', '.join(slot.words)} or a list of {', '.join(get_args(slot.item))}" if slot.words else "a list"
 
 
 def child(node: yaml.Node | None, key: str) -> yaml.Node | None:

@@ -33,6 +33,8 @@ def settings_digest(target: Target) -> str:
     del shape["prune"]["hold_above"]  # who is asked, not what is done
     shape["repository"] = target.repository.url  # not who may name or read it
     shape["revision"] = target.revision.ref or target.revision.semver or target.revision.commit
+    if target.adopts:
+        shape["adopt"] = sorted(set(target.adopts))
     shape["prune"]["kinds"] = sorted(set(target.prune.kinds))
     shape["recreate"]["kinds"] = sorted(set(target.recreate.kinds))
     for key in ("namespaces", "cluster_scoped"):

@@ -115,6 +115,7 @@ RULES = (
     Rule(ReplayToken, ("may",), some("may")),
     Rule(Target, ("namespaces",), some("namespaces")),
     Rule(Target, ("namespaces",), star_alone),
+    Rule(Target, ("adopt",), some("adopt")),
     Rule(Target, ("namespace", "namespaces"), inside),
     Rule(Target, ("rollback", "wait", "rollout"), fails_at_all),
 )

@@ -51,7 +51,7 @@ _RULES: dict[type, dict[str, Any]] = {
     },
 }
 """What `rules.py` checks between fields, as far as JSON Schema can say it."""
-_SOME = {(Target, "namespaces"), (IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may")}
+_SOME = {(Target, "namespaces"), (Target, "adopt"), (IgnoreRule, "paths"), (ReplayToken, "targets"), (ReplayToken, "may")}
 
 
 def schema() -> dict[str, Any]:
@@ -124,6 +124,8 @@ class _Builder:
         made: dict[str, Any] = {"type": "array", "items": self._single(slot.item, slot.kind, partial=False)}
         if (cls, slot.name) in _SOME:
             made["minItems"] = 1
+        if slot.words:
+            return {"anyOf": [{"enum": list(slot.words)}, made]}
         lone = FORMS[slot.kind].lone
         return {"anyOf": [{"const": lone}, {"const": [lone]}, made]} if lone else made
 

@@ -33,6 +33,8 @@ class Metrics:
     bind: str = _doc("host:port of an own, unprotected listener for /metrics; empty: none.", "", kind="bind")
 
 
+Tool = Literal["flux", "argocd", "helm", "kapp", "kluctl", "kubernixos", "cli-utils", "fleet"]
+"""What else deploys to clusters, and can be named by `adopt`: `plan/ownership.py` knows each by its marks."""
 Act = Literal["replay", "approve", "rollback", "read", "metrics"]
 
 
@@ -178,7 +180,10 @@ class Target:
         "Cluster-scoped kinds it may declare, e.g. Namespace, ClusterRole.rbac.authorization.k8s.io.", kind="groupKind", factory=tuple
     )
     impersonate: Impersonate | None = _doc("Whose rights it has.", None)
-    adopt: Literal["never", "unowned"] = _doc("Whether objects that exist already are taken over.", "unowned")
+    adopt: Literal["never", "unowned"] | tuple[Tool, ...] = _doc(
+        "Whether objects that exist already are taken over; a list: what is nobody's, and what these tools have deployed.",
+        "unowned",
+    )
     ignore: tuple[IgnoreRule, ...] = _doc("Fields that others may own.", factory=tuple)
     prune: Prune = _doc("What may be deleted.", factory=Prune)
     recreate: Recreate = _doc("What may be recreated.", factory=Recreate)
@@ -189,6 +194,11 @@ class Target:
     rollback: Rollback = _doc("What becomes of a rollout that fails.", factory=Rollback)
     verify: Verify | None = _doc("Whose signature a commit must carry; without it any commit of the revision counts.", None)
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
+
+    @property
+    def adopts(self) -> tuple[Tool, ...]:
+        """The tools whose objects it takes over."""
+        return self.adopt if isinstance(self.adopt, tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)

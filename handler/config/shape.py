@@ -12,7 +12,7 @@ from handler.config.forms import duration
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One field: `key` in YAML, `type` without None, `kind` names its form, `default` (unless `required`)."""
+    """One field: `key` in YAML, `type` without None, `kind` names its form, `default` (unless `required`), `words` in place of its list."""
 
     name: str
     key: str
@@ -22,6 +22,7 @@ class Slot:
     default: Any
     kind: str
     doc: str
+    words: tuple[str, ...] = ()
 
     @property
     def item(self) -> Any:
@@ -38,16 +39,18 @@ def slots(cls: type) -> tuple[Slot, ...]:
 
 def _slot(field: Field[Any], hint: Any) -> Slot:
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    words, *lists = [option for option in options if option is not NoneType]
     default = field.default if field.default_factory is MISSING else field.default_factory()
     return Slot(
         name=field.name,
         key=camel(field.name),
-        type=next(option for option in options if option is not NoneType),
+        type=lists[0] if lists else words,
         optional=NoneType in options,
         required=default is MISSING,
         default=default,
         kind=field.metadata.get("kind", ""),
         doc=field.metadata["doc"],
+        words=get_args(words) if lists else (),
     )
 
 

@@ -49,6 +49,7 @@ class Comparison:
     candidates: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     hooks: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     undeclared: dict[Identity, tuple[FieldChange, ...]] | None = None
+    adopts: tuple[str, ...] = ()
     left: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     notes: dict[Identity, str] = field(default_factory=dict)
 
@@ -116,7 +117,7 @@ class Comparison:
 
     def taken_over(self, identity: Identity, body: dict[str, Any], live: dict[str, Any], *, adopted: bool) -> Takeover | None:
         """Return what others wrote and becomes ours as `body` is applied onto a live object; ignored fields stay theirs."""
-        found = takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live))
+        found = takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live), tools=self.adopts)
         return found if found and steering.merges_others(live, body) else None
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:

@@ -17,8 +17,9 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
-from handler.plan.adopt import foreign_owner, is_member
+from handler.plan.adopt import is_member
 from handler.plan.diff import differs, field_changes
+from handler.plan.ownership import TOOLS, Owner, foreign_owner
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
@@ -68,16 +69,29 @@ class Judge:
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
         """Return why an existing object that isn't ours may not become ours, or None."""
-        owner = foreign_owner(live, item.identity, self.applyset)
+        owner = foreign_owner(live, item.identity, self.applyset, self.target.adopts)
         if owner:
-            seen = f"belongs to {owner}"
-            return Problem(
-                str(item.identity), seen, item.manifest.place, f"take it out of there first, or out of target {self.target.name}"
-            )
+            return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, self._adopt_fix(owner))
         if self.target.adopt == "never":
             fix = f"set adopt: unowned on target {self.target.name}"
             return Problem(str(item.identity), "exists already and isn't ours", item.manifest.place, fix)
         return None
+
+    def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
+        """Return why a deleting step, or a hook, may not act on an existing object that isn't ours, or None.
+
+        What another tool has deployed is taken over by an apply alone, whatever `adopt` names: no step deletes it, no hook runs over it.
+        """
+        owner = foreign_owner(live, item.identity, self.applyset)
+        if owner:
+            return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
+        return self.refusal_to_adopt(item, live)
+
+    def _adopt_fix(self, owner: Owner) -> str:
+        if not owner.tools:
+            return f"take it out of there first, or out of target {self.target.name}"
+        named = [tool for tool in TOOLS if tool in {*owner.tools, *self.target.adopts}]
+        return "; ".join((f"add to target {self.target.name}: adopt: [{', '.join(named)}]", *owner.stop))
 
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""

@@ -133,6 +133,16 @@ def union(first: Fields, second: Fields) -> Fields:
     return merged
 
 
+def difference(fields: Fields, gone: Fields) -> Fields:
+    """Return the set of paths that aren't in another; a leaf of the other takes all below itself along."""
+    left: Fields = {}
+    for key, sub in fields.items():
+        rest = difference(sub, gone[key]) if sub and gone.get(key) else sub
+        if key not in gone or (gone[key] and (rest or not sub)):
+            left[key] = rest
+    return left
+
+
 def owners(live: Mapping[str, Any], path: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Yield (manager, subresource) of every entry that owns what lies at a path.
 

@@ -9,13 +9,14 @@ in the plan, and the server judges the object without it before the first write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
 from handler.plan.field_sets import applied_over, existing, going, parted, paths, without
-from handler.plan.owned import Fields, Step, managed_fields, our_entry, union
+from handler.plan.owned import Fields, Step, difference, managed_fields, our_entry, union
+from handler.plan.ownership import deployed, deployers, marks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def takeover(
     *,
     adopted: bool,
     spared: Callable[[], Iterable[Sequence[Step]]] = tuple,
-    managers: Iterable[str] = (),
+    tools: Collection[str] = (),
 ) -> Takeover | None:
     """Return what is taken over from others; None where there is nothing.
 
@@ -84,27 +85,34 @@ def takeover(
         desired: what is applied onto it.
         adopted: it isn't ours yet: what is theirs becomes ours even if git declares all of it, so that it goes once git drops it.
         spared: names paths of live that stay with their owners.
-        managers: patterns of further field managers whose entries become ours: those of the tools that the target adopts.
+        tools: those that the target adopts: what they deployed becomes ours, and their marks go whoever wrote them.
 
     """
-    rows = (*PEOPLE, *(Writing(manager) for manager in managers))
-    ours, entries = our_entry(live), managed_fields(live)
-    taken = [entry for entry in entries if entry is not ours and any(row.covers(entry) for row in rows)]
-    if not taken:
+    deploying = deployers(live, tools)
+    ours, marks = our_entry(live), marks_of(live, deploying)
+    others = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
+    if not marks and all(part is None for _, part in others):
         return None
     version, staying = (ours or live)["apiVersion"], (*_SPARED, *spared())
-    left, theirs = [entry for entry in entries if entry is not ours and entry not in taken], Fields()
-    for entry in taken:
-        spare, rest = _parted(entry.get("fieldsV1") or {}, live, staying)
-        theirs = union(theirs, rest if entry.get("apiVersion") == version else existing(rest, live))
-        left += [{**entry, "fieldsV1": spare}] if spare else []
-    kept = [entry.get("fieldsV1") or {} for entry in left]
-    if not adopted and not going(theirs, desired, kept):
+    left, theirs = [], marks
+    for entry, part in others:
+        spare, taken = _parted(part or {}, live, staying)
+        theirs = union(theirs, taken if entry.get("apiVersion") == version else existing(taken, live))
+        kept = difference(union(difference(entry.get("fieldsV1") or {}, part or {}), spare), marks)
+        left += [{**entry, "fieldsV1": kept}] if kept else []
+    kept_by = [entry["fieldsV1"] for entry in left]
+    if not adopted and not going(theirs, desired, kept_by):
         return None
     merged = union((ours or {}).get("fieldsV1") or {}, theirs)
-    entry = {**(ours or taken[-1]), "manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": version, "fieldsV1": merged}
-    entry.pop("subresource", None)
-    return Takeover((entry, *left), going(merged, desired, kept))
+    first = {"fieldsType": "FieldsV1", **(ours or {}), "manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": version}
+    return Takeover(({**first, "fieldsV1": merged}, *left), going(merged, desired, kept_by))
+
+
+def _becoming_ours(entry: dict[str, Any], tools: Collection[str]) -> Fields | None:
+    """Return what of an entry becomes ours: of people's all, of a tool's what it deployed; None: nothing."""
+    if any(row.covers(entry) for row in PEOPLE):
+        return entry.get("fieldsV1") or {}
+    return deployed(entry, tools) or None
 
 
 def _parted(fields: Fields, live: dict[str, Any], spared: Iterable[Sequence[Step]]) -> tuple[Fields, Fields]:

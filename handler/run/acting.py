@@ -1,8 +1,8 @@
 """What the due steps of a Rollout do to live objects, as changes of the plan: shown, counted by the guards, refused before the first write.
 
-Law: a step deletes what carries our label and identity, or what the target may adopt; never what another tool has marked or another
-object owns, nor what an annotation or its kind protects from being pruned. Such a step is refused, not passed over: its author has asked
-for that deletion by name.
+Law: a step deletes what carries our label and identity, or what is nobody's and the target may adopt; never what another tool has deployed,
+whatever `adopt` names, or another object owns, nor what an annotation or its kind protects from being pruned. Such a step is refused, not
+passed over: its author has asked for that deletion by name.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, Due
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
+from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
@@ -25,6 +26,7 @@ from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
+THEIRS_STAY = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"
 Object = dict[str, Any]
 Probe = Callable[[Sequence[tuple[Resource, str, str]]], Mapping[Identity, Object]]
 
@@ -103,13 +105,21 @@ class Acting:
         items = [self.comparison.desired[identity] for identity in found]
         unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]
         known |= probe(unseen) if unseen else {}
-        marks = [(item, kept_by_itself(known[item.identity])) for item in items if item.identity in known]
+        seen = [(item, known[item.identity]) for item in items if item.identity in known]
         fix = "lift what keeps it, or write action: CreateOrUpdate"
-        return [
+        protected = [
             Problem(str(item.identity), f"{_named(self.steps[item.identity])} would delete it, but: {mark}", item.manifest.place, fix)
-            for item, mark in marks
-            if mark
+            for item, live in seen
+            if (mark := kept_by_itself(live))
         ]
+        return protected + [problem for item, live in seen if (problem := self._not_ours(item, live))]
+
+    def _not_ours(self, item: Desired, live: Object) -> Problem | None:
+        """Return why a due step may not delete an object for whose it is, or None."""
+        if self._is_ours(item.identity, live):
+            return None
+        refusal = self.judge.refusal_to_use(item, live, THEIRS_STAY)
+        return replace(refusal, message=f"{refusal.message}, and {_named(self.steps[item.identity])} would delete it") if refusal else None
 
     def deleted(self, probe: Probe, prune_judge: PruneJudge, *, prunes: bool) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step.
@@ -130,10 +140,10 @@ class Acting:
         for identity, body in live.items():
             step, place = self.steps[identity], self.rolled.doomed[identity].manifest.place
             ours = self._is_ours(identity, body)
-            refusal = None if ours else self.judge.refusal_to_adopt(self.rolled.doomed[identity], body)
+            refusal = self._not_ours(self.rolled.doomed[identity], body)
             change = judge(body, self.target, self.comparison.desired, facts)
             if refusal:
-                problems.append(replace(refusal, message=f"{refusal.message}, and {_named(step)} would delete it"))
+                problems.append(refusal)
             elif not change.writes:
                 seen = f"{_named(step)} would delete it, but: {change.reason}"
                 problems.append(Problem(str(identity), seen, place, "lift what keeps it, or remove the step"))

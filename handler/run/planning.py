@@ -150,7 +150,15 @@ class Planner:
     def _fresh(self, ask: Ask) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
         ignoring = Ignoring.of(self.target.ignore, bodies)
-        return Comparison(self.target.name, self.applyset, ask.desired, ignoring, self.verdicts, undeclared={} if ask.shown else None)
+        return Comparison(
+            self.target.name,
+            self.applyset,
+            ask.desired,
+            ignoring,
+            self.verdicts,
+            undeclared={} if ask.shown else None,
+            adopts=self.target.adopts,
+        )
 
     def _listed_into(self, comparison: Comparison, ask: Ask) -> Comparison:
         """LIST every kind as it is served now: discovery is read anew for a recorded one it doesn't know or whose version vanished."""

@@ -30,6 +30,8 @@ from handler.run.hooked import Hooked
 _SCRATCH = 40
 """Characters of a hook's name that its scratch name keeps; some names are labels of at most 63."""
 
+THEIRS_STAY = "a hook takes nothing over from another tool: give the hook another name, or let an apply take the object over first"
+
 
 def replaces(hook: Hook) -> bool:
     """Whether what lives under a hook's name is deleted before it runs: by its policy, or for it can't be run again otherwise."""
@@ -115,7 +117,7 @@ def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]
         meta = live["metadata"]
         mine = under_way and str((meta.get("annotations") or {}).get(ROLLOUT, "")).endswith(f" {under_way}")
         return None if mine or meta.get("deletionTimestamp") else in_the_way(item, hook, live)
-    refusal = decision.judge.refusal_to_adopt(item, live)
+    refusal = decision.judge.refusal_to_use(item, live, THEIRS_STAY)
     if refusal or not deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"

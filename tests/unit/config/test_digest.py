@@ -77,6 +77,16 @@ def test_order_access_and_guards_do_not_count(same: s.Target) -> None:
     assert settings_digest(same) == settings_digest(TARGET)
 
 
+def test_an_upgrade_renders_nothing_anew() -> None:
+    assert settings_digest(TARGET) == "3c112cf115c9a999569efb1871d0f8f05c8ddfe7986be4439508e8810cb09cb3"
+
+
+def test_which_tools_are_adopted_from_counts_in_no_order() -> None:
+    one, other = (settings_digest(replace(TARGET, adopt=tools)) for tools in (("flux", "helm"), ("helm", "flux", "helm")))
+    assert one == other
+    assert len({one, settings_digest(TARGET), settings_digest(replace(TARGET, adopt=("flux",)))}) == 3
+
+
 @pytest.mark.parametrize("prune", [s.Prune(enabled=False), s.Prune(kinds=("Namespace",))])
 def test_what_may_be_pruned_counts(prune: s.Prune) -> None:
     assert settings_digest(replace(TARGET, prune=prune)) != settings_digest(TARGET)

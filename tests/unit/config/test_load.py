@@ -176,6 +176,13 @@ def test_lists_replace_those_of_the_defaults() -> None:
     assert (target.cluster_scoped, target.namespaces, target.namespace) == ((), ("b",), "")
 
 
+def test_tools_to_adopt_from_stand_where_a_word_may() -> None:
+    text = DEFAULTS.replace("  namespace: a", "  namespace: a\n  adopt: [flux, helm]")
+    x, y, z = parse(text + "  - {name: x}\n  - {name: y, adopt: [argocd]}\n  - {name: z, adopt: never}").targets
+    assert [target.adopt for target in (x, y, z)] == [("flux", "helm"), ("argocd",), "never"]
+    assert [target.adopts for target in (x, y, z)] == [("flux", "helm"), ("argocd",), ()]
+
+
 def test_an_alternative_drops_the_one_that_defaults_wrote() -> None:
     text = "  - {name: x, revision: {tag: v1}, cluster: {inCluster: true}, repository: {auth: {basic: {password: {env: T}}}}}"
     text += "\n  - {name: y, revision: {semver: 1.x}, repository: {auth: {githubApp: {appId: a, installationId: 1, privateKey: {env: K}}}}}"

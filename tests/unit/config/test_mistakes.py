@@ -18,6 +18,8 @@ SERVER = "expected the https:// or http:// address of an API server"
 INSIDE = "expected a directory inside the repository"
 QUOTE = "quote a value that begins with one of * & ! % @ `"
 BIND = "expected host:port"
+TOOLS = ("flux", "argocd", "helm", "kapp", "kluctl", "kubernixos", "cli-utils", "fleet")
+ADOPT = f"expected never, unowned or a list of {', '.join(TOOLS)}"
 AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
 
 
@@ -247,7 +249,11 @@ def test_mistakes_beside_the_targets(line: str, expected: str) -> None:
         ),
         ("ignore: [{select: {kind: Deployment}}]", ".ignore[0].paths: expected at least one, found an empty list"),
         ("ignore: [{paths: [spec.replicas]}]", '.ignore[0].paths[0]: expected a JSON pointer, e.g. /spec/replicas, found "spec.replicas"'),
-        ("adopt: all", '.adopt: expected one of never, unowned, found "all"; known: never, unowned'),
+        ("adopt: ever", f'.adopt: {ADOPT}, found "ever"; did you mean `never`?'),
+        ("adopt: flux", f'.adopt: {ADOPT}, found "flux"; write adopt: [flux]'),
+        ("adopt: [flux, argo-cd]", f'.adopt[1]: expected one of {", ".join(TOOLS)}, found "argo-cd"; did you mean `argocd`?'),
+        ("adopt: []", ".adopt: expected at least one, found an empty list"),
+        ("adopt: true", f".adopt: {ADOPT}, found true or false"),
         ("drift: {}", ".drift: expected one of correct, report, ignore, found a mapping"),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else None,

@@ -108,6 +108,9 @@ def test_what_is_written_reads_back_as_the_same_value() -> None:
         "    impersonate: {serviceAccount: x}",
         "    ignore: [{}]",
         "    adopt: all",
+        "    adopt: flux",
+        "    adopt: [all]",
+        "    adopt: []",
         "    revision: {semver: latest}",
         "    revision: {semver: v1.2}",
         "    revision: {semver: ^1, tag: a}",
@@ -166,6 +169,8 @@ def test_loader_and_schema_judge_sign_in_alike(url: str, auth: str, accepted: bo
     [
         TARGET,
         TARGET + "    namespace: ''",
+        TARGET + "    adopt: unowned",
+        TARGET + "    adopt: [flux, cli-utils]",
         TARGET + "    cluster: {inCluster: true, server: ''}",
         TARGET + "    cluster: {inCluster: false, context: a}",
         TARGET + "    impersonate: null",

@@ -17,6 +17,9 @@ from tests.unit.plan.samples import SET, desired, document, entry, live, member,
 
 IMMUTABLE = 'Deployment.apps "web" is invalid: spec.selector: Invalid value: {"app":"x"}: field is immutable'
 SCOPED = ("Namespace", "CustomResourceDefinition")
+KUBERNIXOS = {"labels": {"kubernixos": "c"}}
+BOTH, FLUX = {"labels": {"helm.toolkit.fluxcd.io/name": "web", "kubernixos": "c"}}, "Flux HelmRelease web"
+STOP = "; first stop Flux: flux suspend helmrelease web -n NAMESPACE"
 FINISHED = {"conditions": [{"type": "Suspended", "status": "True"}, {"type": "Complete", "status": "True"}]}
 
 
@@ -87,15 +90,40 @@ def test_a_takeover_that_changes_nothing_isnt_written_on_what_is_ours() -> None:
         ({}, "unowned", ""),
         ({}, "never", "ConfigMap/shop/web: exists already and isn't ours; set adopt: unowned on target shop"),
         (
-            {"labels": {"argocd.argoproj.io/instance": "web"}},
+            {"labels": {"kapp.k14s.io/app": "1"}, "ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]},
             "unowned",
-            "ConfigMap/shop/web: belongs to Argo CD application web; take it out of there first, or out of target shop",
+            "ConfigMap/shop/web: belongs to Pod x and kapp app 1; take it out of there first, or out of target shop",
         ),
+        (KUBERNIXOS, "never", "ConfigMap/shop/web: belongs to Kubernixos checksum c; add to target shop: adopt: [kubernixos]"),
+        (KUBERNIXOS, ("kubernixos",), ""),
+        (
+            KUBERNIXOS,
+            ("fleet", "flux"),
+            "ConfigMap/shop/web: belongs to Kubernixos checksum c; add to target shop: adopt: [flux, kubernixos, fleet]",
+        ),
+        (
+            BOTH,
+            "unowned",
+            f"ConfigMap/shop/web: belongs to {FLUX} and Kubernixos checksum c; add to target shop: adopt: [flux, kubernixos]{STOP}",
+        ),
+        (BOTH, ("kubernixos",), f"ConfigMap/shop/web: belongs to {FLUX}; add to target shop: adopt: [flux, kubernixos]{STOP}"),
+        ({}, ("flux",), ""),
     ],
 )
-def test_an_object_of_another_tool_is_not_adopted(metadata: dict[str, Any], adopt: str, told: str) -> None:
+def test_an_object_of_another_tool_is_adopted_only_where_the_target_names_that_tool(
+    metadata: dict[str, Any], adopt: Any, told: str
+) -> None:
     problem = judge(adopt=adopt).refusal_to_adopt(item(), document(metadata=metadata))
     assert (f"{problem.subject}: {problem.message}; {problem.fix}" if problem else "") == told
+
+
+def test_whatever_a_target_adopts_no_step_or_hook_acts_on_what_another_tool_deployed() -> None:
+    for adopt in ("unowned", ("kubernixos",)):
+        problem = judge(adopt=adopt).refusal_to_use(item(), document(metadata=KUBERNIXOS), "let it be")
+        assert problem
+        assert (problem.message, problem.fix) == ("belongs to Kubernixos checksum c", "let it be")
+        assert judge(adopt=adopt).refusal_to_use(item(), document(), "let it be") is None
+    assert judge(adopt="never").refusal_to_use(item(), document(), "let it be")
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ def body(*entries: dict[str, Any], **parts: Any) -> dict[str, Any]:
     return document(metadata={"managedFields": list(entries)}, **parts)
 
 
-def taken(live: dict[str, Any], adopted: bool = True, managers: tuple[str, ...] = (), **parts: Any) -> Takeover | None:
-    return takeover(live, document(**parts), adopted=adopted, managers=managers)
+def taken(live: dict[str, Any], adopted: bool = True, tools: tuple[str, ...] = (), **parts: Any) -> Takeover | None:
+    return takeover(live, document(**parts), adopted=adopted, tools=tools)
 
 
 def told(found: Takeover | None) -> list[tuple[str, str, Any]]:
@@ -62,9 +62,46 @@ def test_entries_of_people_become_ours_and_others_stay(manager: str, operation: 
 
 def test_a_tools_entries_become_ours_once_it_is_named() -> None:
     flux = body(entry(DATA, "kustomize-controller"), entry(DATA, "kustomize-controller", "Update", subresource="status"), data={"a": "1"})
-    found = taken(flux, managers=("kustomize-controller",))
+    found = taken(flux, tools=("flux",))
     assert told(found) == [(FIELD_MANAGER, "Apply", DATA), ("kustomize-controller", "Update", DATA)]
-    assert taken(flux, managers=("helm",)) is None
+    assert taken(flux, tools=("helm",)) is None
+
+
+TRACKED = "argocd.argoproj.io/tracking-id"
+DEPLOYED: list[tuple[str, str, dict[str, Any], dict[str, str], dict[str, Any] | None]] = [
+    ("kustomize-controller", "Apply", DATA, {}, DATA),
+    ("kustomize-controller", "Update", {"f:metadata": {"f:finalizers": {}}}, {}, None),
+    ("kustomize-controller", "Apply", DATA, {"subresource": "status"}, None),
+    ("helm-controller", "Update", {"f:metadata": {"f:finalizers": {".": {}, 'v:"f"': {}}}}, {}, None),
+    ("helm-controller", "Update", DATA | {"f:metadata": {"f:finalizers": {".": {}}}, "f:status": {"f:x": {}}}, {}, DATA),
+    ("argocd-application-controller", "Update", {"f:operation": {"f:sync": {}}, "f:status": {}}, {}, None),
+    ("gotk-kustomize-controller", "Update", DATA, {}, None),
+    ("helm", "Update", DATA, {}, None),
+]
+
+
+@pytest.mark.parametrize(("manager", "operation", "fields", "more", "ours"), DEPLOYED)
+def test_what_the_named_tools_deployed_becomes_ours_and_never_finalizers_or_status(
+    manager: str, operation: str, fields: dict[str, Any], more: dict[str, str], ours: dict[str, Any] | None
+) -> None:
+    found = told(taken(body(entry(fields, manager, operation, **more), data={"a": "1"}), tools=("flux", "argocd")))
+    rest = {key: fields[key] for key in fields if key != "f:data"}
+    assert found == ([(FIELD_MANAGER, "Apply", ours), *([(manager, operation, rest)] if rest else [])] if ours else [])
+
+
+def test_the_marks_of_the_named_tools_go_whoever_wrote_them() -> None:
+    written: dict[str, Any] = {
+        "f:metadata": {"f:labels": {".": {}, "f:kapp.k14s.io/app": {}, "f:app": {}}, "f:annotations": {f"f:{TRACKED}": {}}}
+    }
+    live = body(entry(written, "operator", "Update"))
+    live["metadata"] |= {"labels": {"kapp.k14s.io/app": "1", "app": "web"}, "annotations": {TRACKED: "web:/ConfigMap:shop/web"}}
+    found = taken(live, tools=("kapp",))
+    assert found
+    mine: dict[str, Any] = {"f:metadata": {"f:labels": {"f:kapp.k14s.io/app": {}}}}
+    theirs: dict[str, Any] = {"f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:annotations": {f"f:{TRACKED}": {}}}}
+    assert told(found) == [(FIELD_MANAGER, "Apply", mine), ("operator", "Update", theirs)]
+    assert found.after(live)["metadata"]["labels"] == {"app": "web"}
+    assert taken(live, tools=("helm",)) is None
 
 
 def test_fields_of_several_join_ours_and_what_another_keeps_stays() -> None:

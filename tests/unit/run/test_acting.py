@@ -234,6 +234,29 @@ def test_what_is_not_ours_is_deleted_only_where_it_may_be_adopted(cluster: Clust
     assert "old" not in actions(cluster.plan({"old": "DeleteIfExist"}, *bodies, due=False))
 
 
+@pytest.mark.parametrize("action", ["DeleteIfExist", "Recreate"])
+@pytest.mark.parametrize("adopt", ["unowned", ("kubernixos",)])
+def test_no_step_deletes_what_another_tool_deployed_though_the_target_adopts_from_it(cluster: Cluster, action: str, adopt: Any) -> None:
+    cluster.has(config("old", labels={"kubernixos": "c"}), ours=False)
+    with pytest.raises(PlanRefused) as refused:
+        cluster.plan({"old": action}, config("old"), config("web"), adopt=adopt)
+    way_out = "add to target shop: adopt: [kubernixos]"
+    if action == "DeleteIfExist" or adopt != "unowned":
+        seen = "belongs to Kubernixos checksum c, and step old in all would delete it"
+        way_out = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"
+    else:
+        seen = "belongs to Kubernixos checksum c"
+    assert str(refused.value) == f"old.yaml:1: ConfigMap/shop/old: {seen}; {way_out}"
+    taken = cluster.plan({"old": "CreateOrUpdate"}, config("old"), config("web"), adopt=("kubernixos",))
+    assert (change(taken, "old").action, change(taken, "old").adopted) == (Action.UPDATE, True)
+
+
+def test_what_is_nobodys_is_made_anew_where_it_may_be_adopted(cluster: Cluster) -> None:
+    uid = cluster.has(config("old"), ours=False)
+    found = change(cluster.plan({"old": "Recreate"}, config("old")), "old")
+    assert (found.action, found.uid, found.adopted) == (Action.RECREATE, uid, True)
+
+
 @pytest.mark.parametrize(
     ("metadata", "ours", "said"),
     [

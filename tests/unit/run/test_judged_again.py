@@ -74,6 +74,26 @@ def test_what_somebody_keeps_or_takes_after_the_plan_stays(action: str, change: 
     assert not town.deleted
 
 
+@pytest.mark.parametrize("action", ["DeleteIfExist", "Recreate"])
+def test_what_was_nobodys_and_a_tool_takes_after_the_plan_stays(action: str) -> None:
+    town = planted()
+    keep(town, "old", LEAVE)
+    before = town.uid("old")
+    maps = {"changed": "2", "old": "1"}
+    town.push(
+        {**dict.fromkeys(("free", "anew", "kept", "same", "last"), "1"), **maps},
+        group("first", step("CreateOrUpdate", "changed")),
+        group("then", step(action, "old")),
+    )
+    meanwhile(town, "old", {"metadata": {"labels": {"kubernixos": "c"}}})
+    result = town.run()
+    assert result.outcome is Outcome.FAILED, result
+    assert "belongs to Kubernixos checksum c" in str(result.problems[0])
+    assert result.problems[0].fix.startswith("no step deletes what another tool has deployed")
+    assert town.uid("old") == before
+    assert not town.deleted
+
+
 @pytest.mark.parametrize(
     ("change", "seen"), [(KEEP, "protected by anneal.dev/prune: disabled"), (OWN, "owned by Pod x"), (LEAVE, "it isn't ours to delete")]
 )

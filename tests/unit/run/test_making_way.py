@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -190,6 +191,16 @@ def test_what_isnt_ours_is_refused_before_anything_is_written_where_a_policy_wou
     plant(town, **metadata)
     push(town, "1", after=AFTER)
     assert run(town) is Outcome.FAILED
+    assert town.data("web", "after") == [None, "theirs"]
+
+
+def test_a_hook_takes_nothing_over_from_another_tool_though_the_target_adopts_from_it() -> None:
+    town = Town()
+    plant(town, **HELM)
+    push(town, "1", after=AFTER)
+    result = town.handler(replace(ONE, targets=(replace(ONE.targets[0], adopt=("helm",)),))).run(Job("shop", "push"))
+    assert (result.outcome, result.problems[0].message) == (Outcome.FAILED, "belongs to Helm release theirs")
+    assert result.problems[0].fix.startswith("a hook takes nothing over from another tool")
     assert town.data("web", "after") == [None, "theirs"]
 
 

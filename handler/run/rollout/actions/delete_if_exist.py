@@ -1,7 +1,7 @@
 """`DeleteIfExist`: delete the object in the foreground, and wait until it is gone; one that isn't there is as good.
 
-Law: only what the plan showed is deleted: it carries our label and identity, or the target may adopt it; the guards have counted it. Steps
-before it may have taken hours: so it is judged again right before it goes, as prune does.
+Law: only what the plan showed is deleted: it carries our label and identity, or is nobody's and the target may adopt it; the guards have
+counted it. Steps before it may have taken hours: so it is judged again right before it goes, as prune does.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.adopt import is_member
+from handler.run.acting import THEIRS_STAY
 from handler.run.due import FAILED
 from handler.run.rollout.actions.stage import Keyless, Object, StepStage
 
@@ -43,7 +44,7 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
     adopted = stage.change is not None and stage.change.adopted
     if not is_member(live, step.identity, target.name, stage.applyset):
         theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step, or delete it by hand")
-        refusal = planned.decision.judge.refusal_to_adopt(item, live) if adopted else theirs
+        refusal = planned.decision.judge.refusal_to_use(item, live, THEIRS_STAY) if adopted else theirs
         if refusal:
             raise PlanRefused(refusal)
     found = stage.applier.planner.prune_judge.judged(live, planned.desired, _leaving(stage))

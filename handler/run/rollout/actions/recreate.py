@@ -21,6 +21,7 @@ from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.prune import kept_by_itself
+from handler.run.acting import THEIRS_STAY
 from handler.run.rollout.actions.stage import Keyless, Object, StepStage
 
 ABSENT = "absent"
@@ -79,8 +80,12 @@ class Recreate(Keyless):
 def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
     """Refuse to delete what has become another's since it was planned, or is protected by now. Raises RolloutFailed."""
     adopted = stage.change is not None and stage.change.adopted
-    if not adopted and not is_member(live, item.identity, stage.target.name, stage.applyset):
-        raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
+    if not is_member(live, item.identity, stage.target.name, stage.applyset):
+        if not adopted:
+            raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
+        refusal = stage.applier.planned.decision.judge.refusal_to_use(item, live, THEIRS_STAY)
+        if refusal:
+            raise RolloutFailed(refusal)
     kept = kept_by_itself(live)
     if kept:
         seen, fix = f"was to be made anew, but by now: {kept}", "lift what keeps it, or write action: CreateOrUpdate"
