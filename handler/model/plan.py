@@ -49,7 +49,7 @@ class Change:
 
     `uid` and `resource_version` are the live ones: the preconditions of the write (empty for a create).
     `managed_fields`: when adopting, the merged entries to write first (canonical JSON), else empty.
-    `reason` says why: for a skip or a prune it names what was seen.
+    `reason` says why: for a skip or a prune it names what was seen. `sibling`: the target that an object is left to, or taken over from.
     """
 
     action: Action
@@ -63,6 +63,12 @@ class Change:
     deferred: bool = False
     adopted: bool = False
     finalizers: tuple[str, ...] = ()
+    sibling: str = ""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it is left to a sibling, which declares it or may: no orphan, and no member by which guards count."""
+        return self.action is Action.SKIP and bool(self.sibling)
 
     @property
     def writes(self) -> bool:

@@ -20,7 +20,8 @@ from handler.model.rollout import Mode
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
-from handler.plan.prune import judge, kept_by_itself, leaving
+from handler.plan.prune import judge, kept_by_itself, leaving, left_to
+from handler.run.handover import HandOver
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
 
@@ -111,12 +112,13 @@ class Acting:
             if mark
         ]
 
-    def deleted(self, probe: Probe, prune_judge: PruneJudge, *, prunes: bool) -> dict[Identity, Change]:
+    def deleted(self, probe: Probe, prune_judge: PruneJudge, handover: HandOver, *, prunes: bool) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step.
 
         Args:
             probe: looks for objects by name; what isn't ours no LIST has shown.
             prune_judge: asks what Namespaces and CRDs hold.
+            handover: asks whether siblings declare it.
             prunes: whether the run prunes, too: else what git no longer declares stays, and what holds that isn't deleted.
 
         Raises:
@@ -125,13 +127,14 @@ class Acting:
         """
         live = self._doomed(probe)
         gone = leaving([*live.values(), *(self.comparison.candidates.values() if prunes else ())], self.target)
-        facts = prune_judge.facts(live.values(), gone)
+        facts, claims = prune_judge.facts(live.values(), gone), handover.claims(live)
         found, problems = {}, []
         for identity, body in live.items():
             step, place = self.steps[identity], self.rolled.doomed[identity].manifest.place
             ours = self._is_ours(identity, body)
             refusal = None if ours else self.judge.refusal_to_adopt(self.rolled.doomed[identity], body)
-            change = judge(body, self.target, self.comparison.desired, facts)
+            judged = judge(body, self.target, self.comparison.desired, facts)
+            change = left_to(body, *claims[identity]) if identity in claims else judged
             if refusal:
                 problems.append(replace(refusal, message=f"{refusal.message}, and {_named(step)} would delete it"))
             elif not change.writes:

@@ -1,7 +1,7 @@
 """What the server says of the objects that the LISTs couldn't decide: dry-runs in parallel, all mistakes at once.
 
-Deferred are only objects whose Namespace or CRD this run creates: they are checked by git's own schema or in a stand-in
-namespace now, and dry-run when their stage comes.
+Deferred are only objects whose Namespace or CRD this run creates (one that lives without our label isn't created): they are checked by
+git's own schema or in a stand-in namespace now, and dry-run when their stage comes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from handler.plan import schema
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
+from handler.plan.handover import as_ours, taken_from
 from handler.plan.judge import Judge
+from handler.run.handover import HandOver
 
 NO_DRY_RUN = "does not support dry run"
 _NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
@@ -47,6 +49,7 @@ class Decision:
     is_served: Callable[[Resource], bool]
     stages: Sequence[Sequence[Desired]]
     comparison: Comparison
+    handover: HandOver
     notes: list[str]
     absent: frozenset[Identity] = field(default=frozenset())
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -54,6 +57,8 @@ class Decision:
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
+        needs = {need for item in self.comparison.absent() for need in item.needs}
+        self._probe([item for item in self.comparison.absent() if item.identity in needs])
         missing = self.comparison.absent()
         if self.target.validate == "none" or self.target.adopt == "never":
             self._probe(missing)
@@ -78,6 +83,10 @@ class Decision:
     def judge(self) -> Judge:
         """Who judges one object."""
         return Judge(self.target, self.applyset)
+
+    def again(self) -> Decision:
+        """Return one for an object that has moved since the plan: what siblings say is asked anew."""
+        return replace(self, handover=self.handover.again())
 
     def _absent(self, item: Desired) -> list[Finding]:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
@@ -171,14 +180,20 @@ class Decision:
         if item.mode is Mode.KEEP:
             return [self.judge.kept(item, live)]
         ours = is_member(live, item.identity, self.target.name, self.applyset)
-        refusal = None if ours else self.judge.refusal_to_adopt(item, live)
+        giver = "" if ours else self.handover.giver(item, live, self.applyset)
+        refusal = giver if isinstance(giver, Problem) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
+        found = self._applied(item, live, as_ours(live, item.identity, self.target.name, self.applyset) if giver else live)
+        return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in found]
+
+    def _applied(self, item: Desired, live: dict[str, Any], judged: dict[str, Any]) -> list[Finding]:
+        """Judge what an apply would make of a live object. `judged`: how a refusal is to be judged, with our marks on it."""
         applied = self.comparison.effective(item, live)
         try:
             wanted = DryRunner(self.api).apply(applied.resource, applied.manifest.body())
         except (ApiRefused, AccessDenied) as error:
-            return self._present_refused(applied, live, error)
+            return self._present_refused(applied, judged, error)
         return [self.judge.present(applied, live, wanted)]
 
     def _present_refused(self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied) -> list[Finding]:
