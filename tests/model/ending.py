@@ -57,10 +57,12 @@ def settle(model: Model) -> None:
 
 def undisputed(model: Model) -> None:
     """Nothing that moves is declared by two targets any more, nor kept from one of them by a pin: people see to that."""
-    moving = [slot for slot in model.choice if slot.name in MOVING]
-    twice = [slot for slot in moving if slot.target == "back" and any(each.name == slot.name and each is not slot for each in moving)]
-    if twice:
-        model.push(dict.fromkeys(twice, 0))
+    there = [name.partition("/")[2] for name in moving_at(model, model.host.head)]
+    if len(there) > len(set(there)):
+        chosen = [slot for slot in model.choice if slot.name in MOVING]
+        model.push(
+            {slot: 0 for slot in chosen if slot.target == "back" and any(each.name == slot.name and each is not slot for each in chosen)}
+        )
     for process in list(model.workers):
         model.finish(process)
     for target in TARGETS:

@@ -17,9 +17,10 @@ from typing import Any
 
 from handler import __version__
 from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
+from handler.model.tree import ReadSet
 from handler.plan.adopt import is_member
 from handler.state.configmap import KINDS, NAMESPACES, decode, state_name
-from handler.state.record import State
+from handler.state.record import Pin, State
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.store import Body, Write
 from tests.fakes.githost import GitHost
@@ -176,11 +177,15 @@ class Laws:
             if seen is None:
                 return sibling
             state = read_state(seen.get(state_id(sibling)), sibling)
-            at = state.pin.commit if state and state.pin else commit
+            at = state.pin.commit if state and state.pin and self._holds_pin(sibling, state.pin, commit) else commit
             wanted = declared(self.host.commits[at], sibling)
             if wanted is None or identity in wanted:
                 return sibling
         return ""
+
+    def _holds_pin(self, target: str, pin: Pin, head: str) -> bool:
+        """Whether a pin lasts: the target's path reads at the head as it did when it was pinned."""
+        return pin.commit == head or ReadSet(((target, ""),)).on(self.host.tree(head)).digest() == pin.away
 
     def _unaccepted(self, process: Process, target: str, wanted: Mapping[Identity, Body]) -> list[str]:
         """Return what of a set was at no time as declared since the run looked at the cluster."""
