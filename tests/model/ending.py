@@ -59,10 +59,8 @@ def undisputed(model: Model) -> None:
     """Nothing that moves is declared by two targets any more, nor kept from one of them by a pin: people see to that."""
     there = [name.partition("/")[2] for name in moving_at(model, model.host.head)]
     if len(there) > len(set(there)):
-        chosen = [slot for slot in model.choice if slot.name in MOVING]
-        model.push(
-            {slot: 0 for slot in chosen if slot.target == "back" and any(each.name == slot.name and each is not slot for each in chosen)}
-        )
+        front = {slot.name for slot in model.choice if slot.target == "front"}
+        model.push({slot: 0 for slot in model.choice if slot.target == "back" and slot.name in front.intersection(MOVING)})
     for process in list(model.workers):
         model.finish(process)
     for target in TARGETS:

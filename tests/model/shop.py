@@ -1,7 +1,7 @@
 """What the model deploys: three targets of one repository, the objects each may declare, and who else is in their namespaces.
 
-`front` and `back` share a namespace, and what moves between them; `back` waits for approval when more than one object would go, and `side` declares a Namespace with
-what is in it, and may prune it.
+`front` and `back` share a namespace, and what moves between them; `back` waits for approval when more than one object would go, and `side`
+declares a Namespace with what is in it, and may prune it.
 """
 
 from __future__ import annotations
