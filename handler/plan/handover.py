@@ -99,7 +99,7 @@ def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem 
         return Problem(subject, f"{seen} of {standing.commit[:12]}: it {standing.why}", place, f"`{standing.way_out}` lets go of it")
     if pinned:
         return Problem(subject, f"{seen}; target {taker} is off the head, at {pinned[:12]}", place, f"`anneal unpin {taker}` ends that")
-    return Problem(subject, seen, place, f"take it out of one of the two files, {theirs} or {place}")
+    return Problem(subject, seen, place, "take it out of one of the two files")
 
 
 def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:

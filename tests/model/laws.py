@@ -174,14 +174,21 @@ class Laws:
         """
         seen = self._siblings.pop(process.name, None)
         for sibling in _OURS[identity] - {target}:
-            if seen is None:
-                return sibling
-            state = read_state(seen.get(state_id(sibling)), sibling)
-            at = state.pin.commit if state and state.pin and self._holds_pin(sibling, state.pin, commit) else commit
-            wanted = declared(self.host.commits[at], sibling)
-            if wanted is None or identity in wanted:
+            if seen is None or all(self._wants(seen, sibling, head, identity) for head in self._heads(seen, target, commit)):
                 return sibling
         return ""
+
+    def _heads(self, seen: Mapping[Identity, Body], target: str, commit: str) -> list[str]:
+        """Return what may have been the head for a run: the commit that it deploys, or, where that is pinned, one of the last heads."""
+        state = read_state(seen.get(state_id(target)), target)
+        pinned = state is not None and state.pin is not None and state.pin.commit == commit
+        return self.host.heads[-4:] if pinned else [commit]
+
+    def _wants(self, seen: Mapping[Identity, Body], sibling: str, head: str, identity: Identity) -> bool:
+        state = read_state(seen.get(state_id(sibling)), sibling)
+        at = state.pin.commit if state and state.pin and self._holds_pin(sibling, state.pin, head) else head
+        wanted = declared(self.host.commits[at], sibling)
+        return wanted is None or identity in wanted
 
     def _holds_pin(self, target: str, pin: Pin, head: str) -> bool:
         """Whether a pin lasts: the target's path reads at the head as it did when it was pinned."""

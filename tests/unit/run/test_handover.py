@@ -2,109 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
-import urllib3
 
-from handler.build import Handler
-from handler.config.settings import HoldAbove, Prune, Settings, Target
+from handler.config.settings import HoldAbove, Prune, Target
 from handler.model.event import Job
-from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
-from handler.model.plan import Action, Change
-from handler.model.result import Outcome, Result
-from handler.state.configmap import state_name
+from handler.model.names import Identity
+from handler.model.plan import Action
+from handler.model.result import Outcome
 from handler.state.record import Pin, Suspend
-from tests.fakes.apiserver import ApiServer, FakeConnection
-from tests.fakes.apiserver.connection import Call, Reply
-from tests.fakes.apiserver.server import KUBE_SYSTEM
-from tests.fakes.engine import SHOP, cluster, engine, state_of
-from tests.fakes.githost import GitHost
-
-X = Identity("", "ConfigMap", "shop", "x")
-A = Target("a", SHOP, ("shop",), path="a")
-B = Target("b", SHOP, ("shop",), path="b")
-
-
-def document(name: str, value: str = "1", **more: Any) -> str:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"key": value}}
-    return json.dumps({**body, **more})
-
-
-@dataclass
-class Bench:
-    """Two targets that each declare an object of their own always. `deleted`: what was asked to go."""
-
-    targets: tuple[Target, ...] = (A, B)
-    server: ApiServer = field(default_factory=cluster)
-    host: GitHost = field(default_factory=GitHost)
-    sent: list[tuple[str, str]] = field(default_factory=list)
-    before: Callable[[Call], None] = lambda call: None
-    handler: Handler = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.configure()
-
-    def configure(self, **changes: dict[str, Any]) -> None:
-        """Change settings of targets, by name."""
-        self.targets = tuple(replace(each, **changes.get(each.name, {})) for each in self.targets)
-        self.handler = engine(self.server, self.host, Settings(targets=self.targets), way=self._way)
-
-    def _way(self, call: Call, do: Callable[[], Reply]) -> Reply:
-        self.before(call)
-        self.sent.append((call.asked.method, call.asked.path))
-        return do()
-
-    def push(self, **declared: dict[str, str]) -> str:
-        """Push a commit; `a={"x": document("x")}` declares x in the path of a."""
-        own = {f"{target.path}/own.json": document(f"own-{target.name}") for target in self.targets}
-        files = {f"{path}/{name}.json": text for path, found in declared.items() for name, text in found.items()}
-        sha = self.host.commit({**own, **files})
-        self.host.push(sha)
-        return sha
-
-    def run(self, name: str, trigger: str = "push", **fields: Any) -> Result:
-        return self.handler.run(Job(name, trigger, **fields))
-
-    def applied(self, *names: str, trigger: str = "push") -> None:
-        for name in names:
-            result = self.run(name, trigger)
-            assert result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED), result
-
-    def live(self, identity: Identity = X) -> dict[str, Any] | None:
-        stored = self.server.store.get(identity)
-        return stored.body if stored else None
-
-    def uid(self) -> str:
-        live = self.live()
-        assert live
-        return str(live["metadata"]["uid"])
-
-    def owner(self) -> str:
-        live = self.live()
-        assert live
-        name = str(live["metadata"]["annotations"][IDENTITY]).partition(":")[0]
-        assert live["metadata"]["labels"][PART_OF] == applyset_id(state_name(name), "anneal-system")
-        return name
-
-    def later(self, name: str, seconds: float = 400.0) -> Handler:
-        """Let the clock of a target's runs be late."""
-        rooms = self.handler.rooms(name)
-        now = rooms.clock() + seconds
-        self.handler._made["rooms", name] = replace(rooms, clock=lambda: now)
-        return self.handler
-
-
-def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
-    raise urllib3.exceptions.ProtocolError("connection refused")
-
-
-def change_of(result: Result, identity: Identity = X) -> Change:
-    assert result.plan, result
-    return next(change for change in result.plan.changes if change.identity == identity)
+from tests.fakes.apiserver.connection import Call
+from tests.fakes.engine import SHOP, state_of
+from tests.unit.run.two_targets import A, B, Bench, change_of, document
 
 
 @pytest.fixture
@@ -301,65 +211,6 @@ def test_it_moves_there_and_back_and_on(bench: Bench) -> None:
     for name in "abc":
         bench.later(name).run(Job(name, "tick"))
         assert state_of(bench.handler, name).orphans == ()
-
-
-def test_a_target_of_another_revision_is_no_sibling_and_the_commands_are_told(bench: Bench) -> None:
-    bench.configure(b={"revision": replace(B.revision, branch="next")})
-    bench.push(b={"x": document("x")})
-    refused = bench.run("b")
-    told = str(refused.problems[0])
-    assert "belongs to target a, which isn't of this repository, revision, cluster and installation" in told
-    assert "`anneal suspend a`" in told
-    assert "`kubectl label configmap x -n shop applyset.kubernetes.io/part-of-`" in told
-    assert "`kubectl annotate configmap x -n shop anneal.dev/identity-`" in told
-    bench.applied("a")
-    assert bench.live() is None
-
-
-def two_clusters(second: ApiServer) -> Bench:
-    """Return a bench whose b reaches its cluster in another way than a."""
-    bench = Bench((A, replace(B, cluster=replace(B.cluster, context="other"))))
-    ways = {A.cluster: FakeConnection(bench.server, bench._way), bench.targets[1].cluster: FakeConnection(second, bench._way)}
-    bench.handler._connection = lambda target: ways[target.cluster]  # type: ignore[method-assign]  # the seam
-    return bench
-
-
-def test_targets_on_different_clusters_are_no_siblings() -> None:
-    """Both declare the same names, each on its own cluster: what one drops goes there, whatever the other says."""
-    second = cluster()
-    second.store.get(KUBE_SYSTEM).body["metadata"]["uid"] = "another-cluster"  # type: ignore[union-attr]  # it is always there
-    bench = two_clusters(second)
-    bench.push(a={"x": document("x")}, b={"x": document("x")})
-    bench.applied("a", "b")
-    bench.push(b={"x": document("x")})
-    bench.applied("a", "b")
-    assert (bench.live(), second.store.get(X) is not None) == (None, True)
-
-
-def test_two_ways_to_one_cluster_lead_to_siblings() -> None:
-    server = cluster()
-    bench = two_clusters(server)
-    bench.server = server
-    bench.handler._connection = lambda target: FakeConnection(server, bench._way)  # type: ignore[method-assign]  # the seam
-    bench.push(a={"x": document("x")})
-    bench.applied("a", "b")
-    bench.push(b={"x": document("x")})
-    bench.applied("a", "b")
-    assert bench.owner() == "b"
-
-
-def test_a_cluster_that_does_not_answer_is_another_one_unless_the_record_lies_here() -> None:
-    """A fleet of clusters goes on pruning while one of them is down."""
-    second = cluster()
-    bench = two_clusters(second)
-    bench.push(a={"x": document("x")}, b={"x": document("x")})
-    bench.applied("a")
-    bench.push(b={"x": document("x")})
-    way = bench.handler._connection
-    silent = FakeConnection(second, unreachable)
-    bench.handler._connection = lambda target: way(target) if target.name == "a" else silent  # type: ignore[method-assign]  # the seam
-    bench.applied("a")
-    assert bench.live() is None
 
 
 def test_a_sibling_that_moves_on_before_the_delete_holds_it(bench: Bench) -> None:
