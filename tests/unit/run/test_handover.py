@@ -250,3 +250,42 @@ def test_a_giver_that_is_rolled_back_before_the_taking_keeps_it(bench: Bench) ->
     result = bench.run("b")
     assert (result.outcome, bench.owner()) == (Outcome.FAILED, "a")
     assert "anneal unpin a" in result.problems[0].fix
+
+
+ROLLOUT = """
+apiVersion: workflow.kubernetes.io/v1alpha1
+kind: Rollout
+metadata: {{name: r}}
+spec:
+  groups:
+  - name: first
+    steps:
+    - name: x
+      object: x.json
+      action: {action}
+"""
+
+
+def test_a_step_of_the_taker_takes_it(bench: Bench) -> None:
+    uid = bench.uid()
+    bench.configure(b={"rollout": "b/rollout.yaml"})
+    bench.push(b={"x": document("x", "2")}, extra={"b/rollout.yaml": ROLLOUT.format(action="CreateOrUpdate")})
+    bench.applied("b", "a")
+    assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "b", {"key": "2"})  # type: ignore[index]  # it lives
+
+
+def test_a_step_that_only_creates_leaves_it_with_the_giver_which_leaves_it_to_the_taker(bench: Bench) -> None:
+    uid = bench.uid()
+    bench.configure(b={"rollout": "b/rollout.yaml"})
+    bench.push(b={"x": document("x", "2")}, extra={"b/rollout.yaml": ROLLOUT.format(action="CreateIfNotExist")})
+    bench.applied("b", "a")
+    assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "a", {"key": "1"})  # type: ignore[index]  # it lives
+
+
+def test_a_step_does_not_delete_what_a_sibling_declares(bench: Bench) -> None:
+    bench.configure(a={"rollout": "a/rollout.yaml"})
+    bench.push(a={"x": document("x")}, b={"x": document("x")}, extra={"a/rollout.yaml": ROLLOUT.format(action="DeleteIfExist")})
+    refused = bench.run("a")
+    assert "step x in first would delete it, but: hand over to b" in str(refused.problems[0])
+    bench.applied("b")
+    assert bench.owner() == "b"

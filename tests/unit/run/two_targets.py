@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,11 +53,11 @@ class Bench:
         self.sent.append((call.asked.method, call.asked.path))
         return do()
 
-    def push(self, **declared: dict[str, str]) -> str:
-        """Push a commit; `a={"x": document("x")}` declares x in the path of a."""
+    def push(self, extra: Mapping[str, str] = {}, **declared: dict[str, str]) -> str:
+        """Push a commit; `a={"x": document("x")}` declares x in the path of a. `extra`: other files."""
         own = {f"{target.path}/own.json": document(f"own-{target.name}") for target in self.targets}
         files = {f"{path}/{name}.json": text for path, found in declared.items() for name, text in found.items()}
-        sha = self.host.commit({**own, **files})
+        sha = self.host.commit({**own, **files, **extra})
         self.host.push(sha)
         return sha
 
