@@ -40,6 +40,7 @@ from handler.run.planning import Planner
 from handler.run.preparing import Preparer
 from handler.run.rollout.actions import ACTIONS, ActionType
 from handler.run.rooms import Rooms
+from handler.siblings import OneRepository
 from handler.state.configmap import state_name
 from handler.stores import Services
 from handler.tables import Tables
@@ -172,6 +173,7 @@ class Handler(Reaching):
             mask=self.secrets.mask,
             metrics=self.metrics().query,
             seen=self._options.seen,
+            siblings=OneRepository(self, target),
         )
 
 

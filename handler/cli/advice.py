@@ -114,6 +114,9 @@ def _from_leftovers(target: Target, state: State) -> Advice | None:
         )
     if state.pin:
         return Advice("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
+    siblings = sorted({orphan.sibling for orphan in state.orphans if orphan.sibling})
+    if siblings:
+        return Advice(f"what it has given up isn't taken yet; to let {siblings[0]} take it:", f"anneal apply {siblings[0]}", urgent=False)
     if state.orphans:
         left = len(state.orphans)
         seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"

@@ -30,7 +30,7 @@ _WORDS = {
 def show(output: Output, plan: Plan, way_out: str = "") -> None:
     """Print a plan: objects, then hooks and steps. What it leaves alone is shown on -v, but always where git declares it."""
     for change in plan.changes:
-        if change.writes or change.withheld or output.verbose:
+        if change.writes or change.withheld or change.sibling or output.verbose:
             _change(output, change)
     for due in plan.due:
         _due(output, due)
@@ -46,7 +46,9 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
 
 def _change(output: Output, change: Change) -> None:
     sign, style = _SIGNS[change.action]
-    marks = [text for text, is_so in (("adopted", change.adopted), ("checked in its stage", change.deferred)) if is_so]
+    marks = [
+        text for text, is_so in (("adopted", change.adopted and not change.sibling), ("checked in its stage", change.deferred)) if is_so
+    ]
     tail = f"  ({'; '.join([*([change.reason] if change.reason else []), *marks])})" if change.reason or marks else ""
     place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
     output.line(f"{sign} {_WORDS[change.action]} {change.identity}{tail}{place}", style)

@@ -108,8 +108,8 @@ def changes(output: Output, plan: Plan) -> None:
     """Print what was done to each object; what was left alone only on -v, but for what git declares and isn't written."""
     for change in plan.changes:
         kept = change.action is Action.SKIP
-        if change.writes or change.withheld or output.verbose:
-            why = f"  ({change.reason})" if change.reason and (kept or change.removes) else ""
+        if change.writes or change.withheld or change.sibling or output.verbose:
+            why = f"  ({change.reason})" if change.reason and (kept or change.removes or change.sibling) else ""
             output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
 
 
@@ -159,6 +159,7 @@ def change_facts(change: Change) -> dict[str, Any]:
         "place": change.manifest.place if change.manifest else "",
         "deferred": change.deferred,
         "adopted": change.adopted,
+        "sibling": change.sibling,
         "finalizers": change.finalizers,
     }
 

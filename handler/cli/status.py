@@ -173,7 +173,8 @@ def _leftover_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         )
     yield from _more(len(state.drift))
     for orphan in state.orphans[:_SHOWN]:
-        yield "orphan", f"{orphan.identity}, seen first {ago(orphan.since, now)}"
+        left = f", left to {orphan.sibling}" if orphan.sibling else ""
+        yield "orphan", f"{orphan.identity}{left}, seen first {ago(orphan.since, now)}"
     yield from _more(len(state.orphans))
 
 

@@ -50,7 +50,7 @@ class Change:
     `uid` and `resource_version` are the live ones: the preconditions of the write (empty for a create).
     `managed_fields`: the entries to write first, what others wrote merged into ours (canonical JSON), else empty.
     `undeclared`: what git doesn't declare and stays, with the manager that keeps it; known only to a plan that is shown.
-    `reason` says why: for a skip or a prune it names what was seen.
+    `reason` says why: for a skip or a prune it names what was seen. `sibling`: the target that an object is left to, or taken over from.
     """
 
     action: Action
@@ -65,6 +65,12 @@ class Change:
     adopted: bool = False
     finalizers: tuple[str, ...] = ()
     undeclared: tuple[FieldChange, ...] = ()
+    sibling: str = ""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether it is left to a sibling, which declares it or may: no orphan, and no member by which guards count."""
+        return self.action is Action.SKIP and bool(self.sibling)
 
     @property
     def writes(self) -> bool:

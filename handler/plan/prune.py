@@ -50,6 +50,15 @@ def leaving(candidates: Iterable[dict[str, Any]], target: Target) -> frozenset[s
     return frozenset(str(live["metadata"]["uid"]) for live in candidates if not _kept(live, target))
 
 
+def needs_asking(live: dict[str, Any], target: Target, known: Collection[str]) -> bool:
+    """Whether siblings must be asked about a candidate: it would go, or its kind alone keeps it.
+
+    `known`: the uids of orphans that no sibling declared when they became that; one of theirs takes such an object by itself.
+    """
+    own = _kept_by_place(identity_of(live), target) or kept_by_itself(live)
+    return not own and (not _kept(live, target) or str(live["metadata"]["uid"]) not in known)
+
+
 def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], facts: Facts) -> Change:
     """Return PRUNE, or SKIP with the reason that keeps it and the line that would let it go."""
     metadata, identity = live["metadata"], identity_of(live)
@@ -58,6 +67,12 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
     action = Action.SKIP if reason else Action.PRUNE
     why = reason or ("is being deleted already" if metadata.get("deletionTimestamp") else "no longer declared")
     return Change(action, identity, str(metadata["uid"]), str(metadata["resourceVersion"]), why, finalizers=finalizers)
+
+
+def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:
+    """Return the change of a candidate that is left to a sibling."""
+    metadata = live["metadata"]
+    return Change(Action.SKIP, identity_of(live), str(metadata["uid"]), str(metadata["resourceVersion"]), reason, sibling=sibling)
 
 
 def _kept(live: dict[str, Any], target: Target) -> str:

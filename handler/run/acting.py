@@ -21,7 +21,8 @@ from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
-from handler.plan.prune import judge, kept_by_itself, leaving
+from handler.plan.prune import judge, kept_by_itself, leaving, left_to
+from handler.run.handover import HandOver
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
 
@@ -121,12 +122,13 @@ class Acting:
         refusal = self.judge.refusal_to_use(item, live, THEIRS_STAY)
         return replace(refusal, message=f"{refusal.message}, and {_named(self.steps[item.identity])} would delete it") if refusal else None
 
-    def deleted(self, probe: Probe, prune_judge: PruneJudge, *, prunes: bool) -> dict[Identity, Change]:
+    def deleted(self, probe: Probe, prune_judge: PruneJudge, handover: HandOver, *, prunes: bool) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step.
 
         Args:
             probe: looks for objects by name; what isn't ours no LIST has shown.
             prune_judge: asks what Namespaces and CRDs hold.
+            handover: asks whether siblings declare it.
             prunes: whether the run prunes, too: else what git no longer declares stays, and what holds that isn't deleted.
 
         Raises:
@@ -135,13 +137,14 @@ class Acting:
         """
         live = self._doomed(probe)
         gone = leaving([*live.values(), *(self.comparison.candidates.values() if prunes else ())], self.target)
-        facts = prune_judge.facts(live.values(), gone)
+        facts, claims = prune_judge.facts(live.values(), gone), handover.claims(live)
         found, problems = {}, []
         for identity, body in live.items():
             step, place = self.steps[identity], self.rolled.doomed[identity].manifest.place
             ours = self._is_ours(identity, body)
             refusal = self._not_ours(self.rolled.doomed[identity], body)
-            change = judge(body, self.target, self.comparison.desired, facts)
+            judged = judge(body, self.target, self.comparison.desired, facts)
+            change = left_to(body, *claims[identity]) if identity in claims else judged
             if refusal:
                 problems.append(refusal)
             elif not change.writes:

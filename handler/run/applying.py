@@ -163,6 +163,8 @@ class Applier:
         """Send the request(s) of one create, update or recreate."""
         resource = self._desired(change).resource
         uid, version = change.uid, change.resource_version or _CREATE_ONLY
+        if change.sibling:
+            self.planned.decision.handover.refuse_if_moved(change.identity, change.sibling)
         if change.action is Action.RECREATE:
             self._remove_first(change, resource)
             uid, version = "", _CREATE_ONLY
@@ -209,7 +211,7 @@ class Applier:
         item = self._desired(change)
         found = probe(self._api, [(item.resource, item.identity.namespace, item.identity.name)])
         live = next(iter(found.values()), None)
-        outcomes = self.planned.decision.present(item, live) if live else [self._judge.absent(item)]
+        outcomes = self.planned.decision.again().present(item, live) if live else [self._judge.absent(item)]
         problems = [outcome for outcome in outcomes if isinstance(outcome, Problem)]
         if problems:
             raise PlanRefused(*problems)

@@ -1,7 +1,7 @@
 """What the server says of the objects that the LISTs couldn't decide: dry-runs in parallel, all mistakes at once.
 
-Deferred are only objects whose Namespace or CRD this run creates: they are checked by git's own schema or in a stand-in
-namespace now, and dry-run when their stage comes.
+Deferred are only objects whose Namespace or CRD this run creates (one that lives without our label isn't created): they are checked by
+git's own schema or in a stand-in namespace now, and dry-run when their stage comes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from handler.plan import live_only, schema
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
+from handler.plan.handover import as_ours, taken_from
 from handler.plan.judge import Judge, skipped
 from handler.plan.owned import Step
 from handler.plan.steering import note
 from handler.plan.takeover import Takeover, foreseen
+from handler.run.handover import HandOver
 
 NO_DRY_RUN = "does not support dry run"
 _ASKED = 50
@@ -53,6 +55,7 @@ class Decision:
     is_served: Callable[[Resource], bool]
     stages: Sequence[Sequence[Desired]]
     comparison: Comparison
+    handover: HandOver
     notes: list[str]
     absent: frozenset[Identity] = field(default=frozenset())
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -60,6 +63,8 @@ class Decision:
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
+        needs = {need for item in self.comparison.absent() for need in item.needs}
+        self._probe([item for item in self.comparison.absent() if item.identity in needs])
         missing = self.comparison.absent()
         if self.target.validate == "none" or self.target.adopt == "never":
             self._probe(missing)
@@ -85,6 +90,10 @@ class Decision:
     def judge(self) -> Judge:
         """Who judges one object."""
         return Judge(self.target, self.applyset)
+
+    def again(self) -> Decision:
+        """Return one for an object that has moved since the plan: what siblings say is asked anew."""
+        return replace(self, handover=self.handover.again())
 
     def _absent(self, item: Desired) -> list[Finding]:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
@@ -181,25 +190,34 @@ class Decision:
         if kept:
             return [kept]
         ours = is_member(live, item.identity, self.target.name, self.applyset)
-        refusal = None if ours else self.judge.refusal_to_adopt(item, live)
+        giver = "" if ours else self.handover.giver(item, live, self.applyset)
+        refusal = giver if isinstance(giver, Problem) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
         if not ours:
             self.comparison.note_undeclared(item, live)
-        odd = "" if ours else note(live)
+        odd = "" if ours or giver else note(live)
         if odd:
             self.notes.append(f"{item.identity}: {odd}")
         applied = self.comparison.effective(item, live)
         taken = self.comparison.taken_over(item.identity, applied.manifest.body(), live, adopted=not ours)
+        judged = as_ours(live, item.identity, self.target.name, self.applyset) if giver else live
+        found = self._applied(applied, live, judged, taken)
+        return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in found]
+
+    def _applied(self, applied: Desired, live: dict[str, Any], judged: dict[str, Any], taken: Takeover | None) -> list[Finding]:
+        """Judge what an apply would make of a live object. `judged`: how a refusal is to be judged, with our marks on it."""
         try:
             wanted = DryRunner(self.api).apply(applied.resource, applied.manifest.body())
         except (ApiRefused, AccessDenied) as error:
-            return self._present_refused(applied, live, error, taken)
+            return self._present_refused(applied, live, judged, error, taken)
         if taken and taken.goes:
-            return self._merged(applied, live, taken.after(wanted), taken)
+            return self._merged(applied, live, judged, taken.after(wanted), taken)
         return [self.judge.present(applied, live, wanted, taken)]
 
-    def _merged(self, item: Desired, live: dict[str, Any], merged: dict[str, Any], taken: Takeover) -> list[Finding]:
+    def _merged(
+        self, item: Desired, live: dict[str, Any], judged: dict[str, Any], merged: dict[str, Any], taken: Takeover
+    ) -> list[Finding]:
         """Have the server judge an object as it will be once what others wrote, and git lacks, is gone."""
         try:
             return [self.judge.present(item, live, DryRunner(self.api).become(item.resource, live, merged), taken)]
@@ -210,7 +228,7 @@ class Decision:
                 return _placed(error, item)
             kept = self._kept(item, live, taken)
             words = "; ".join(problem.message for problem in error.problems)
-            return [live_only.refusal(item, live, kept, words)] if kept else [self.judge.refused(item, live, error)]
+            return [live_only.refusal(item, live, kept, words)] if kept else [self.judge.refused(item, judged, error)]
 
     def _kept(self, item: Desired, live: dict[str, Any], taken: Takeover) -> list[tuple[Step, ...]]:
         """Return which of the fields that would go the server won't let go, each asked about alone."""
@@ -223,7 +241,7 @@ class Decision:
         return found
 
     def _present_refused(
-        self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied, taken: Takeover | None
+        self, item: Desired, live: dict[str, Any], judged: dict[str, Any], error: ApiRefused | AccessDenied, taken: Takeover | None
     ) -> list[Finding]:
         """Take a refused dry-run of a live object: what makes it invalid may go; recreate where allowed; else a mistake."""
         if NO_DRY_RUN in str(error):
@@ -236,8 +254,8 @@ class Decision:
             later = replace(change, action=Action.UPDATE, reason="its CRD changes first", deferred=True)
             return [*schema.check(item, self.comparison.desired[changing].manifest), later]
         if taken and taken.goes and error.status == 422:
-            return self._merged(item, live, foreseen(live, item.manifest.body(), taken), taken)
-        return [self.judge.refused(item, live, error)]
+            return self._merged(item, live, judged, foreseen(live, item.manifest.body(), taken), taken)
+        return [self.judge.refused(item, judged, error)]
 
     def _undryable(self, item: Desired, live: dict[str, Any], taken: Takeover | None) -> Change:
         """Take what an admission webhook lets no dry-run judge."""

@@ -75,17 +75,10 @@ def pin_left(run: Context) -> Pin | None:
     if run.job.commit:
         by = run.job.actor or run.job.trigger
         reason = f"rollback, asked for in run {run.run}" if run.job.rollback else "explicit commit"
-        return Pin(run.goal, reads_at(run, run.head), by, reason, stamp(run.rooms.clock()))
+        return Pin(run.goal, run.rooms.preparer.reads_at(run.head), by, reason, stamp(run.rooms.clock()))
     return run.state.pin
 
 
 def holds(run: Context, pin: Pin, head: str = "") -> bool:
-    """Whether a head (the present one, unless another is given) leaves a pin as it is; one that is refused ends none."""
-    head = head or run.head
-    return head == pin.commit or reads_at(run, head) in ("", pin.away)
-
-
-def reads_at(run: Context, commit: str) -> str:
-    """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere."""
-    target = run.rooms.target
-    return run.rooms.preparer.reads_at(commit, (target.path, target.rollout) if target.rollout else (target.path,))
+    """Whether a head (the present one, unless another is given) leaves a pin as it is."""
+    return run.rooms.preparer.is_held_by(pin, head or run.head)

@@ -50,7 +50,7 @@ def commit_only(run: Context) -> Result:
 def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
     result = run.result(Outcome.UNCHANGED, planned.plan.verdict, planned)
-    due, pinned = _due(run), replace(run.state, pin=goal.pin_left(run))
+    due, pinned = _due(run, planned), replace(run.state, pin=goal.pin_left(run))
     state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
     if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
@@ -66,10 +66,10 @@ def sum_up(run: Context) -> None:
             swap(run, run.state)
 
 
-def _due(run: Context) -> float:
-    """Return when a drift run is still due after this one: not if it was due when this one began, for then this one was it."""
+def _due(run: Context, planned: Planned) -> float:
+    """Return when a drift run is due after this one: one that wasn't yet when this began, else the next look at what siblings may take."""
     due = seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
-    return due if due > run.started else 0.0
+    return due if due > run.started else state_after.look_due(run.state, planned, run.rooms.clock())
 
 
 def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
@@ -104,7 +104,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     message = "; ".join([f"{writes} object{'s' if writes != 1 else ''} written", *more])
     result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
     now = run.rooms.clock()
-    due = now + run.rooms.lease_duration if takeover else _due(run)
+    due = now + run.rooms.lease_duration if takeover else _due(run, planned)
 
     def change(state: State) -> State:
         moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)

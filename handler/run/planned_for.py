@@ -6,6 +6,7 @@ from handler.run import goal
 from handler.run.canaries import Canaries
 from handler.run.context import Context
 from handler.run.due import all_due, is_due, left_out, token, under_way
+from handler.run.handover import HandOver
 from handler.run.inputs import Inputs
 from handler.run.planning import Ask, Planned
 
@@ -34,6 +35,15 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         rolled=prepared.rolled,
         shown=run.job.dry_run,
+        handover=HandOver(
+            run.rooms.target,
+            run.rooms.siblings,
+            run.goal,
+            run.head,
+            lambda: run.rooms.preparer.head().commit,
+            frozenset(orphan.uid for orphan in state.orphans if not orphan.sibling),
+            run.rooms.clock,
+        ),
     )
 
 

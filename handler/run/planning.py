@@ -23,10 +23,11 @@ from handler.plan import guards
 from handler.plan.admit import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
 from handler.plan.ignore import Ignoring
-from handler.plan.prune import Facts, judge, leaving, prune_stages
+from handler.plan.prune import Facts, judge, leaving, left_to, needs_asking, prune_stages
 from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee, is_kept
 from handler.run.deciding import Decision
+from handler.run.handover import HandOver
 from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
@@ -38,7 +39,8 @@ class Ask:
     """What one plan is made for.
 
     `recorded`: the kinds the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks and steps is carried out;
-    `under_way`: the `due.token` of the rollout that goes on; `shown`: the plan is made to be read, not carried out.
+    `under_way`: the `due.token` of the rollout that goes on; `shown`: the plan is made to be read, not carried out; `handover`: what is
+    asked of siblings, None: there are none.
     """
 
     commit: str
@@ -55,6 +57,7 @@ class Ask:
     canaries: Canaries = field(default_factory=Canaries)
     rolled: Rolled = field(default_factory=Rolled)
     shown: bool = False
+    handover: HandOver | None = None
 
     @property
     def desired(self) -> dict[Identity, Desired]:
@@ -107,14 +110,15 @@ class Planner:
         """
         comparison = self._compare(ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
-        decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
+        handover = ask.handover or HandOver(self.target)
+        decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, handover, [])
         changes = self._decide(decision, ask)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
-        going = acting.deleted(self._probe, self.prune_judge, prunes=ask.prune)
+        going = acting.deleted(self._probe, self.prune_judge, handover, prunes=ask.prune)
         odd = sorted(comparison.notes.values())
         notes = (*ask.notes, *decision.notes, *odd, *foresee(ask.canaries, changes, comparison, self.api, self.target))
         changes.update(acting.recreated(self._probe, changes))
-        prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
+        prunes = [change for change in self._prunes(ask, comparison, handover) if change.identity not in going]
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
         for identity, fields in (comparison.undeclared or {}).items():
@@ -131,7 +135,7 @@ class Planner:
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
             due=ask.due,
         )
-        members = comparison.members - sum(is_kept(change) for change in prunes)
+        members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
         live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
         present = frozenset(identity.group_kind for identity in live)
@@ -224,15 +228,20 @@ class Planner:
         self.verdicts.update(live | fresh)
 
     # --- prunes
-    def _prunes(self, ask: Ask, comparison: Comparison) -> list[Change]:
-        """Judge every candidate; nothing goes when prune is off."""
-        listed = comparison.candidates.values()
-        facts = self.prune_judge.facts(listed, leaving(listed, self.target)) if ask.prune else Facts()
+    def _prunes(self, ask: Ask, comparison: Comparison, handover: HandOver) -> list[Change]:
+        """Judge every candidate; nothing goes when prune is off, nor what is left to a sibling, with all that holds it."""
         declared_uids = {live["metadata"]["uid"] for live in (*comparison.undecided.values(), *comparison.unowned.values())}
         declared_uids |= {uid for uid, _ in comparison.same.values()}
         declared_uids |= {live["metadata"]["uid"] for live in (*comparison.hooks.values(), *comparison.left.values())}
-        candidates = [live for live in listed if live["metadata"]["uid"] not in declared_uids]
-        found = [judge(live, self.target, comparison.desired, facts) for live in candidates]
+        candidates = {identity: live for identity, live in comparison.candidates.items() if live["metadata"]["uid"] not in declared_uids}
+        asked = [identity for identity, live in candidates.items() if needs_asking(live, self.target, handover.known)]
+        claims = handover.claims(asked) if ask.prune else {}
+        going = [live for identity, live in comparison.candidates.items() if identity not in claims]
+        facts = self.prune_judge.facts(going, leaving(going, self.target)) if ask.prune else Facts()
+        found = [
+            left_to(live, *claims[identity]) if identity in claims else judge(live, self.target, comparison.desired, facts)
+            for identity, live in candidates.items()
+        ]
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off") for change in found]
         return [ask.canaries.kept(change, comparison.candidates[change.identity]) for change in found]

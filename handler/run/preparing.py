@@ -28,6 +28,7 @@ from handler.rollout.tables import ActionReader, CheckType
 from handler.run import canaries
 from handler.run.hooked import Hooked, separate
 from handler.run.rolled import Rolled, refuse_strays, roll
+from handler.state.record import Pin
 
 
 class Source(Protocol):
@@ -190,13 +191,21 @@ class Preparer:
         known = self.discovery.listable()
         return Admission(self.target, self.applyset, self.state_namespace, self.discovery.find, known)
 
-    def reads_at(self, sha: str, paths: tuple[str, ...]) -> str:
-        """Return the digest of these paths at a commit; empty when it is gone or refused: such a head can be rolled back from."""
+    def reads_at(self, sha: str) -> str:
+        """Return what a pin compares: the digest of the target's path at a commit, and of its Rollout, which may lie elsewhere.
+
+        Empty when the commit is gone or refused: such a head can be rolled back from.
+        """
+        paths = (self.target.path, self.target.rollout) if self.target.rollout else (self.target.path,)
         try:
             tree = self.tree(sha)
         except AuthorError:
             return ""
         return ReadSet(tuple((path, "") for path in paths)).on(tree).digest()
+
+    def is_held_by(self, pin: Pin, head: str) -> bool:
+        """Whether a head leaves a pin as it is; one that is refused ends none."""
+        return head == pin.commit or self.reads_at(head) in ("", pin.away)
 
 
 def _without_unserved(items: Sequence[Desired]) -> tuple[tuple[Desired, ...], tuple[str, ...]]:

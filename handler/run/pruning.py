@@ -1,8 +1,8 @@
 """Deleting, the most dangerous thing we do: in stages, each object under its uid and resourceVersion, each stage gone before the next.
 
 Law: only after every apply of the run succeeded, also those of steps that may fail; only what the plan showed; a moved object is judged
-again, and so is every Namespace and CRD right before it goes. What isn't gone in time stops the rest: an operator must live to clear its
-finalizers.
+again, and so is every Namespace and CRD right before it goes. Where a sibling may declare an object, the sibling's record is read again
+before it goes. What isn't gone in time stops the rest: an operator must live to clear its finalizers.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ class Pruner:
             change = self._looked_at_again(change, resource)
         if not change.writes or change.reason in (_GOING, _GONE):
             return change
+        sibling, reason = self.planned.decision.handover.doubt(change.identity)
+        if sibling:
+            return replace(change, action=Action.SKIP, reason=reason, sibling=sibling)
         try:
             Writer(self.planner.api, self.fence).delete(resource, change.identity, change.uid, change.resource_version, "Background")
         except Moved:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from handler.model.errors import AnnealError, AuthorError, Problem, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
-from handler.run import goal
 from handler.run.context import Context
 from handler.run.errors import RequestRefused
 from handler.state.record import Pin, State
@@ -32,7 +31,7 @@ def way_back(run: Context, error: AnnealError) -> Pin | None:
     if not _fails(run, error) or run.state.commit in ("", run.goal):
         return None
     try:
-        away = goal.reads_at(run, run.goal)
+        away = run.rooms.preparer.reads_at(run.goal)
     except AnnealError:
         return None  # tried again by a tick: a pin that doesn't know what it holds against holds nothing
     why = error.problems[0] if error.problems else error

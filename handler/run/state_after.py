@@ -28,6 +28,7 @@ from handler.state.rules import seconds_of, stamp
 
 StateChange = Callable[[State], State]
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
+_SOON, _LATEST = 15.0, 300.0
 _ONLY_SHOWN = (Outcome.PLANNED, Outcome.BUSY, Outcome.SUSPENDED)
 """Ends at which a commit was looked at and neither deployed nor refused."""
 
@@ -127,7 +128,17 @@ def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
     """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one."""
     known = {orphan.uid: orphan for orphan in state.orphans}
     kept = [change for change in planned.plan.prunes if change.action is Action.SKIP and not canaries.is_kept(change)]
-    return tuple(known.get(change.uid, Orphan(change.uid, change.identity, stamp(now))) for change in kept)
+    return tuple(replace(known.get(each.uid, Orphan(each.uid, each.identity, stamp(now))), sibling=each.sibling) for each in kept)
+
+
+def look_due(state: State, planned: Planned, now: float) -> float:
+    """Return when what is left to siblings must be looked at again, however git stands; 0: nothing is.
+
+    A sibling may never take it, and then it must go: the longer it is left, the longer until the next look, from 15 s to 5 min.
+    """
+    left = {change.uid for change in planned.plan.prunes if change.is_left}
+    since = min((seconds_of(orphan.since) for orphan in state.orphans if orphan.uid in left and orphan.sibling), default=now)
+    return now + min(max(now - since, _SOON), _LATEST) if left else 0.0
 
 
 def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:

@@ -163,11 +163,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A live object that git doesn't declare and that wasn't pruned. `since`: first seen."""
+    """A live object that git doesn't declare and that wasn't pruned. `since`: first seen; `sibling`: the target that it is left to."""
 
     uid: Line
     identity: Identity
     since: Time
+    sibling: Line = ""
 
 
 @dataclass(frozen=True, slots=True)

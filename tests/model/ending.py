@@ -10,7 +10,7 @@ from handler.model.result import Outcome
 from handler.model.tree import ReadSet
 from tests.model.laws import CANARIES, is_copy, state_id
 from tests.model.model import Model
-from tests.model.shop import TARGETS, Body, applyset, declared, fits
+from tests.model.shop import MOVING, TARGETS, Body, applyset, declared, fits
 
 VISIBLE = {
     Outcome.APPLIED,
@@ -33,6 +33,7 @@ def settle(model: Model) -> None:
         process.jumped = 0.0
     if any(declared(model.host.commits[model.host.head], target) is None for target in TARGETS):
         model.push({})
+    undisputed(model)
     for target in TARGETS:
         model.resume(target)
     for _ in range(2):
@@ -52,6 +53,25 @@ def settle(model: Model) -> None:
     model.finish(worker)
     model.advance(20.0)
     model.run_all(worker, "drift")
+
+
+def undisputed(model: Model) -> None:
+    """Nothing that moves is declared by two targets any more, nor kept from one of them by a pin: people see to that."""
+    there = [name.partition("/")[2] for name in moving_at(model, model.host.head)]
+    if len(there) > len(set(there)):
+        front = {slot.name for slot in model.choice if slot.target == "front"}
+        model.push({slot: 0 for slot in model.choice if slot.target == "back" and slot.name in front.intersection(MOVING)})
+    for process in list(model.workers):
+        model.finish(process)
+    for target in TARGETS:
+        state = model.state(target)
+        if state and state.pin and moving_at(model, state.pin.commit) != moving_at(model, model.host.head):
+            model.replay(model.workers[0], target, "")
+
+
+def moving_at(model: Model, commit: str) -> list[str]:
+    """Return the files of a commit that declare what moves."""
+    return sorted(name for name in model.host.commits[commit] if any(f"-{moving}.json" in name for moving in MOVING))
 
 
 def goal(model: Model, target: str) -> str:

@@ -1,8 +1,8 @@
 """What must never happen, watched at the server: every write is judged by who sent it, and by what was true when it was sent.
 
 The numbers are those of the design's list of invariants: no rollback (2), record after apply (3), prune safety (4), the superset before
-the first write (5), one writer a target (6), no secret leaves (8). Convergence (1), idempotence (7) and that no delivery is forgotten (9)
-are asked at the end (`machine`).
+the first write (5), one writer a target (6), no secret leaves (8), what a sibling declares is neither deleted nor taken (10). Convergence
+(1), idempotence (7) and that no delivery is forgotten (9) are asked at the end (`machine`).
 
 What a holder had on the wire when its Lease was taken may still land, one request a thread: so a write is judged by the moment it was sent.
 """
@@ -17,9 +17,10 @@ from typing import Any
 
 from handler import __version__
 from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
+from handler.model.tree import ReadSet
 from handler.plan.adopt import is_member
 from handler.state.configmap import KINDS, NAMESPACES, decode, state_name
-from handler.state.record import State
+from handler.state.record import Pin, State
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.store import Body, Write
 from tests.fakes.githost import GitHost
@@ -27,8 +28,11 @@ from tests.model.process import Process
 from tests.model.shop import ANCHORS, SECRET, SLOTS, STATES, TARGETS, applyset, declared, fits
 from tests.model.turns import Task, here
 
-_OURS: dict[Identity, str] = {identity_of(slot.body(1)): slot.target for slot in (*SLOTS, *ANCHORS)}
-"""Every object that some target may declare, by its target; nothing else may be touched."""
+_OURS: dict[Identity, frozenset[str]] = {
+    identity: frozenset(slot.target for slot in (*SLOTS, *ANCHORS) if identity_of(slot.body(1)) == identity)
+    for identity in (identity_of(slot.body(1)) for slot in (*SLOTS, *ANCHORS))
+}
+"""Every object that some target may declare, by those that may; nothing else may be touched."""
 CANARIES = (SECRET, base64.b64encode(SECRET.encode()).decode()[:16])
 _APPLYSETS = {f"{PART_OF}={applyset(target)}": target for target in TARGETS}
 
@@ -68,6 +72,7 @@ class Laws:
     _planned: dict[tuple[str, str], int] = field(default_factory=dict)
     _listing: dict[str, str] = field(default_factory=dict)
     _looked: dict[str, int] = field(default_factory=dict)
+    _siblings: dict[str, Mapping[Identity, Body]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.server.store.wrote = self.wrote
@@ -83,6 +88,8 @@ class Laws:
         if (call.asked.method, call.asked.path) == ("GET", "/api/v1/namespaces/annex"):
             self._looked[process.name] = store.revision
         query = call.asked.query
+        if call.asked.path.endswith(f"/{STATES}/configmaps") and call.asked.method == "GET":
+            self._siblings[process.name] = bodies
         target = _APPLYSETS.get(query.get("labelSelector", ""), "") if "fieldSelector" not in query else ""
         if target and self._listing.get(process.name) != target:
             self._planned[process.name, target] = store.revision
@@ -110,8 +117,9 @@ class Laws:
         """Judge a write of a target's object."""
         if self._came_too_late(process, moment, write):
             return
-        target = _OURS.get(write.identity, "")
-        self._holds(bool(target), "4", write, "is nobody's, and was written")
+        running = process.work.job.target if process.work else ""
+        target = running if running in _OURS.get(write.identity, ()) else ""
+        self._holds(bool(target), "4", write, f"isn't {running}'s to write")
         if not target:
             return
         lease, state = moment.bodies.get(lease_id(target)), read_state(moment.bodies.get(state_id(target)), target)
@@ -123,6 +131,8 @@ class Laws:
         kinds = {str(kind) for kind in state.kinds}
         self._holds(str(write.identity.group_kind) in kinds, "5", write, "is of a kind that isn't recorded")
         self._holds(write.identity.namespace in state.namespaces | {""}, "5", write, "is in a namespace that isn't recorded")
+        if write.after and write.before:
+            self._judge_taking(process, target, state.attempt.commit, write)
         if write.after is None or write.after["metadata"].get("deletionTimestamp"):
             self._judge_delete(process, target, state.attempt.commit, write)
 
@@ -143,8 +153,46 @@ class Laws:
             made_anew = write.before.get("immutable") and write.before.get("data") != wanted[write.identity].get("data")
             self._holds(bool(made_anew), "4", write, f"is deleted, and {commit[:8]} declares it")
         else:
+            sibling = self._wanted_elsewhere(process, target, commit, write.identity)
+            self._holds(not sibling, "10", write, f"is deleted by {target}, and {sibling} declares it, or may")
             missing = self._unaccepted(process, target, wanted)
             self._holds(not missing, "4", write, f"is deleted before {missing} is applied")
+
+    def _judge_taking(self, process: Process, target: str, commit: str, write: Write) -> None:
+        """Judge a write that takes an object over from a sibling."""
+        assert write.before
+        assert write.after
+        givers = [each for each in _OURS[write.identity] - {target} if is_member(write.before, write.identity, each, applyset(each))]
+        if givers and is_member(write.after, write.identity, target, applyset(target)):
+            wanted = self._wanted_elsewhere(process, target, commit, write.identity)
+            self._holds(not wanted, "10", write, f"is taken by {target} from {givers[0]}, which declares it, or may")
+
+    def _wanted_elsewhere(self, process: Process, target: str, commit: str, identity: Identity) -> str:
+        """Return the sibling that declares an object, or can't be rendered, at the commit where its record puts it; any, if none was read.
+
+        It counts what the record was when this process asked for it: what is written a moment later comes too late.
+        """
+        seen = self._siblings.pop(process.name, None)
+        for sibling in _OURS[identity] - {target}:
+            if seen is None or all(self._wants(seen, sibling, head, identity) for head in self._heads(seen, target, commit)):
+                return sibling
+        return ""
+
+    def _heads(self, seen: Mapping[Identity, Body], target: str, commit: str) -> list[str]:
+        """Return what may have been the head for a run: the commit that it deploys, or, where that is pinned, one of the last heads."""
+        state = read_state(seen.get(state_id(target)), target)
+        pinned = state is not None and state.pin is not None and state.pin.commit == commit
+        return self.host.heads[-4:] if pinned else [commit]
+
+    def _wants(self, seen: Mapping[Identity, Body], sibling: str, head: str, identity: Identity) -> bool:
+        state = read_state(seen.get(state_id(sibling)), sibling)
+        at = state.pin.commit if state and state.pin and self._holds_pin(sibling, state.pin, head) else head
+        wanted = declared(self.host.commits[at], sibling)
+        return wanted is None or identity in wanted
+
+    def _holds_pin(self, target: str, pin: Pin, head: str) -> bool:
+        """Whether a pin lasts: the target's path reads at the head as it did when it was pinned."""
+        return pin.commit == head or ReadSet(((target, ""),)).on(self.host.tree(head)).digest() == pin.away
 
     def _unaccepted(self, process: Process, target: str, wanted: Mapping[Identity, Body]) -> list[str]:
         """Return what of a set was at no time as declared since the run looked at the cluster."""
@@ -188,14 +236,16 @@ class Laws:
     def look(self) -> None:
         """Whatever carries our marks is where the record says that members can be."""
         for identity, stored in self.server.store.all():
-            target = _OURS.get(identity, "")
-            if not target or target in self.deleted or not is_member(stored.body, identity, target, applyset(target)):
-                continue
-            state = self.server.store.get(state_id(target))
-            annotations: dict[str, Any] = state.body["metadata"]["annotations"] if state else {}
-            known = str(identity.group_kind) in annotations.get(KINDS, "").split(",")
-            if not known or (identity.namespace and identity.namespace not in annotations.get(NAMESPACES, "").split(",")):
-                self.broken.append(f"I5: {identity} lives where {target}'s record doesn't look")
+            for target in _OURS.get(identity, frozenset()) - self.deleted:
+                if is_member(stored.body, identity, target, applyset(target)):
+                    self._look_at(target, identity)
+
+    def _look_at(self, target: str, identity: Identity) -> None:
+        state = self.server.store.get(state_id(target))
+        annotations: dict[str, Any] = state.body["metadata"]["annotations"] if state else {}
+        known = str(identity.group_kind) in annotations.get(KINDS, "").split(",")
+        if not known or (identity.namespace and identity.namespace not in annotations.get(NAMESPACES, "").split(",")):
+            self.broken.append(f"I5: {identity} lives where {target}'s record doesn't look")
 
 
 def is_copy(body: Body) -> bool:

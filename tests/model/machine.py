@@ -9,7 +9,7 @@ from handler.model.event import Job
 from tests.model.ending import answered, converged, quiet, settle
 from tests.model.model import Model
 from tests.model.process import KILL_AFTER, KILL_BEFORE, Order
-from tests.model.shop import ANNEX, NAMESPACES, SLOTS, TARGETS, Slot
+from tests.model.shop import ANNEX, MOVING, NAMESPACES, SLOTS, TARGETS, Slot
 
 workers = st.integers(0, 1)
 targets = st.sampled_from(TARGETS)
@@ -53,6 +53,11 @@ class Deployments(RuleBasedStateMachine):
     def push_much(self, name: str, variant: int, but: Slot) -> None:
         """Change all of one target, or remove it but for a rest."""
         self.push({slot: variant for slot in SLOTS if slot.target == name and slot is not but}, "")
+
+    @rule(name=st.sampled_from(MOVING), to=st.sampled_from(["front", "back"]), variant=st.integers(1, 3))
+    def move(self, name: str, to: str, variant: int) -> None:
+        """Move an object to a target, whoever has it."""
+        self.push({slot: variant if slot.target == to else 0 for slot in SLOTS if slot.name == name}, "")
 
     @rule(back=st.integers(0, 3))
     def force_push(self, back: int) -> None:

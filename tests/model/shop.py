@@ -1,7 +1,7 @@
 """What the model deploys: three targets of one repository, the objects each may declare, and who else is in their namespaces.
 
-`front` and `back` share a namespace; `back` waits for approval when more than one object would go, and `side` declares a Namespace with
-what is in it, and may prune it.
+`front` and `back` share a namespace, and what moves between them; `back` waits for approval when more than one object would go, and `side`
+declares a Namespace with what is in it, and may prune it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,13 @@ SLOTS = (
     Slot("side", "Fixed", "side", "eight"),
     Slot("side", "ConfigMap", "annex", "nine"),
     ANNEX,
+    Slot("front", "ConfigMap", "shared", "moving"),
+    Slot("back", "ConfigMap", "shared", "moving"),
+    Slot("front", "Role", "shared", "roving"),
+    Slot("back", "Role", "shared", "roving"),
 )
+MOVING = ("moving", "roving")
+"""Names of what both `front` and `back` may declare."""
 
 Choice = Mapping[Slot, int]
 """Which variant of each slot a commit declares."""

@@ -48,8 +48,9 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
         if refusal:
             raise PlanRefused(refusal)
     found = stage.applier.planner.prune_judge.judged(live, planned.desired, _leaving(stage))
-    if not found.writes:
-        seen = f"was to be deleted, but by now: {found.reason}"
+    _, doubt = planned.decision.handover.doubt(step.identity)
+    if not found.writes or doubt:
+        seen = f"was to be deleted, but by now: {doubt or found.reason}"
         raise PlanRefused(Problem(str(step.identity), seen, item.manifest.place, "lift what keeps it, or remove the step"))
 
 

@@ -1,0 +1,135 @@
+"""An object between two targets of one repository: what the giver leaves, what the taker may take, and what is refused. Pure.
+
+    the giver      doesn't declare it any more: while a sibling does, or may, it is left untouched
+    the taker      declares it, and it carries a sibling's marks: taken, unless that sibling declares it at the commit it should be on
+    both declare   the one that doesn't own it is refused, naming both files
+
+Law: nothing that a sibling declares, or may declare, is deleted, and nothing is taken from a sibling that declares it or can't be rendered.
+A target of another repository, revision, cluster or installation is no sibling: what carries its marks is refused, with the commands that
+move it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.config.settings import Target
+from handler.model.errors import AnnealError, Problem
+from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.plan import Action, Change
+from handler.plan.admit import NAMESPACE, Desired, allows, listed
+
+HAND_OVER = "hand over to"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The commit that a target should be on. `why`: what keeps it off the head, `way_out`: the command that ends that; empty: nothing."""
+
+    commit: str
+    why: str = ""
+    way_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a sibling declares at one commit: `places` of its objects, and of its hooks, as file:line. `failure`: why that isn't known."""
+
+    target: str
+    standing: Standing
+    places: Mapping[Identity, str] = field(default_factory=dict)
+    hooks: Mapping[Identity, str] = field(default_factory=dict)
+    failure: AnnealError | None = None
+
+
+def may_declare(target: Target, identity: Identity) -> bool:
+    """Whether a target's whitelists allow an object."""
+    if identity.namespace:
+        return allows(target, identity.namespace)
+    return listed(identity.group_kind, target.cluster_scoped) and (identity.group_kind != NAMESPACE or allows(target, identity.name))
+
+
+def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
+    """Return the sibling for which a giver leaves an object, and the reason; empty: none.
+
+    Args:
+        identity: what the giver doesn't declare any more.
+        found: what siblings that may declare it do, each at every commit that it is on or may come to.
+
+    """
+    rest = list(found)
+    for declared in rest:
+        if identity in declared.places:
+            standing = declared.standing
+            more = f", which {standing.why}; `{standing.way_out}` ends that" if standing.why else ""
+            return declared.target, f"{HAND_OVER} {declared.target}{more}"
+    for declared in rest:
+        content = next((item for item in declared.places if identity.group_kind == NAMESPACE and item.namespace == identity.name), None)
+        if content:
+            return declared.target, f"target {declared.target} declares {content} in it"
+    for declared in rest:
+        if declared.failure:
+            seen = f"target {declared.target} may declare it and can't be rendered at {declared.standing.commit[:12]}"
+            return declared.target, f"{seen}: {declared.failure.problems[0]}"
+    return "", ""
+
+
+def mark_of(live: Mapping[str, Any], identity: Identity) -> str:
+    """Return the target that an object's identity annotation names, if that names exactly this object."""
+    mark = str((live["metadata"].get("annotations") or {}).get(IDENTITY) or "")
+    target, _, rest = mark.partition(":")
+    return target if rest and identity.mark(target) == mark else ""
+
+
+def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem | None:
+    """Return why a taker may not have what a sibling owns, or None. `pinned`: the taker's own commit, where that isn't the head."""
+    subject, place = str(item.identity), item.manifest.place
+    if owner.failure:
+        seen = f"belongs to target {owner.target}, which can't be rendered at {owner.standing.commit[:12]}: {owner.failure.problems[0]}"
+        return Problem(subject, seen, place, f"mend target {owner.target}: only its commit says whether it gives the object up")
+    theirs = owner.places.get(item.identity) or owner.hooks.get(item.identity)
+    if theirs is None:
+        return None
+    standing = owner.standing
+    seen = f"belongs to target {owner.target}, which declares it, too, at {theirs}"
+    if standing.why:
+        return Problem(subject, f"{seen} of {standing.commit[:12]}: it {standing.why}", place, f"`{standing.way_out}` lets go of it")
+    if pinned:
+        return Problem(subject, f"{seen}; target {taker} is off the head, at {pinned[:12]}", place, f"`anneal unpin {taker}` ends that")
+    return Problem(subject, seen, place, "take it out of one of the two files")
+
+
+def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:
+    """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them."""
+    identity = item.identity
+    kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
+    where = " ".join(filter(None, [kind, identity.name, f"-n {identity.namespace}" if identity.namespace else ""]))
+    seen = f"belongs to target {owner}, which isn't of this repository, revision, cluster and installation"
+    steps = (
+        f"`anneal suspend {owner}` (by its own configuration; a target that is configured nowhere needs none)",
+        f"take it out of the repository of {owner}",
+        f"`kubectl label {where} {PART_OF}-`",
+        f"`kubectl annotate {where} {IDENTITY}-`",
+        f"`anneal apply {taker}`",
+        f"`anneal resume {owner}`",
+    )
+    return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {', '.join(steps)}")
+
+
+def taken_from(giver: str, change: Change) -> Change:
+    """Return the change of an object that its giver doesn't declare any more."""
+    more = f"; {change.reason}" if change.action is Action.RECREATE else ""
+    action = Action.UPDATE if change.action is Action.UNCHANGED else change.action
+    return replace(change, action=action, reason=f"taken over from {giver}{more}", adopted=True, sibling=giver)
+
+
+def as_ours(live: Mapping[str, Any], identity: Identity, target: str, applyset: str) -> dict[str, Any]:
+    """Return a live object as it will be with our marks: what is taken over is judged by the taker's rules."""
+    found = copy.deepcopy(dict(live))
+    metadata = found["metadata"]
+    metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: applyset}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(target)}
+    return found

@@ -1,0 +1,254 @@
+"""The siblings of one run: targets of the same repository, revision, cluster and installation, asked what they declare.
+
+    planning -> handover (reads a sibling's record, renders it at the commits it is on or may come to) -> handler.plan.handover (judges)
+    applying, pruning -> handover (right before a write: has a sibling's record moved?)
+
+Law: lazy, each sibling is read and rendered once a plan, and only for what would be deleted or is taken. A sibling is rendered through a
+copy of its own Preparer: its runs, which may be under way in other threads, keep their cache. No answer is a reason to hold.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from handler.config.settings import Target
+from handler.model.errors import AnnealError, Moved, PlanRefused, Problem, TransientError
+from handler.model.names import PART_OF, Identity
+from handler.model.rollout import Mode
+from handler.plan.admit import Desired
+from handler.plan.handover import Declared, Standing, kept_for, mark_of, may_declare, refused, refused_to_strangers
+from handler.run.preparing import Preparer
+from handler.state.record import State, Suspend
+from handler.state.rules import seconds_of
+from handler.state.store import StateStore, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """Another target that may own what this one declares.
+
+    `preparer`: its own, whose cache stays as it is; `store`: its record. To ask for them may raise AnnealError.
+    """
+
+    target: Target
+    applyset: str
+    preparer: Callable[[], Preparer]
+    store: Callable[[], StateStore]
+
+
+class Siblings(Protocol):
+    """What one target's runs know of the others."""
+
+    def all(self) -> Sequence[Sibling]:
+        """Return the siblings. Raises AnnealError."""
+
+    def versions(self) -> Mapping[str, str]:
+        """Return the resourceVersion of every target's record on this cluster, by target, in one request. Raises AnnealError."""
+
+
+class Alone:
+    """A target without siblings."""
+
+    def all(self) -> Sequence[Sibling]:
+        """There are none."""
+        return ()
+
+    def versions(self) -> Mapping[str, str]:
+        """There are none."""
+        return {}
+
+
+@dataclass(slots=True)
+class _Look:
+    """One sibling as this plan has seen it. `commits`: what its record named; `standing`: where it should be."""
+
+    sibling: Sibling
+    version: str
+    commits: frozenset[str]
+    standing: Standing
+    preparer: Preparer
+    declared: dict[str, Declared] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class HandOver:
+    """What one plan asks of the siblings. Safe to share between threads.
+
+    `goal`, `head`: of the run; `resolve`: names the head now; `known`: uids of orphans that no sibling declared; `clock`: seconds since the
+    epoch, by which a pause ends.
+    """
+
+    target: Target
+    siblings: Siblings = field(default_factory=Alone)
+    goal: str = ""
+    head: str = ""
+    resolve: Callable[[], str] = str
+    known: Collection[str] = frozenset()
+    clock: Callable[[], float] = float
+    _others: Sequence[Sibling] | None = None
+    _looks: dict[str, _Look] = field(default_factory=dict)
+    _late: bool = False
+    _tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
+    _asked: int = 0
+    _served: int = 0
+    _versions: Mapping[str, str] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    # --- the giver
+    def claims(self, identities: Collection[Identity]) -> dict[Identity, tuple[str, str]]:
+        """Return which of some objects are left to siblings: to which, and why.
+
+        Raises:
+            AnnealError: the siblings can't be told.
+
+        """
+        with self._lock:
+            found = {identity: kept_for(identity, self._declared(identity)) for identity in identities}
+        return {identity: claim for identity, claim in found.items() if claim[0]}
+
+    def _declared(self, identity: Identity) -> list[Declared]:
+        """Ask each sibling that may declare an object what it does, at every commit that it is on or may come to."""
+        found = []
+        for sibling in self._all():
+            if may_declare(sibling.target, identity):
+                look = self._look(sibling)
+                commits = dict.fromkeys((look.standing.commit, self.head, self.goal)) if isinstance(look, _Look) else ()
+                found += [self._at(look, commit) for commit in commits] if isinstance(look, _Look) else [look]
+        return found
+
+    def doubt(self, identity: Identity) -> tuple[str, str]:
+        """Return the sibling whose record says something else than when this was planned, and a reason to delete nothing; empty: none."""
+        concerned = [sibling for sibling in self._all() if may_declare(sibling.target, identity)]
+        if not concerned:
+            return "", ""
+        versions = self._versions_now()
+        with self._lock:
+            moved = next((each.target.name for each in concerned if self._has_moved(each, versions)), "")
+        return moved, f"target {moved} has moved on since this was planned; looked at again soon" if moved else ""
+
+    # --- the taker
+    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str) -> str | Problem:
+        """Return the sibling that gives up an object which isn't ours; empty: it is no target's.
+
+        Raises:
+            TransientError: whether it does can't be known now, or the head has moved.
+
+        Returns: a Problem where it isn't given up.
+
+        """
+        labelled = (live["metadata"].get("labels") or {}).get(PART_OF)
+        name = mark_of(live, item.identity)
+        if not name or labelled in (None, applyset):
+            return ""
+        with self._lock:
+            owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
+            if owner is None:
+                return refused_to_strangers(item, name, self.target.name)
+            self._refuse_if_late(item.identity)
+            look = self._look(owner)
+            found = self._at(look, look.standing.commit) if isinstance(look, _Look) else look
+        if isinstance(found.failure, TransientError):
+            raise found.failure
+        return refused(item, found, self.target.name, self.goal if self.goal != self.head else "") or name
+
+    def refuse_if_moved(self, identity: Identity, name: str) -> None:
+        """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""
+        versions = self._versions_now()
+        with self._lock:
+            if any(self._has_moved(each, versions) for each in self._all() if each.target.name == name):
+                raise Moved.of(str(identity), f"target {name}, which gives it up, has moved on since this was planned")
+
+    def again(self) -> HandOver:
+        """Return one by which objects are judged again in the middle of a run: what siblings say is asked anew, and so is the head."""
+        return HandOver(self.target, self.siblings, self.goal, self.head, self.resolve, self.known, self.clock, _late=True)
+
+    def _refuse_if_late(self, identity: Identity) -> None:
+        """A run that has met its object in a sibling's hands since it was planned may be the one that is late."""
+        if self._late and self.resolve() != self.head:
+            raise Moved.of(str(identity), f"the head has moved on from {self.head[:12]}, and a sibling has taken it over meanwhile")
+
+    # --- what a sibling says
+    def _all(self) -> Sequence[Sibling]:
+        with self._lock:
+            if self._others is None:
+                self._others = self.siblings.all()
+            return self._others
+
+    def _look(self, sibling: Sibling) -> _Look | Declared:
+        """Read a sibling's record once; one that can't be read, or whose renders can't be made, says nothing."""
+        name = sibling.target.name
+        if name not in self._looks:
+            try:
+                stored, preparer = sibling.store().read(), sibling.preparer()
+                standing = self._standing(sibling, stored.state, preparer)
+            except AnnealError as error:
+                return Declared(name, Standing(self.head), failure=error)
+            self._looks[name] = _Look(sibling, stored.resource_version, _commits(stored), standing, preparer)
+        return self._looks[name]
+
+    def _standing(self, sibling: Sibling, state: State | None, preparer: Preparer) -> Standing:
+        """Return the commit that a sibling should be on: while it is paused what it has, its pin while that holds, else the head."""
+        name = sibling.target.name
+        suspend = Suspend("anneal.yaml") if sibling.target.suspend else state.suspend if state else None
+        over = suspend and suspend.until and seconds_of(suspend.until) <= self.clock()
+        if state and suspend and not over and state.commit not in ("", self.head):
+            return Standing(state.commit, f"is suspended by {suspend.by}", f"anneal resume {name}")
+        if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):
+            return Standing(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"anneal unpin {name}")
+        return Standing(self.head)
+
+    def _at(self, look: _Look, commit: str) -> Declared:
+        """Return what a sibling declares at a commit; rendered once."""
+        if commit not in look.declared:
+            standing = look.standing if look.standing.why else Standing(commit)
+            look.declared[commit] = _rendered(look, replace(standing, commit=commit), older=commit != self.head)
+        return look.declared[commit]
+
+    def _has_moved(self, sibling: Sibling, versions: Mapping[str, str]) -> bool:
+        """Whether a sibling's record says something else than when it was looked at: another commit to be on, or to be brought."""
+        look, name = self._looks.get(sibling.target.name), sibling.target.name
+        if look is None:
+            return True
+        if versions.get(name, "") == look.version:
+            return False
+        stored = sibling.store().read()
+        standing = self._standing(sibling, stored.state, look.preparer)
+        if standing != look.standing or _commits(stored) - look.commits - {standing.commit}:
+            return True
+        look.version = stored.resource_version
+        return False
+
+    def _versions_now(self) -> Mapping[str, str]:
+        """Read the versions of all records; one read serves every thread that asked before it began."""
+        mine = self._asked = next(self._tickets)
+        with self._lock:
+            if self._served < mine:
+                begun, self._versions = self._asked, self.siblings.versions()
+                self._served = max(mine, begun)
+            return self._versions
+
+
+def _commits(stored: Stored) -> frozenset[str]:
+    """Return the commits that a record names: applied, and being applied."""
+    state = stored.state
+    return frozenset({state.commit, *([state.attempt.commit] if state.attempt else [])}) - {""} if state else frozenset()
+
+
+def _rendered(look: _Look, standing: Standing, *, older: bool) -> Declared:
+    """Render a sibling; an empty set that its target doesn't allow counts as one that can't be rendered."""
+    target = look.sibling.target
+    try:
+        prepared = replace(look.preparer).prepare(standing.commit, older=older)
+        items = [item for stage in prepared.stages for item in stage]
+        if not items and not prepared.rolled.doomed and not target.prune.allow_empty:
+            fix = f"set prune: {{allowEmpty: true}} on target {target.name} if that is meant, or correct its path and include"
+            raise PlanRefused.of(f"target {target.name}", "the render declares no object", fix=fix)
+    except AnnealError as error:
+        return Declared(target.name, standing, failure=error)
+    hooks = {identity: item.manifest.place for identity, item in prepared.hooked.items.items()}
+    places = {item.identity: item.manifest.place for item in items if item.mode is not Mode.HOOK}
+    return Declared(target.name, standing, places, hooks)

@@ -1,0 +1,124 @@
+"""What becomes of an object between two targets of one repository, decided without a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.config.git import Repository
+from handler.config.settings import Target
+from handler.model.errors import RenderFailed
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.plan import Action, Change
+from handler.model.resource import Resource
+from handler.plan.admit import Desired
+from handler.plan.handover import Declared, Standing, as_ours, kept_for, mark_of, may_declare, refused, refused_to_strangers, taken_from
+from handler.plan.prune import needs_asking
+
+B = Target("b", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster_scoped=("Namespace", "ClusterRole"))
+X = Identity("apps", "Deployment", "shop", "x")
+BODY = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "shop"}}
+ITEM = Desired(Manifest.of(BODY, "b/x.yaml:1"), Resource("apps", "v1", "Deployment", "deployments", namespaced=True))
+HEAD, OLD = "a" * 40, "b" * 40
+DECLARES = Declared("c", Standing(HEAD), {X: "c/x.yaml:3"})
+NOTHING = Declared("c", Standing(HEAD))
+BROKEN = Declared("d", Standing(HEAD), failure=RenderFailed.of("d", "crashed"))
+
+
+@pytest.mark.parametrize(
+    ("identity", "allowed"),
+    [
+        (X, True),
+        (Identity("apps", "Deployment", "other", "x"), False),
+        (Identity("", "Namespace", "", "shop"), True),
+        (Identity("", "Namespace", "", "other"), False),
+        (Identity("rbac.authorization.k8s.io", "ClusterRole", "", "any"), True),
+        (Identity("", "PersistentVolume", "", "any"), False),
+    ],
+    ids=str,
+)
+def test_only_what_its_whitelists_allow_may_be_a_targets(identity: Identity, allowed: bool) -> None:
+    assert may_declare(B, identity) is allowed
+
+
+def test_a_giver_leaves_what_a_sibling_declares_or_may_declare() -> None:
+    assert kept_for(X, [NOTHING]) == ("", "")
+    assert kept_for(X, [BROKEN, DECLARES]) == ("c", "hand over to c")
+    assert kept_for(X, [NOTHING, BROKEN]) == ("d", f"target d may declare it and can't be rendered at {HEAD[:12]}: d: crashed")
+
+
+def test_a_sibling_that_is_off_the_head_is_told_with_the_way_back() -> None:
+    pinned = Declared("c", Standing(HEAD, "is pinned to bbb", "anneal unpin c"), {X: "c/x.yaml:3"})
+    assert kept_for(X, [pinned]) == ("c", "hand over to c, which is pinned to bbb; `anneal unpin c` ends that")
+
+
+def test_a_namespace_stays_for_what_a_sibling_declares_in_it() -> None:
+    assert kept_for(Identity("", "Namespace", "", "shop"), [DECLARES]) == ("c", "target c declares Deployment/shop/x in it")
+
+
+def test_a_hook_of_a_sibling_keeps_nothing_and_is_not_taken() -> None:
+    """A hook's object is deleted before each of its runs; but what another's run still follows isn't ours to take."""
+    hook = Declared("c", Standing(HEAD), hooks={X: "c/x.yaml:3"})
+    assert kept_for(X, [hook]) == ("", "")
+    assert refused(ITEM, hook, "b", "")
+
+
+def test_a_taker_is_refused_what_its_owner_declares_naming_both_files() -> None:
+    problem = refused(ITEM, DECLARES, "b", "")
+    assert problem
+    assert (problem.place, problem.message) == ("b/x.yaml:1", "belongs to target c, which declares it, too, at c/x.yaml:3")
+    assert refused(ITEM, NOTHING, "b", "") is None
+
+
+def test_a_pin_is_named_as_the_reason_whichever_target_has_it() -> None:
+    theirs = Declared("c", Standing(OLD, f"is pinned to {OLD[:12]}", "anneal unpin c"), {X: "c/x.yaml:3"})
+    problem = refused(ITEM, theirs, "b", "")
+    assert problem
+    assert "`anneal unpin c`" in problem.fix
+    problem = refused(ITEM, DECLARES, "b", OLD)
+    assert problem
+    assert "`anneal unpin b`" in problem.fix
+
+
+def test_a_taker_takes_nothing_from_who_cannot_be_rendered() -> None:
+    problem = refused(ITEM, BROKEN, "b", "")
+    assert problem
+    assert "can't be rendered" in problem.message
+
+
+def test_the_commands_name_kind_group_namespace_and_name() -> None:
+    fix = refused_to_strangers(ITEM, "c", "b").fix
+    assert "`kubectl label deployment.apps x -n shop applyset.kubernetes.io/part-of-`" in fix
+    assert fix.index("anneal suspend c") < fix.index("kubectl label") < fix.index("anneal apply b") < fix.index("anneal resume c")
+
+
+def test_what_is_taken_over_is_always_written() -> None:
+    change = taken_from("c", Change(Action.UNCHANGED, X, "u", "1"))
+    assert (change.action, change.sibling, change.reason) == (Action.UPDATE, "c", "taken over from c")
+    again = taken_from("c", Change(Action.RECREATE, X, "u", "1", "an immutable field changed"))
+    assert (again.action, again.reason) == (Action.RECREATE, "taken over from c; an immutable field changed")
+
+
+def test_marks_are_read_only_where_they_name_exactly_the_object() -> None:
+    live = {**BODY, "metadata": {**BODY["metadata"], "annotations": {IDENTITY: X.mark("c")}}}  # type: ignore[dict-item]  # a mapping
+    assert mark_of(live, X) == "c"
+    assert mark_of(live, Identity("apps", "Deployment", "shop", "copy")) == ""
+    ours = as_ours(live, X, "b", "set")
+    assert (ours["metadata"]["labels"][PART_OF], mark_of(ours, X), mark_of(live, X)) == ("set", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotations", "known", "asked"),
+    [
+        ("ConfigMap", {}, (), True),
+        ("ConfigMap", {}, ("u",), True),
+        ("ConfigMap", {"anneal.dev/prune": "disabled"}, (), False),
+        ("PersistentVolumeClaim", {}, (), True),
+        ("PersistentVolumeClaim", {}, ("u",), False),
+    ],
+)
+def test_siblings_are_asked_of_what_would_go_and_once_of_what_its_kind_keeps(
+    kind: str, annotations: dict[str, str], known: tuple[str, ...], asked: bool
+) -> None:
+    live = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "shop", "uid": "u", "annotations": annotations}}
+    assert needs_asking(live, B, known) is asked
