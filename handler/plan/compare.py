@@ -13,6 +13,7 @@ from typing import Any
 
 from handler.model.manifest import Manifest
 from handler.model.names import Identity, identity_of
+from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
@@ -48,10 +49,18 @@ class Comparison:
         """How many live objects are ours, but for hooks, which come and go."""
         return len(self.same) + len(self.undecided) + len(self.candidates)
 
-    def see(self, objects: Iterable[dict[str, Any]]) -> None:
-        """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state."""
+    def see(self, objects: Iterable[dict[str, Any]], listed: Iterable[Resource] = ()) -> None:
+        """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state.
+
+        `listed`: where they come from. A kind that git writes in several versions is LISTed in each of them, and a declared object is
+        judged in its own.
+        """
+        versions = {(resource.api_version, resource.kind) for resource in listed}
         for live in objects:
-            self._see(live)
+            item = self.desired.get(identity_of(live))
+            own = (item.resource.api_version, item.resource.kind) if item else None
+            if own not in versions or own[0] == live["apiVersion"]:
+                self._see(live)
 
     def probe(self, objects: Iterable[dict[str, Any]]) -> None:
         """Note declared objects that exist without being ours."""

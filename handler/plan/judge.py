@@ -18,6 +18,7 @@ from handler.model.plan import Action, Change
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
 from handler.plan.adopt import foreign_owner, is_member, taken_over
 from handler.plan.diff import differs, field_changes
+from handler.plan.owned import recorded_in
 from handler.plan.prune import kept_by_itself
 
 RECREATE = "anneal.dev/recreate"
@@ -56,10 +57,11 @@ class Judge:
         uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
         adopted = not is_member(live, item.identity, self.target.name, self.applyset)
         merged = taken_over(live) if adopted else b""
-        if not merged and not differs(live, wanted):
+        moved = _moved(item, live)
+        if not merged and not moved and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
         changes = field_changes(item.identity.group_kind, live, wanted)
-        reason = "adopted" if adopted else ""
+        reason = "adopted" if adopted else moved
         return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
@@ -127,6 +129,15 @@ class Judge:
         if kind == _JOB:
             return f"wait until the Job has finished, or {option}"
         return option if kind in _NEVER_UNNAMED else f'annotate it {RECREATE}: "allow", or {option}'
+
+
+def _moved(item: Desired, live: dict[str, Any]) -> str:
+    """Say from which API version the record of our fields moves to the one that git writes now; empty: it is there.
+
+    A write moves it. Left where it is, it would be lost with that version, and what git drops later would stay for ever.
+    """
+    recorded = recorded_in(live)
+    return f"was applied in {recorded}" if recorded not in ("", item.resource.api_version) else ""
 
 
 def _is_only_immutable(text: str) -> bool:

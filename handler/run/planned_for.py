@@ -25,6 +25,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
         inputs.settings,
         prepared.stages,
         state.kinds,
+        state.namespaces,
         prune=run.rooms.target.prune.enabled and run.job.prune and not run.recovery,
         keep_reason="the state was missing; the next run prunes" if run.recovery else "prune is off",
         hooked=prepared.hooked,

@@ -37,8 +37,8 @@ from handler.run.trying import tried
 class Ask:
     """What one plan is made for.
 
-    `recorded`: the kinds the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks and steps is carried out;
-    `under_way`: the `due.token` of the rollout that goes on.
+    `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks
+    and steps is carried out; `under_way`: the `due.token` of the rollout that goes on.
     """
 
     commit: str
@@ -46,6 +46,7 @@ class Ask:
     settings: str
     stages: tuple[tuple[Desired, ...], ...]
     recorded: frozenset[GroupKind] = frozenset()
+    namespaces: frozenset[str] = frozenset()
     prune: bool = True
     keep_reason: str = ""
     hooked: Hooked = field(default_factory=Hooked)
@@ -105,12 +106,13 @@ class Planner:
 
         """
         comparison = self._compare(ask)
+        looked, unread = self._look_outside(comparison, ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
         decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
         changes = self._decide(decision, ask)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
         going = acting.deleted(self._probe, self.prune_judge, prunes=ask.prune)
-        notes = (*ask.notes, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
+        notes = (*ask.notes, *unread, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
         changes.update(acting.recreated(self._probe, changes))
         prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
         bodies = comparison.candidates
@@ -129,7 +131,7 @@ class Planner:
         members = comparison.members - sum(is_kept(change) for change in prunes)
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
         present = frozenset(i.group_kind for i in (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks))
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, self.scopes)
+        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked)
 
     def _compare(self, ask: Ask) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
@@ -151,26 +153,49 @@ class Planner:
         vanished: set[Resource] = set()
         if any(self.discovery.preferred(kind) is None for kind in ask.recorded):
             self.discovery.refresh()
-        selector = f"{PART_OF}={self.applyset}"
-        comparison.see(members(self.api, self._listed(ask), selector, self.scopes, vanished=vanished))
+        listed = self._listed(ask)
+        comparison.see(members(self.api, listed, self._selector, self.scopes, vanished=vanished), listed)
         if vanished:
             self.discovery.refresh()
             kinds = {resource.group_kind for resource in vanished}
             again = [resource for resource in self._listed(ask) if resource.group_kind in kinds]
-            comparison.see(members(self.api, again, selector, self.scopes))
+            comparison.see(members(self.api, again, self._selector, self.scopes), again)
         return comparison
 
+    def _look_outside(self, comparison: Comparison, ask: Ask) -> tuple[tuple[str, ...] | None, list[str]]:
+        """LIST the recorded namespaces that left the whitelist, where RBAC is namespaced and still allows it: their members stay tracked.
+
+        Return where was looked, None: everywhere; and a note of each namespace that may not be read.
+        """
+        if self.scopes is None:
+            return None, []
+        looked, notes = list(self.scopes), []
+        listed = [resource for resource in self._listed(ask) if resource.namespaced]
+        for namespace in sorted(ask.namespaces - set(looked)):
+            try:
+                comparison.see(members(self.api, listed, self._selector, (namespace,), vanished=set()), listed)
+            except AccessDenied:
+                notes.append(f"Namespace/{namespace} left the whitelist and may not be read: what the target has there stays, unseen")
+            else:
+                looked.append(namespace)
+        return tuple(looked), notes
+
+    @property
+    def _selector(self) -> str:
+        return f"{PART_OF}={self.applyset}"
+
     def _listed(self, ask: Ask) -> list[Resource]:
-        """Return how to LIST every desired and recorded kind; a recorded kind that is no longer served has no members."""
-        by_kind = {item.resource.group_kind: item.resource for item in ask.desired.values() if self.is_served(item.resource)}
-        for kind in sorted(ask.recorded - by_kind.keys()):
+        """Return how to LIST every desired and recorded kind, in each version that git writes; a recorded kind that isn't served has no members."""
+        written = {(item.resource.api_version, item.resource.kind): item.resource for item in ask.desired.values()}
+        found = [resource for resource in written.values() if self.is_served(resource)]
+        for kind in sorted(ask.recorded - {resource.group_kind for resource in found}):
             resource = self.discovery.preferred(kind)
             if resource is not None:
-                by_kind[kind] = resource
+                found.append(resource)
             elif kind.group in self.discovery.stale:
                 seen = f"the API group {kind.group} doesn't answer, so its members can't be listed"
                 raise ClusterUnavailable.of(str(kind), seen, fix=f"repair the APIService of {kind.group}; nothing is pruned on doubt")
-        return list(by_kind.values())
+        return found
 
     def _probe(self, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identity, dict[str, Any]]:
         """Look for objects by name, of kinds that are served."""

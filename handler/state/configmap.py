@@ -116,7 +116,7 @@ def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
     then renders); `declared` never.
     Raises StateInvalid when that isn't enough, or when a value breaks its rule: nothing is written that couldn't be read again.
     """
-    for smaller in _trimmed(state):
+    for smaller in _trimmed(_bounded(state)):
         body = encode(smaller, namespace, tooling)
         if size(body) <= LIMIT:
             return decode(body, namespace, state.target, tooling), body
@@ -168,7 +168,15 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     if mistakes:
         fix = f"kubectl -n {namespace} delete configmap {name}; the next run finds its objects by their label and prunes nothing"
         raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
-    return State(**found)
+    return _bounded(State(**found))
+
+
+def _bounded(state: State) -> State:
+    """Return a state whose kinds and namespaces hold all that it names: an annotation that was edited hides no member."""
+    named = (*state.declared, *(orphan.identity for orphan in state.orphans))
+    kinds = {identity.group_kind for identity in named}
+    namespaces = {identity.namespace for identity in named if identity.namespace}
+    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces)
 
 
 def foreign(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> str:
