@@ -45,6 +45,12 @@ class DryRunner:
         """
         return named(self._api.expect(_applying(resource, body, _DRY, accept=_METADATA)), resource)
 
+    def patched(self, resource: Resource, identity: Identity, patch: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return what a JSON patch would make of a live object; it may say whose fields are whose, which an apply can't."""
+        path, query = resource.path(identity.namespace, identity.name), {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
+        request = Request("PATCH", path, {**query, "fieldValidation": "Strict"}, encode(patch), _JSON_PATCH, subject=str(identity))
+        return named(self._api.expect(request), resource)
+
 
 class Writer:
     """Every object write of a run. `fence` raises LeaseLost when the Lease isn't ours any more."""

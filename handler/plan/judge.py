@@ -18,16 +18,15 @@ from handler.model.plan import Action, Change
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
 from handler.plan.adopt import foreign_owner, is_member, taken_over
 from handler.plan.diff import differs, field_changes
-from handler.plan.owned import recorded_in
+from handler.plan.named import FIELD_ERROR
 from handler.plan.prune import kept_by_itself
+from handler.plan.versions import recorded_in
 
 RECREATE = "anneal.dev/recreate"
 """Annotation `allow` on a manifest: it may be deleted and created again when an immutable field changes."""
 _IMMUTABLE = re.compile(
     r"\bimmutable\b|may not (?:be changed|change)\b|updates to .+? are forbidden|cannot change roleRef", re.IGNORECASE | re.DOTALL
 )
-_MISTAKE = re.compile(r"(?:Invalid value|Forbidden|Duplicate value|Unsupported value|Not found):|Required value|Too (?:long|many)")
-"""How apimachinery begins each field error: one that doesn't speak of immutability would also refuse the object made anew."""
 _JOB = GroupKind("batch", "Job")
 _NEVER_UNNAMED = {
     CRD,
@@ -141,8 +140,8 @@ def _moved(item: Desired, live: dict[str, Any]) -> str:
 
 
 def _is_only_immutable(text: str) -> bool:
-    """Whether each field error in the server's words is about an immutable field."""
-    _, *mistakes = _MISTAKE.split(text)
+    """Whether each field error in the server's words is about an immutable field; another would also refuse the object made anew."""
+    _, *mistakes = FIELD_ERROR.split(text)
     return all(_IMMUTABLE.search(part) for part in mistakes or [text])
 
 

@@ -29,11 +29,6 @@ def our_entry(live: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def recorded_in(live: dict[str, Any]) -> str:
-    """Return the API version in which our fields are recorded; empty: nothing is ours."""
-    return str((our_entry(live) or {}).get("apiVersion") or "")
-
-
 def managed_fields(live: dict[str, Any]) -> list[dict[str, Any]]:
     """Return every entry of an object."""
     entries: list[dict[str, Any]] = (live.get("metadata") or {}).get("managedFields") or []

@@ -1,13 +1,14 @@
 """What the server says of the objects that the LISTs couldn't decide: dry-runs in parallel, all mistakes at once.
 
-Deferred are only objects whose Namespace or CRD this run creates: they are checked by git's own schema or in a stand-in
-namespace now, and dry-run when their stage comes.
+Deferred are only objects whose Namespace or CRD this run creates, which are checked by git's own schema or in a stand-in namespace now; and
+those of which the server says that something they name is missing, where this run creates that before them. They are dry-run when their
+stage comes. Whatever else the server says is final.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,20 +19,26 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
+from handler.model.manifest import at, canonical
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
-from handler.plan import schema
-from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan import named, schema, versions
+from handler.plan.admit import CRD, Desired, declared_kinds
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
+from handler.plan.owned import managed_fields
+from handler.run.coming import Coming
+from handler.run.stand_in import StandIn
 
 NO_DRY_RUN = "does not support dry run"
-_NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
-"""Kinds whose dry-run fails while what they name (an account, a role) is only being created."""
-_NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+_DENIED = re.compile(r"admission webhook \"|\bdenied (?:the )?request\b")
+"""How an admission webhook or policy begins: no schema says that."""
+_BY_SCHEMA = frozenset({400, 404, 422})
+_ROLE = ApiRefused(Problem("", "cannot change roleRef"), status=422, reason="Invalid")
+"""The server's words (rbac/validation) for a binding that names another role."""
 
 Finding = Change | Problem | AccessDenied
 """What comes of one object: a change, a mistake of its author's, or a right that the operator must give."""
@@ -39,18 +46,22 @@ Finding = Change | Problem | AccessDenied
 
 @dataclass
 class Decision:
-    """One round of questions to the server."""
+    """One round of questions to the server. `absent`: declared objects that don't live; `written`: what this run has written since."""
 
     target: Target
     applyset: str
     api: Api
     is_served: Callable[[Resource], bool]
-    stages: Sequence[Sequence[Desired]]
+    coming: Coming
     comparison: Comparison
     notes: list[str]
     absent: frozenset[Identity] = field(default=frozenset())
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _known_stand_in: str | None = None
+    written: Collection[Identity] = frozenset()
+    _stand_in: StandIn = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know where what can't be tried in its own Namespace is tried."""
+        self._stand_in = StandIn(self.target, self.api)
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
@@ -58,7 +69,7 @@ class Decision:
         if self.target.validate == "none" or self.target.adopt == "never":
             self._probe(missing)
             missing = self.comparison.absent()
-        self.absent = frozenset(item.identity for item in missing)
+        self.absent = self._stand_in.absent = frozenset(item.identity for item in missing)
         known = {**self.comparison.undecided, **self.comparison.unowned}
         tasks = [partial(self._absent, item) for item in missing]
         tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
@@ -97,16 +108,46 @@ class Decision:
 
     def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
         """Take a refused dry-run of a new object: not possible here, to be tried in its stage, or a mistake."""
-        text = str(error)
-        if NO_DRY_RUN in text:
+        if NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
             return [self.judge.absent(item)]
-        if item.identity.kind in _NEEDS_OTHERS and item not in self.stages[0]:
+        if self.named_first(item, error):
             return [self.judge.absent(item, deferred=True)]
         changing = self._changing_crd(item)
-        if changing and isinstance(error, ApiRefused):
+        if changing and _is_by_schema(error):
             return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
-        return self._there_already(item, error) or _placed(error, item)
+        return self._there_already(item, error) or self.mistakes(item, error)
+
+    # --- what an object names
+    def named_first(self, item: Desired, error: ApiRefused | AccessDenied) -> Identity | None:
+        """Return what the server misses of what an object names, where this run creates it before that object; note it."""
+        found = self._named(item, error)
+        if not found or not all(need and self.coming.is_before(need, item.identity) for _, need in found):
+            return None
+        self.notes.append(f"{item.identity}: checked by the server once {found[0][1]} exists")
+        return found[0][1]
+
+    def _named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[named.Missing, Identity | None]]:
+        """Return what the server misses, and which of the objects that this run creates that is."""
+        if isinstance(error, AccessDenied):
+            return []
+        created = [one for identity, one in self.comparison.desired.items() if identity in self.absent or identity in self._new_hooks]
+        said = "; ".join(problem.message for problem in error.problems)
+        return [(each, named.among(each, item, created)) for each in named.missing(said)]
+
+    @property
+    def _new_hooks(self) -> set[Identity]:
+        """The hooks that this run creates: they have a place in it, and nothing lives under their names."""
+        hooks = {identity for identity, item in self.comparison.desired.items() if item.mode is Mode.HOOK}
+        return (hooks & self.coming.places.keys()) - self.comparison.hooks.keys()
+
+    def mistakes(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
+        """Return a refusal as its author's mistakes, or as rights that are missing; with the way out where something named is."""
+        found = _placed(error, item)
+        for each, need in self._named(item, error):
+            fix = named.put_before(need, item.identity) if need else named.declare(each, item)
+            found = [replace(one, fix=one.fix or fix) if isinstance(one, Problem) else one for one in found]
+        return found
 
     def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
         """Judge what lives under a declared name without our label, where it may be why the dry-run was invalid; else nothing."""
@@ -116,8 +157,8 @@ class Decision:
         return [outcome for live in found.values() for outcome in self.present(item, live)]
 
     def _changing_crd(self, item: Desired) -> Identity | None:
-        """Return the CRD of an object when this run changes it: the server judges by the old one until then."""
-        changing = self.comparison.undecided.keys() | self.comparison.unowned.keys()
+        """Return the CRD of an object when this run still changes it: the server judges by the old one until then."""
+        changing = (self.comparison.undecided.keys() | self.comparison.unowned.keys()) - set(self.written)
         return next((need for need in item.needs if need.group_kind == CRD and need in changing), None)
 
     def postponed(self, item: Desired) -> list[Finding]:
@@ -131,7 +172,7 @@ class Decision:
             return []
         if need.group_kind == CRD:
             return list(schema.check(item, self.comparison.desired[need].manifest))
-        stand_in = self._stand_in
+        stand_in = self._stand_in.name
         if not stand_in:
             self.notes.append(f"{item.identity}: checked by the server once {need} exists")
             return []
@@ -140,31 +181,20 @@ class Decision:
         try:
             DryRunner(self.api).check(item.resource, body)
         except (ApiRefused, AccessDenied) as error:
-            if isinstance(error, ApiRefused) and error.status == 422:
-                return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
-            self.notes.append(f"{item.identity}: checked by the server once {need} exists")
+            return self._refused_in_stand_in(item, need, error)
         return []
 
-    @property
-    def _stand_in(self) -> str:
-        """Return an existing whitelisted namespace in which to dry-run, or nothing. Looked for once.
-
-        The lock is this round's own: that of a `cached_property` is everybody's (Python 3.11), and a slow cluster would hold up the others.
-        """
-        with self._lock:
-            if self._known_stand_in is None:
-                self._known_stand_in = self._look_for_stand_in()
-            return self._known_stand_in
-
-    def _look_for_stand_in(self) -> str:
-        if "*" in self.target.namespaces:
-            return "default"
-        names = [name for name in self.target.namespaces if Identity("", NAMESPACE.kind, "", name) not in self.absent]
-        try:
-            found = probe(self.api, [(_NAMESPACES, "", name) for name in names])
-        except AccessDenied:
-            return ""
-        return next((identity.name for identity in sorted(found)), "")
+    def _refused_in_stand_in(self, item: Desired, need: Identity, error: ApiRefused | AccessDenied) -> list[Finding]:
+        """Take a refusal in another namespace than the object's own, which is only being created: what holds there, too, is a mistake."""
+        found = self._named(item, error)
+        if found and not all(one and self.coming.is_before(one, item.identity) for _, one in found):
+            return [
+                replace(each, message=_elsewhere(need, found)) if isinstance(each, Problem) else each for each in self.mistakes(item, error)
+            ]
+        if not found and isinstance(error, ApiRefused) and error.status == 422 and _is_by_schema(error):
+            return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+        self.notes.append(f"{item.identity}: checked by the server once {need} exists")
+        return []
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object that is there: whose it is, then what an apply would make of it; one that is only created is left alone."""
@@ -175,6 +205,8 @@ class Decision:
         if refusal:
             return [refusal]
         applied = self.comparison.effective(item, live)
+        if self._is_forgotten(applied, live):
+            return self._moved(applied, live)
         try:
             wanted = DryRunner(self.api).apply(applied.resource, applied.manifest.body())
         except (ApiRefused, AccessDenied) as error:
@@ -182,21 +214,69 @@ class Decision:
         return [self.judge.present(applied, live, wanted)]
 
     def _present_refused(self, item: Desired, live: dict[str, Any], error: ApiRefused | AccessDenied) -> list[Finding]:
-        """Take a refused dry-run of a live object: recreate where allowed, else a mistake."""
+        """Take a refused dry-run of a live object: recreate where allowed, try it in its stage, else a mistake."""
         if NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
             return [self.judge.present(item, live, item.manifest.body())]
         if isinstance(error, AccessDenied):
             return _placed(error, item)
+        if error.reason == ApiRefused.UNCONVERTED and versions.migrated(live, item.resource.api_version) != managed_fields(live):
+            return self._moved(item, live)
+        need = self.named_first(item, error)
+        if need:
+            return [self.judge.refused(item, live, _ROLE) if _is_rebound(item, live) else self._later(item, live, f"{need} comes first")]
         changing = self._changing_crd(item)
-        if changing:
-            change = self.judge.present(item, live, item.manifest.body())
-            later = replace(change, action=Action.UPDATE, fields=(), reason="its CRD changes first", deferred=True)
+        if changing and _is_by_schema(error):
+            later = self._later(item, live, "its CRD changes first")
             return [*schema.check(item, self.comparison.desired[changing].manifest), later]
-        return [self.judge.refused(item, live, error)]
+        return self.mistakes(item, error) if self._named(item, error) else [self.judge.refused(item, live, error)]
+
+    def _later(self, item: Desired, live: dict[str, Any], reason: str) -> Change:
+        """Return the change of a live object that the server can't judge yet."""
+        change = self.judge.present(item, live, item.manifest.body())
+        return replace(change, action=Action.UPDATE, fields=(), reason=reason, deferred=True)
+
+    # --- other API versions
+    def _is_forgotten(self, item: Desired, live: dict[str, Any]) -> bool:
+        """Whether our fields are recorded in a version that isn't served any more, or not by what this run makes of its CRD."""
+        recorded, kind = versions.recorded_in(live), item.resource.kind
+        if recorded in ("", item.resource.api_version):
+            return False
+        crd = next((self.comparison.desired[need] for need in item.needs if need.group_kind == CRD), None)
+        served = {version for (version, _), _ in declared_kinds(crd.manifest.body())} if crd else {recorded}
+        return recorded not in served or not self.is_served(replace(item.resource, version=recorded.rpartition("/")[2], kind=kind))
+
+    def _moved(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
+        """Judge an object whose managedFields must be moved to git's version before it can be applied: see `handler.plan.versions`."""
+        entries = versions.migrated(live, item.resource.api_version)
+        wanted = versions.foreseen(live, item.manifest.body())
+        try:
+            found = DryRunner(self.api).patched(item.resource, item.identity, versions.patch(live, wanted, entries))
+        except (ApiRefused, AccessDenied) as error:
+            return _placed(error, item) if isinstance(error, AccessDenied) else [self.judge.refused(item, live, error)]
+        change = self.judge.present(item, {**live, "metadata": {**live["metadata"], "managedFields": entries}}, found)
+        reason, merged = change.reason or f"was applied in {versions.recorded_in(live)}", change.managed_fields or canonical(entries)
+        return [replace(change, action=Action.UPDATE, reason=reason, managed_fields=merged)]
+
+
+def _is_by_schema(error: ApiRefused | AccessDenied) -> bool:
+    """Whether a refusal may be a schema's, which changes with the CRD; admission's isn't."""
+    return isinstance(error, ApiRefused) and error.status in _BY_SCHEMA and not _DENIED.search(str(error))
+
+
+def _is_rebound(item: Desired, live: dict[str, Any]) -> bool:
+    """Whether a binding names another role than it does live: the server says that this can't be once it finds that role."""
+    body = item.manifest.body()
+    return any(at(body, "roleRef", key) != at(live, "roleRef", key) for key in ("kind", "name"))
+
+
+def _elsewhere(need: Identity, found: Sequence[tuple[named.Missing, Identity | None]]) -> str:
+    """Say what an object names that can't be there when it is written."""
+    absent = ", ".join(str(each) for each, _ in found)
+    return f"names {absent}, which isn't there when it is created: {need} is only being made"
 
 
 def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
     """Return a refusal with the place of its object; who must act stays what it was."""
-    problems = [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
+    problems = [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
     return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]

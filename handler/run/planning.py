@@ -14,7 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, probe
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, Problem
+from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.resource import Resource
@@ -26,7 +26,9 @@ from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, judge, leaving, prune_stages
 from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee, is_kept
+from handler.run.coming import Coming
 from handler.run.deciding import Decision
+from handler.run.ending import Mistakes
 from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
@@ -108,12 +110,17 @@ class Planner:
         comparison = self._compare(ask)
         looked, unread = self._look_outside(comparison, ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
-        decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, [])
-        changes = self._decide(decision, ask)
+        coming = Coming.of(ask.stages, ask.hooked, ask.rolled, ask.due)
+        decision = Decision(self.target, self.applyset, self.api, self.is_served, coming, comparison, [])
+        mistakes = Mistakes()
+        changes = self._decide(decision, ask, mistakes)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
-        going = acting.deleted(self._probe, self.prune_judge, prunes=ask.prune)
-        notes = (*ask.notes, *unread, *decision.notes, *foresee(ask.canaries, changes, comparison, self.api, self.target))
-        changes.update(acting.recreated(self._probe, changes))
+        going = mistakes.of(lambda: acting.deleted(self._probe, self.prune_judge, prunes=ask.prune)) or {}
+        foreseen = mistakes.of(lambda: foresee(ask.canaries, changes, decision)) or []
+        changes.update(mistakes.of(lambda: acting.recreated(self._probe, changes)) or {})
+        mistakes.raise_any()
+        notes = (*ask.notes, *unread, *decision.notes, *foreseen)
+        self._remember([change for identity, change in changes.items() if identity not in comparison.same], comparison)
         prunes = [change for change in self._prunes(ask, comparison) if change.identity not in going]
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
@@ -185,7 +192,7 @@ class Planner:
         return f"{PART_OF}={self.applyset}"
 
     def _listed(self, ask: Ask) -> list[Resource]:
-        """Return how to LIST every desired and recorded kind, in each version that git writes; a recorded kind that isn't served has no members."""
+        """Return how to LIST every desired kind, in each version that git writes, and every recorded one that is served."""
         written = {(item.resource.api_version, item.resource.kind): item.resource for item in ask.desired.values()}
         found = [resource for resource in written.values() if self.is_served(resource)]
         for kind in sorted(ask.recorded - {resource.group_kind for resource in found}):
@@ -206,8 +213,8 @@ class Planner:
         return self.discovery.find(resource.api_version, resource.kind) is not None
 
     # --- changes
-    def _decide(self, decision: Decision, ask: Ask) -> dict[Identity, Change]:
-        """Return every declared object's change; a hook has none, but is tried if it is due."""
+    def _decide(self, decision: Decision, ask: Ask, mistakes: Mistakes) -> dict[Identity, Change]:
+        """Return every declared object's change, but for those that are refused; a hook has none, but is tried if it is due."""
         comparison = decision.comparison
         changes = {
             identity: Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
@@ -215,15 +222,9 @@ class Planner:
         }
         found = decision.decide()
         found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items], ask.under_way)
-        problems = [item for item in found if isinstance(item, Problem)]
-        denied = [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
-        if problems:
-            raise PlanRefused(*problems, *denied)
-        if denied:
-            raise AccessDenied(*denied)
-        decided = [item for item in found if isinstance(item, Change)]
-        changes.update((change.identity, change) for change in decided)
-        self._remember(decided, comparison)
+        mistakes.problems += [item for item in found if isinstance(item, Problem)]
+        mistakes.denied += [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
+        changes.update((item.identity, item) for item in found if isinstance(item, Change))
         return changes
 
     def _remember(self, decided: Iterable[Change], comparison: Comparison) -> None:
