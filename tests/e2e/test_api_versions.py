@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from handler.model.result import Outcome
+from tests.e2e.converting import converted
 from tests.e2e.documents import Document, config_map, definition, deployment, offer
 from tests.e2e.shop import Shop, told
 from tests.e2e.test_drift import assert_rests
@@ -27,6 +29,8 @@ def versioned(shop: Shop, *names: str, **properties: dict[str, Any]) -> Document
     first = crd["spec"]["versions"][0]
     crd["spec"]["versions"] = [json.loads(json.dumps({**first, "name": name, "storage": name == names[-1]})) for name in names]
     crd["spec"]["versions"][-1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] |= properties
+    for version in crd["spec"]["versions"]:
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["note"] = {"type": "string"}
     return crd
 
 
@@ -39,6 +43,12 @@ def ours(shop: Shop, document: Document) -> list[str]:
     live = shop.live(document)
     assert live
     return [entry["apiVersion"] for entry in live["metadata"]["managedFields"] if entry["manager"] == "anneal"]
+
+
+def assert_spec(shop: Shop, document: Document, spec: dict[str, Any]) -> None:
+    live = shop.live(document)
+    assert live
+    assert live["spec"] == spec
 
 
 def test_two_versions_of_one_kind_rest_and_are_pruned(shop: Shop) -> None:
@@ -82,11 +92,92 @@ def test_custom_resources_of_two_versions_rest_and_move(shop: Shop) -> None:
     assert_rests(shop)
 
 
-def test_a_new_version_with_defaults_takes_over_what_an_older_one_wrote(shop: Shop) -> None:
-    shop.push(versioned(shop, "v1"), offered(shop, "tea", "v1", price=1))
+def test_versions_that_a_webhook_converts_rest_and_move(shop: Shop, tmp_path: Path) -> None:
+    old, new = offered(shop, "old", "v1", note="hot"), offered(shop, "new", "v2")
+    new["spec"] = {"cost": {"amount": 7}}
+    with converted(shop.group, tmp_path) as crd:
+        shop.push(crd, old, new)
+        shop.applied()
+        assert_spec(shop, new, {"cost": {"amount": 7}})
+        assert_rests(shop)
+        shop.kubectl.run("patch", f"offers.v2.{shop.group}", "old", "-n", shop.name, "--type=merge", "-p", '{"spec":{"cost":{"amount":9}}}')
+        plan = shop.applied("drift").plan
+        assert plan
+        assert [(str(change.identity), [item.path for item in change.fields]) for change in plan.writes] == [
+            (f"Offer/{shop.name}/old", ["spec.price"])
+        ]
+        moved = {**offered(shop, "old", "v2"), "spec": {"cost": {"amount": 1}}}
+        shop.push(crd, moved, new)
+        plan = shop.applied().plan
+        assert plan
+        assert [(change.identity.name, [item.path for item in change.fields]) for change in plan.writes] == [("old", ["spec.note"])]
+        assert_spec(shop, moved, {"cost": {"amount": 1}})
+        assert_rests(shop)
+        shop.push(crd, config_map(shop.name, "a"))
+        shop.applied()
+        assert shop.live(moved) is None
+
+
+CURRENCY = {"type": "string", "default": "EUR"}
+
+
+def test_a_new_version_and_its_new_field_in_one_commit(shop: Shop) -> None:
+    """The server can't convert the new field into the version in which ours are recorded, and answers no apply by itself."""
+    shop.push(versioned(shop, "v1"), offered(shop, "tea", "v1", note="hot"), config_map(shop.name, "a"))
     shop.applied()
-    crd = versioned(shop, "v1", "v2", currency={"type": "string", "default": "EUR"})
-    shop.push(crd, offered(shop, "tea", "v2", price=2))
-    result = shop.run()
-    assert result.outcome is Outcome.APPLIED, told(result)
+    shop.push(
+        versioned(shop, "v1", "v2", currency=CURRENCY), offered(shop, "tea", "v2", price=2, currency="USD"), config_map(shop.name, "a")
+    )
+    shop.applied()
+    assert_spec(shop, offered(shop, "tea", "v2"), {"price": 2, "currency": "USD"})
     assert_rests(shop)
+
+
+def test_a_new_field_of_a_new_version_is_shown_before_it_is_written(shop: Shop) -> None:
+    crd = versioned(shop, "v1", "v2", currency=CURRENCY)
+    shop.push(crd, offered(shop, "tea", "v1", note="hot"))
+    shop.applied()
+    written = {
+        "apiVersion": f"{shop.group}/v1",
+        "kind": "Offer",
+        "metadata": {"name": "tea", "namespace": shop.name},
+        "spec": {"note": "hot"},
+    }
+    shop.kubectl.run("apply", "--server-side", "--field-manager=vendor", "-f", "-", given=json.dumps(written))
+    shop.push(crd, offered(shop, "tea", "v2", price=2, currency="USD"))
+    before = shop.live(offered(shop, "tea", "v2"))
+    plan = shop.run("oneoff", dry_run=True).plan
+    assert plan
+    (change,) = plan.writes
+    assert {(item.path, item.live, item.declared) for item in change.fields} == {("spec.price", "1", "2"), ("spec.currency", "EUR", "USD")}
+    assert shop.live(offered(shop, "tea", "v2")) == before, "a plan writes nothing"
+    shop.applied()
+    assert_spec(shop, offered(shop, "tea", "v2"), {"price": 2, "currency": "USD", "note": "hot"})
+    assert ours(shop, offered(shop, "tea", "v2")) == [f"{shop.group}/v2"]
+    assert_rests(shop)
+
+
+def test_what_git_drops_with_a_version_that_is_no_longer_served_goes(shop: Shop) -> None:
+    shop.push(versioned(shop, "v1", "v2"), offered(shop, "tea", "v1", note="hot"), offered(shop, "rum", "v1", note="cold"))
+    shop.applied()
+    unserved = versioned(shop, "v1", "v2")
+    unserved["spec"]["versions"][0]["served"] = False
+    shop.push(unserved, offered(shop, "tea", "v2"), offered(shop, "rum", "v2", note="cold"))
+    shop.applied()
+    assert_spec(shop, offered(shop, "tea", "v2"), {"price": 1})
+    assert_spec(shop, offered(shop, "rum", "v2"), {"price": 1, "note": "cold"})
+    shop.push(unserved, offered(shop, "tea", "v2"), offered(shop, "rum", "v2"))
+    shop.applied()
+    assert_spec(shop, offered(shop, "rum", "v2"), {"price": 1})
+    assert_rests(shop)
+
+
+def test_one_object_in_two_versions_is_declared_twice(shop: Shop) -> None:
+    twin = {**scaler(shop, "web", "v2"), "metadata": {"name": "web", "namespace": shop.name, "labels": {"a": "b"}}}
+    shop.push(scaler(shop, "web", "v1"))
+    shop.work.write("deploy/twin.yaml", json.dumps(twin))
+    shop.work.commit("The same in another version")
+    shop.work.push()
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid"), told(result)
+    assert f"HorizontalPodAutoscaler/{shop.name}/web: declared twice, first at " in result.message
