@@ -18,7 +18,7 @@ from handler.model.plan import Action, Change
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
 from handler.plan.adopt import foreign_owner, is_member, taken_over
 from handler.plan.diff import differs, field_changes
-from handler.plan.named import FIELD_ERROR
+from handler.plan.missing import FIELD_ERROR
 from handler.plan.prune import kept_by_itself
 from handler.plan.versions import recorded_in
 

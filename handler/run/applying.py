@@ -44,7 +44,10 @@ _MUST_GO = "changed since it was planned, and would have to be deleted now; the 
 
 @dataclass(slots=True)
 class Applier:
-    """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown)."""
+    """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown).
+
+    `noted`: called with what was written, before what follows it.
+    """
 
     planner: Planner
     planned: Planned
@@ -54,6 +57,7 @@ class Applier:
     written: set[Identity] = field(default_factory=set)
     stored: Stored = field(default_factory=Stored)
     settling: set[Identity] = field(default_factory=set)
+    noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -169,6 +173,7 @@ class Applier:
         done = [answer for answer in answers if isinstance(answer, Change)]
         self.outcomes += done
         self.written |= {change.identity for change in done}
+        self.noted([self._desired(change) for change in done])
         raise_together(answers, writes)
 
     # --- one object

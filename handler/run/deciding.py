@@ -24,13 +24,14 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
-from handler.plan import named, schema, versions
+from handler.plan import missing, schema, versions
 from handler.plan.admit import CRD, Desired, declared_kinds
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
 from handler.plan.owned import managed_fields
 from handler.run.coming import Coming
+from handler.run.expiring import REASON, Known, has_run
 from handler.run.stand_in import StandIn
 
 NO_DRY_RUN = "does not support dry run"
@@ -46,7 +47,10 @@ Finding = Change | Problem | AccessDenied
 
 @dataclass
 class Decision:
-    """One round of questions to the server. `absent`: declared objects that don't live; `written`: what this run has written since."""
+    """One round of questions to the server. `absent`: declared objects that don't live; `written`: what this run has written since.
+
+    `ran`: Jobs that may be done where they aren't there.
+    """
 
     target: Target
     applyset: str
@@ -55,6 +59,7 @@ class Decision:
     coming: Coming
     comparison: Comparison
     notes: list[str]
+    ran: Known = frozenset()
     absent: frozenset[Identity] = field(default=frozenset())
     written: Collection[Identity] = frozenset()
     _stand_in: StandIn = field(init=False)
@@ -65,24 +70,26 @@ class Decision:
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
-        missing = self.comparison.absent()
+        absent = self.comparison.absent()
         if self.target.validate == "none" or self.target.adopt == "never":
-            self._probe(missing)
-            missing = self.comparison.absent()
-        self.absent = self._stand_in.absent = frozenset(item.identity for item in missing)
+            self._probe(absent)
+            absent = self.comparison.absent()
+        done = [item for item in absent if has_run(item, self.ran)]
+        absent = tuple(item for item in absent if item not in done)
+        self.absent = self._stand_in.absent = frozenset(item.identity for item in absent)
         known = {**self.comparison.undecided, **self.comparison.unowned}
-        tasks = [partial(self._absent, item) for item in missing]
+        tasks = [partial(self._absent, item) for item in absent]
         tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
-        found: list[Finding] = []
+        found: list[Finding] = [Change(Action.UNCHANGED, item.identity, reason=REASON, manifest=item.manifest) for item in done]
         for answer in parallel(tasks):
             if isinstance(answer, AnnealError):
                 raise answer
             found += answer
         return found
 
-    def _probe(self, missing: Sequence[Desired]) -> None:
+    def _probe(self, absent: Sequence[Desired]) -> None:
         """Look for declared objects that exist without our label."""
-        wanted = [(i.resource, i.identity.namespace, i.identity.name) for i in missing if self.is_served(i.resource)]
+        wanted = [(i.resource, i.identity.namespace, i.identity.name) for i in absent if self.is_served(i.resource)]
         self.comparison.probe(probe(self.api, wanted).values())
 
     @property
@@ -127,13 +134,13 @@ class Decision:
         self.notes.append(f"{item.identity}: checked by the server once {found[0][1]} exists")
         return found[0][1]
 
-    def _named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[named.Missing, Identity | None]]:
+    def _named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[missing.Missing, Identity | None]]:
         """Return what the server misses, and which of the objects that this run creates that is."""
         if isinstance(error, AccessDenied):
             return []
         created = [one for identity, one in self.comparison.desired.items() if identity in self.absent or identity in self._new_hooks]
         said = "; ".join(problem.message for problem in error.problems)
-        return [(each, named.among(each, item, created)) for each in named.missing(said)]
+        return [(each, missing.among(each, item, created)) for each in missing.read(said)]
 
     @property
     def _new_hooks(self) -> set[Identity]:
@@ -145,7 +152,7 @@ class Decision:
         """Return a refusal as its author's mistakes, or as rights that are missing; with the way out where something named is."""
         found = _placed(error, item)
         for each, need in self._named(item, error):
-            fix = named.put_before(need, item.identity) if need else named.declare(each, item)
+            fix = missing.put_before(need, item.identity) if need else missing.declare(each, item)
             found = [replace(one, fix=one.fix or fix) if isinstance(one, Problem) else one for one in found]
         return found
 
@@ -270,7 +277,7 @@ def _is_rebound(item: Desired, live: dict[str, Any]) -> bool:
     return any(at(body, "roleRef", key) != at(live, "roleRef", key) for key in ("kind", "name"))
 
 
-def _elsewhere(need: Identity, found: Sequence[tuple[named.Missing, Identity | None]]) -> str:
+def _elsewhere(need: Identity, found: Sequence[tuple[missing.Missing, Identity | None]]) -> str:
     """Say what an object names that can't be there when it is written."""
     absent = ", ".join(str(each) for each, _ in found)
     return f"names {absent}, which isn't there when it is created: {need} is only being made"
@@ -279,4 +286,4 @@ def _elsewhere(need: Identity, found: Sequence[tuple[named.Missing, Identity | N
 def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
     """Return a refusal with the place of its object; who must act stays what it was."""
     problems = [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
-    return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]
+    return [type(error)(*problems)] if isinstance(error, AccessDenied) else [*problems]

@@ -17,14 +17,14 @@ class Mistakes:
     """All that speaks against one plan, found by several questions: `problems` are the author's, `denied` the operator's to cure."""
 
     problems: list[Problem] = field(default_factory=list)
-    denied: list[Problem] = field(default_factory=list)
+    denied: list[AccessDenied] = field(default_factory=list)
 
     def of(self, ask: Callable[[], T]) -> T | None:
         """Ask; keep a refusal, and return None then."""
         try:
             return ask()
         except AccessDenied as error:
-            self.denied += error.problems
+            self.denied.append(error)
         except PlanRefused as error:
             self.problems += error.problems
         return None
@@ -37,11 +37,17 @@ class Mistakes:
             AccessDenied: only those.
 
         """
-        found = dict.fromkeys((*self.problems, *self.denied))
+        found = dict.fromkeys((*self.problems, *(problem for error in self.denied for problem in error.problems)))
         if self.problems:
             raise PlanRefused(*found)
         if found:
-            raise AccessDenied(*found)
+            raise denial(self.denied)(*found)
+
+
+def denial(errors: Sequence[AccessDenied]) -> type[AccessDenied]:
+    """Return as what several denials are raised together: as what all of them are."""
+    kinds = {type(error) for error in errors}
+    return kinds.pop() if len(kinds) == 1 else AccessDenied
 
 
 def raise_together(answers: Iterable[Any], changes: Sequence[Change]) -> None:

@@ -29,6 +29,7 @@ from handler.run.canaries import Canaries, foresee, is_kept
 from handler.run.coming import Coming
 from handler.run.deciding import Decision
 from handler.run.ending import Mistakes
+from handler.run.expiring import Known
 from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
@@ -40,7 +41,7 @@ class Ask:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks
-    and steps is carried out; `under_way`: the `due.token` of the rollout that goes on.
+    and steps is carried out; `under_way`: the `due.token` of the rollout that goes on; `ran`: see `handler.run.expiring`.
     """
 
     commit: str
@@ -57,6 +58,7 @@ class Ask:
     under_way: str = ""
     canaries: Canaries = field(default_factory=Canaries)
     rolled: Rolled = field(default_factory=Rolled)
+    ran: Known = frozenset()
 
     @property
     def desired(self) -> dict[Identity, Desired]:
@@ -111,7 +113,7 @@ class Planner:
         looked, unread = self._look_outside(comparison, ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
         coming = Coming.of(ask.stages, ask.hooked, ask.rolled, ask.due)
-        decision = Decision(self.target, self.applyset, self.api, self.is_served, coming, comparison, [])
+        decision = Decision(self.target, self.applyset, self.api, self.is_served, coming, comparison, [], ask.ran)
         mistakes = Mistakes()
         changes = self._decide(decision, ask, mistakes)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
@@ -223,13 +225,13 @@ class Planner:
         found = decision.decide()
         found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items], ask.under_way)
         mistakes.problems += [item for item in found if isinstance(item, Problem)]
-        mistakes.denied += [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
+        mistakes.denied += [item for item in found if isinstance(item, AccessDenied)]
         changes.update((item.identity, item) for item in found if isinstance(item, Change))
         return changes
 
     def _remember(self, decided: Iterable[Change], comparison: Comparison) -> None:
         """Keep what the server called the same, so that the next run needn't ask; forget what isn't live any more."""
-        said = [c for c in decided if c.action is Action.UNCHANGED and comparison.desired[c.identity].mode is not Mode.KEEP]
+        said = [c for c in decided if c.action is Action.UNCHANGED and c.uid and comparison.desired[c.identity].mode is not Mode.KEEP]
         fresh = {(c.uid, c.resource_version): fingerprint(comparison.desired[c.identity]) for c in said}
         live = {seen: self.verdicts[seen] for seen in comparison.same.values() if seen in self.verdicts}
         self.verdicts.clear()

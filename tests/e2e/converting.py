@@ -67,8 +67,8 @@ def converted(group: str, place: Path) -> Iterator[Document]:
 def _definition(group: str, client: dict[str, str]) -> Document:
     crd = definition(group)
     (first,) = crd["spec"]["versions"]
-    amount = {"cost": {"type": "object", "properties": {"amount": {"type": "integer"}}}}
-    schemas = {"v1": {"price": {"type": "integer"}}, "v2": amount}
+    amount: Document = {"cost": {"type": "object", "properties": {"amount": {"type": "integer"}}}}
+    schemas: dict[str, Document] = {"v1": {"price": {"type": "integer"}}, "v2": amount}
     crd["spec"]["versions"] = [
         {**first, "name": name, "storage": name == "v2", "schema": {"openAPIV3Schema": _schema({**own, "note": {"type": "string"}})}}
         for name, own in schemas.items()

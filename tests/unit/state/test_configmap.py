@@ -184,7 +184,7 @@ BROKEN = {
     "not base64": (changed("binaryData", "readsPaths.json.gz", "%%%"), "`readsPaths.json.gz`"),
     "cut gzip": (changed("binaryData", "x.json.gz", "AAAA"), "is unknown here"),
     "newer format": (
-        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 2})),
+        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 3})),
         "newer",
     ),
     "other target": (

@@ -48,7 +48,7 @@ class Missing:
         return self.kind.lower() in (resource.kind.lower(), resource.plural.lower()) and self.group in ("", resource.group)
 
 
-def missing(text: str) -> tuple[Missing, ...]:
+def read(text: str) -> tuple[Missing, ...]:
     """Return what a refusal says is missing; nothing where it says anything else, too."""
     _, *mistakes = FIELD_ERROR.split(text)
     if not all(_MISSING.search(part) for part in mistakes or [text]):
