@@ -124,10 +124,15 @@ def _held_namespaces(planned: Planned) -> frozenset[str]:
 
 
 def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
-    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one."""
+    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one.
+
+    What was known in a namespace that couldn't be read stays known.
+    """
     known = {orphan.uid: orphan for orphan in state.orphans}
     kept = [change for change in planned.plan.prunes if change.action is Action.SKIP and not canaries.is_kept(change)]
-    return tuple(known.get(change.uid, Orphan(change.uid, change.identity, stamp(now))) for change in kept)
+    looked = planned.scopes
+    unseen = [each for each in state.orphans if looked is not None and each.identity.namespace and each.identity.namespace not in looked]
+    return (*(known.get(change.uid, Orphan(change.uid, change.identity, stamp(now))) for change in kept), *unseen)
 
 
 def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:
