@@ -34,9 +34,10 @@ _GRANT = "is attempting to grant RBAC permissions not currently held"
 _STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object \(")
 """Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
 _UNCONVERTED = re.compile(
-    r"failed to (?:prune fields: failed to convert|convert (?:old|new) object: )|\.\S+: field not declared in schema$"
+    r"failed to (?:prune fields: failed to convert|convert (?:old|new) object: )"
+    r"|\.\S+: field not declared in schema$|request to convert CR to an invalid group/version"
 )
-"""And so it does where a field is unknown to the API version in which another entry of managedFields is written."""
+"""And so it does where another entry of managedFields is of an API version that lacks a field, or that the kind hasn't any more."""
 _FIELD = re.compile(r"(\.\S+): (field not declared in schema|duplicate entries|expected [a-z]+)")
 _PHRASES = (
     "field is immutable",

@@ -19,13 +19,13 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
-from handler.model.manifest import at, canonical
+from handler.model.manifest import at, canonical, items_at
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import missing, schema, versions
-from handler.plan.admit import CRD, Desired, declared_kinds
+from handler.plan.admit import CRD, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
@@ -245,13 +245,15 @@ class Decision:
 
     # --- other API versions
     def _is_forgotten(self, item: Desired, live: dict[str, Any]) -> bool:
-        """Whether our fields are recorded in a version that isn't served any more, or not by what this run makes of its CRD."""
-        recorded, kind = versions.recorded_in(live), item.resource.kind
+        """Whether our fields are recorded in a version that the kind hasn't any more, or not once this run has changed its CRD."""
+        recorded = versions.recorded_in(live)
         if recorded in ("", item.resource.api_version):
             return False
+        version = recorded.rpartition("/")[2]
         crd = next((self.comparison.desired[need] for need in item.needs if need.group_kind == CRD), None)
-        served = {version for (version, _), _ in declared_kinds(crd.manifest.body())} if crd else {recorded}
-        return recorded not in served or not self.is_served(replace(item.resource, version=recorded.rpartition("/")[2], kind=kind))
+        if crd is None:
+            return not self.is_served(replace(item.resource, version=version))
+        return version not in [at(each, "name") for each in items_at(crd.manifest.body(), "spec", "versions")]
 
     def _moved(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object whose managedFields must be moved to git's version before it can be applied: see `handler.plan.versions`."""

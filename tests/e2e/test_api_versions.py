@@ -157,18 +157,40 @@ def test_a_new_field_of_a_new_version_is_shown_before_it_is_written(shop: Shop) 
     assert_rests(shop)
 
 
-def test_what_git_drops_with_a_version_that_is_no_longer_served_goes(shop: Shop) -> None:
+def test_what_git_drops_goes_though_the_version_that_recorded_it_is_gone(shop: Shop) -> None:
+    """The server forgets entries of a version that the kind hasn't any more: what they name would stay for ever."""
+    tea, rum = offered(shop, "tea", "v2"), offered(shop, "rum", "v2")
     shop.push(versioned(shop, "v1", "v2"), offered(shop, "tea", "v1", note="hot"), offered(shop, "rum", "v1", note="cold"))
     shop.applied()
-    unserved = versioned(shop, "v1", "v2")
-    unserved["spec"]["versions"][0]["served"] = False
-    shop.push(unserved, offered(shop, "tea", "v2"), offered(shop, "rum", "v2", note="cold"))
+    shop.push(versioned(shop, "v2"), tea, offered(shop, "rum", "v2", note="cold"))
+    plan = shop.run("oneoff", dry_run=True).plan
+    assert plan
+    told = {(change.identity.name, item.path, item.live) for change in plan.writes for item in change.fields}
+    assert ("tea", "spec.note", "hot") in told
     shop.applied()
-    assert_spec(shop, offered(shop, "tea", "v2"), {"price": 1})
-    assert_spec(shop, offered(shop, "rum", "v2"), {"price": 1, "note": "cold"})
-    shop.push(unserved, offered(shop, "tea", "v2"), offered(shop, "rum", "v2"))
+    assert_spec(shop, tea, {"price": 1})
+    assert_spec(shop, rum, {"price": 1, "note": "cold"})
+    shop.push(versioned(shop, "v2"), tea, rum)
     shop.applied()
-    assert_spec(shop, offered(shop, "rum", "v2"), {"price": 1})
+    assert_spec(shop, rum, {"price": 1})
+    assert_rests(shop)
+
+
+def test_what_git_drops_goes_though_its_version_was_removed_before(shop: Shop) -> None:
+    """As after an upgrade of the cluster, or of an operator that brings its CRDs itself."""
+    tea = offered(shop, "tea", "v2")
+    shop.kubectl.apply(versioned(shop, "v1", "v2"))
+    shop.kubectl.run("wait", "--for=condition=Established", f"crd/offers.{shop.group}")
+    shop.push(offered(shop, "tea", "v1", note="hot"), offered(shop, "rum", "v2"), config_map(shop.name, "a"))
+    shop.applied()
+    theirs = {**offered(shop, "rum", "v1"), "spec": {"note": "theirs"}}
+    shop.kubectl.run("apply", "--server-side", "--field-manager=vendor", "-f", "-", given=json.dumps(theirs))
+    shop.kubectl.apply(versioned(shop, "v2"))
+    shop.configure()
+    shop.push(tea, offered(shop, "rum", "v2", price=2), config_map(shop.name, "a"))
+    shop.applied()
+    assert_spec(shop, tea, {"price": 1})
+    assert_spec(shop, offered(shop, "rum", "v2"), {"price": 2, "note": "theirs"})
     assert_rests(shop)
 
 

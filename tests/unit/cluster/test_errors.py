@@ -93,6 +93,7 @@ def test_who_must_act_follows_from_the_answer(code: int, body: Any, kind: type[A
         (PRUNED, ApiRefused.UNCONVERTED),
         (".spec.currency: field not declared in schema", ApiRefused.UNCONVERTED),
         ("failed to convert new object: .spec.currency: field not declared in schema", ApiRefused.UNCONVERTED),
+        ("request to convert CR to an invalid group/version: example.com/v1", ApiRefused.UNCONVERTED),
         ("failed to convert new object (shop/a; apps/v1, Kind=Deployment) to smd typed: .spec: duplicate entries for key", "Invalid"),
         (TYPED, "Invalid"),
     ],
