@@ -31,8 +31,13 @@ _IMPERSONATE = (
     'add to its Role in the ServiceAccount\'s namespace: {apiGroups: [""], resources: ["serviceaccounts"], verbs: ["impersonate"]}'
 )
 _GRANT = "is attempting to grant RBAC permissions not currently held"
-_STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object")
+_STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object \(")
 """Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
+_UNCONVERTED = re.compile(
+    r"failed to (?:prune fields: failed to convert|convert (?:old|new) object: )"
+    r"|\.\S+: field not declared in schema$|request to convert CR to an invalid group/version"
+)
+"""And so it does where another entry of managedFields is of an API version that lacks a field, or that the kind hasn't any more."""
 _FIELD = re.compile(r"(\.\S+): (field not declared in schema|duplicate entries|expected [a-z]+)")
 _PHRASES = (
     "field is immutable",
@@ -114,6 +119,8 @@ def refused(status: int, body: Any, method: str, path: str, subject: str) -> Ann
         return _forbidden(body, place, method, subject, said)
     if status == 500 and _STRUCTURE.match(_message(body)):
         status, reason = 422, "Invalid"
+    if status == 500 and _UNCONVERTED.match(_message(body)):
+        status, reason = 422, ApiRefused.UNCONVERTED
     if status in RETRIED:
         return ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):

@@ -169,9 +169,10 @@ class PlanRefused(AuthorError):
 
 
 class ApiRefused(AuthorError):
-    """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's."""
+    """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's, or UNCONVERTED."""
 
     code = "api-refused"
+    UNCONVERTED = "Unconverted"  # the API version of an entry of its managedFields doesn't know a field that it has
 
     def __init__(self, *problems: Problem, status: int = 0, reason: str = "") -> None:
         """Keep the server's status and reason."""

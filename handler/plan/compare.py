@@ -15,6 +15,7 @@ from handler.model.manifest import Manifest
 from handler.model.masking import shown
 from handler.model.names import Identity, identity_of
 from handler.model.plan import FieldChange
+from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admit import Desired
@@ -58,10 +59,18 @@ class Comparison:
         """How many live objects are ours, but for hooks, which come and go."""
         return len(self.same) + len(self.undecided) + len(self.candidates) + len(self.left)
 
-    def see(self, objects: Iterable[dict[str, Any]]) -> None:
-        """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state."""
+    def see(self, objects: Iterable[dict[str, Any]], listed: Iterable[Resource] = ()) -> None:
+        """Sort objects that carry our label; one that comes twice (a LIST started anew) is sorted by its later state.
+
+        `listed`: where they come from. A kind that git writes in several versions is LISTed in each of them, and a declared object is
+        judged in its own.
+        """
+        versions = {(resource.api_version, resource.kind) for resource in listed}
         for live in objects:
-            self._see(live)
+            item = self.desired.get(identity_of(live))
+            own = (item.resource.api_version, item.resource.kind) if item else None
+            if own not in versions or own[0] == live["apiVersion"]:
+                self._see(live)
 
     def probe(self, objects: Iterable[dict[str, Any]]) -> None:
         """Note declared objects that exist without being ours."""

@@ -19,18 +19,18 @@ from handler.model.rollout import Mode
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
 from handler.plan.adopt import is_member
 from handler.plan.diff import differs, field_changes
+from handler.plan.missing import FIELD_ERROR
 from handler.plan.ownership import TOOLS, Owner, foreign_owner
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
+from handler.plan.versions import recorded_in
 
 RECREATE = "anneal.dev/recreate"
 """Annotation `allow` on a manifest: it may be deleted and created again when an immutable field changes."""
 _IMMUTABLE = re.compile(
     r"\bimmutable\b|may not (?:be changed|change)\b|updates to .+? are forbidden|cannot change roleRef", re.IGNORECASE | re.DOTALL
 )
-_MISTAKE = re.compile(r"(?:Invalid value|Forbidden|Duplicate value|Unsupported value|Not found):|Required value|Too (?:long|many)")
-"""How apimachinery begins each field error: one that doesn't speak of immutability would also refuse the object made anew."""
 _JOB = GroupKind("batch", "Job")
 _NEVER_UNNAMED = {
     CRD,
@@ -61,10 +61,11 @@ class Judge:
         metadata = live["metadata"]
         uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
         adopted = not is_member(live, item.identity, self.target.name, self.applyset)
-        if not (adopted and taken) and not differs(live, wanted):
+        moved = _moved(item, live)
+        if not (adopted and taken) and not moved and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
         changes = field_changes(item.identity.group_kind, live, wanted)
-        reason, merged = "adopted" if adopted else "", canonical(taken.entries) if taken else b""
+        reason, merged = "adopted" if adopted else moved, canonical(taken.entries) if taken else b""
         return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
@@ -158,9 +159,18 @@ def skipped(item: Desired, live: Mapping[str, Any], reason: str) -> Change:
     return Change(Action.SKIP, item.identity, uid, version, reason, manifest=item.manifest)
 
 
+def _moved(item: Desired, live: dict[str, Any]) -> str:
+    """Say from which API version the record of our fields moves to the one that git writes now; empty: it is there.
+
+    A write moves it. Left where it is, it would be lost with that version, and what git drops later would stay for ever.
+    """
+    recorded = recorded_in(live)
+    return f"was applied in {recorded}" if recorded not in ("", item.resource.api_version) else ""
+
+
 def _is_only_immutable(text: str) -> bool:
-    """Whether each field error in the server's words is about an immutable field."""
-    _, *mistakes = _MISTAKE.split(text)
+    """Whether each field error in the server's words is about an immutable field; another would also refuse the object made anew."""
+    _, *mistakes = FIELD_ERROR.split(text)
     return all(_IMMUTABLE.search(part) for part in mistakes or [text])
 
 

@@ -1,6 +1,6 @@
 """Stages: what must stand before what. A graph; the rank of kinds only breaks ties inside a stage.
 
-Edges: CRD -> its objects, Namespace -> its content, Role -> its binding, ServiceAccount -> a bare Pod that runs as it,
+Edges: CRD -> its objects, Namespace -> its content, Role -> its binding, ServiceAccount and classes -> a bare Pod that names them,
 `config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one. What comes after such
 an edge that an author has drawn is written when all that it waits for is healthy (`Order.awaits`); the others only put writes in order.
 A hook of the `Sync` phase stands in the last stage of its wave: what it waits for may be any object of that wave.
@@ -65,6 +65,8 @@ _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _ADMISSION = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _APPS = "apps"
+_CLASSES = (("scheduling.k8s.io", "PriorityClass", "priorityClassName"), ("node.k8s.io", "RuntimeClass", "runtimeClassName"))
+"""Kinds that a pod names by a field of its spec, and that the server looks for when it is created."""
 _SHOWN = 120
 """Characters of an annotation that can't be read that are told."""
 
@@ -112,7 +114,7 @@ def order(
     edges = {identity: (*(need for need in item.needs if need in items), *named[identity]) for identity, item in items.items()}
     _pull_forward(waves, edges)
     for identity, body in bodies.items():
-        edges[identity] += tuple(need for need in _implied(identity, body) if need in items and waves[need] <= waves[identity])
+        edges[identity] += tuple(need for need in implied(identity, body) if need in items and waves[need] <= waves[identity])
     levels = _levels(edges, waves)
     needed = {need for needs in edges.values() for need in needs}
     late = {identity: _lateness(identity, own) for identity in items if identity not in needed and _lateness(identity, own)}
@@ -205,11 +207,13 @@ def _read(
     return waves, named
 
 
-def _implied(identity: Identity, body: Mapping[str, Any]) -> list[Identity]:
-    """Return the role of a binding and the service account of a bare pod, which the server wants first; a wave may say otherwise."""
+def implied(identity: Identity, body: Mapping[str, Any]) -> list[Identity]:
+    """Return what the server wants first: a binding's role, a bare pod's account and classes; a wave may say otherwise."""
     if identity.kind == "Pod" and not identity.group:
-        account = str(at(body, "spec", "serviceAccountName") or "default")
-        return [Identity("", "ServiceAccount", identity.namespace, account)]
+        spec = at(body, "spec")
+        account = Identity("", "ServiceAccount", identity.namespace, str(at(spec, "serviceAccountName") or "default"))
+        classes = [(Identity(group, kind, "", str(at(spec, field) or ""))) for group, kind, field in _CLASSES]
+        return [account, *(one for one in classes if one.name)]
     if identity.group == _RBAC and identity.kind.endswith("RoleBinding"):
         kind, name = str(at(body, "roleRef", "kind")), str(at(body, "roleRef", "name"))
         return [Identity(_RBAC, kind, identity.namespace if kind == "Role" else "", name)]

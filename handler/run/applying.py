@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -28,8 +28,8 @@ from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 from handler.plan.judge import Judge
-from handler.run.deciding import NO_DRY_RUN
 from handler.run.ending import raise_together
+from handler.run.findings import NO_DRY_RUN
 from handler.run.gone import wait_until_gone
 from handler.run.planning import Planned, Planner
 from handler.run.stored import Stored
@@ -46,7 +46,10 @@ _MUST_GO = "changed since it was planned, and would have to be deleted now; the 
 
 @dataclass(slots=True)
 class Applier:
-    """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown)."""
+    """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown).
+
+    `noted`: called with what was written, before what follows it.
+    """
 
     planner: Planner
     planned: Planned
@@ -56,7 +59,12 @@ class Applier:
     written: set[Identity] = field(default_factory=set)
     stored: Stored = field(default_factory=Stored)
     settling: set[Identity] = field(default_factory=set)
+    noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        """Let what is judged again know what stands by then."""
+        self.planned.decision.missing.written = self.written
 
     @property
     def _api(self) -> Api:
@@ -88,7 +96,7 @@ class Applier:
             return
         self.between()
         self._wait_for({need for change in writes for need in self._desired(change).needs})
-        self._check_deferred(writes)
+        writes = self._judge_deferred(writes)
         self._collect(writes, parallel([partial(self._write, change) for change in writes]))
         with self.lock:
             self.settling |= {change.identity for change in writes if change.identity.group_kind in (CRD, NAMESPACE)}
@@ -114,25 +122,50 @@ class Applier:
         planned = next((each for each in self.planned.plan.changes if each.identity == identity), done)
         self._collect([planned], [planned if planned.action is Action.RECREATE else done])
 
-    def _check_deferred(self, writes: Sequence[Change]) -> None:
-        """Dry-run what had to be deferred, before the first write of its stage."""
-        deferred = [change for change in writes if change.deferred]
-        if self.planner.target.validate != "none":
-            raise_together(parallel([partial(self._dry_run, change) for change in deferred]), deferred)
+    def _judge_deferred(self, stage: Sequence[Change]) -> list[Change]:
+        """Dry-run what had to be deferred, before the first write of its stage; return what is written then."""
+        deferred = [change for change in stage if change.deferred and self.planner.target.validate != "none"]
+        answers = parallel([partial(self._judge_once_known, change) for change in deferred])
+        raise_together(answers, deferred)
+        judged = {answer.identity: answer for answer in answers if isinstance(answer, Change)}
+        now = [judged.get(change.identity, change) for change in stage]
+        self.outcomes += [change for change in now if not change.writes]
+        return [change for change in now if change.writes]
 
-    def _dry_run(self, change: Change) -> None:
-        """Dry-run one object; where its CRD was just written, the server may judge by the old one for a moment."""
+    def _judge_once_known(self, change: Change) -> Change:
+        """Judge one deferred object; for a moment the server may judge by the old CRD, or not know yet what it was given."""
         fresh = any(need.group_kind == CRD and need in self.written for need in self._desired(change).needs)
-        for pause in _CRD_LAG if fresh else ():
+        pauses, end = iter(_CRD_LAG if fresh else ()), time.monotonic() + _READY_TIMEOUT
+        while True:
             try:
-                return self._dry_run_once(change)
-            except ApiRefused:
-                self.fence()
-                time.sleep(pause)
-        return self._dry_run_once(change)
+                judged = self._judge_again(change)
+            except (ApiRefused, PlanRefused):
+                pause = next(pauses, None)
+                if pause is None:
+                    raise
+            else:
+                if not judged.deferred or time.monotonic() >= end:
+                    return judged
+                pause = _CRD_LAG[-1]
+            self.fence()
+            time.sleep(pause)
 
-    def _dry_run_once(self, change: Change) -> None:
-        DryRunner(self._api).check(self._desired(change).resource, _manifest(change).body())
+    def _judge_again(self, change: Change) -> Change:
+        """Judge one deferred object by what lives now; still deferred: what it names was written, and the server doesn't say so yet."""
+        if change.action is not Action.CREATE:
+            again = self._again(change)
+            if again.removes:
+                raise Moved.of(str(change.identity), _MUST_GO)
+            self.stored.spare(again.uid)
+            return again
+        item = self._desired(change)
+        try:
+            DryRunner(self._api).check(item.resource, _manifest(change).body())
+        except ApiRefused as error:
+            if self.planned.decision.missing.first(item, error) in self.stored.generations:
+                return change
+            raise
+        return replace(change, deferred=False)
 
     def _desired(self, change: Change) -> Desired:
         return self.planned.desired[change.identity]
@@ -142,6 +175,7 @@ class Applier:
         done = [answer for answer in answers if isinstance(answer, Change)]
         self.outcomes += done
         self.written |= {change.identity for change in done}
+        self.noted([self._desired(change) for change in done])
         raise_together(answers, writes)
 
     # --- one object

@@ -20,9 +20,9 @@ from handler.model.plan import Action, Change
 from handler.model.render import Where, nowhere, places
 from handler.model.rollout import Rollout, Step
 from handler.plan.admit import Desired
-from handler.plan.compare import Comparison
 from handler.plan.prune import PROTECTIONS
 from handler.rollout import canary
+from handler.run.missing_first import MissingFirst
 
 ACTION = "Canary"
 """The row of the table of actions."""
@@ -102,7 +102,7 @@ def _mistakes(step: Step, *, again: bool) -> list[tuple[str, str, str]]:
     return found
 
 
-def foresee(canaries: Canaries, changes: Mapping[Identity, Change], comparison: Comparison, api: Api, target: Target) -> list[str]:
+def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: MissingFirst, api: Api, target: Target) -> list[str]:
     """Find out which Deployments a run would bring by canary, and whether the server takes those canaries; say so.
 
     Raises:
@@ -112,6 +112,7 @@ def foresee(canaries: Canaries, changes: Mapping[Identity, Change], comparison: 
     notes: list[str] = []
     problems: list[Problem] = []
     denied: list[Problem] = []
+    comparison = missing.comparison
     for identity, step in canaries.steps.items() if canaries.gradual else ():
         live = comparison.undecided.get(step.identity) or comparison.unowned.get(step.identity)
         change = changes.get(step.identity)
@@ -129,7 +130,8 @@ def foresee(canaries: Canaries, changes: Mapping[Identity, Change], comparison: 
         except AccessDenied as error:
             denied += _placed(error.problems, item)
         except (ApiRefused, PlanRefused) as error:
-            problems += _placed(error.problems, item)
+            if isinstance(error, PlanRefused) or not missing.first(item, error):
+                problems += _placed(error.problems, item)
     if problems:
         raise PlanRefused(*problems, *denied)
     if denied:

@@ -1,16 +1,15 @@
 """What the server says of the objects that the LISTs couldn't decide: dry-runs in parallel, all mistakes at once.
 
-Deferred are only objects whose Namespace or CRD this run creates (one that lives without our label isn't created): they are checked by
-git's own schema or in a stand-in namespace now, and dry-run when their stage comes.
+Deferred are only objects whose Namespace or CRD this run creates (one that lives without our label isn't created), which are checked by
+git's own schema or in a stand-in namespace now; and those of which the server says that something they name is missing, where this run
+creates that before them. They are dry-run when their stage comes. Whatever else the server says is final.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from handler.cluster.api import Api
@@ -23,67 +22,65 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
-from handler.plan import live_only, schema
-from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan import missing, schema
+from handler.plan.admit import CRD, Desired
 from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.handover import as_ours, taken_from
 from handler.plan.judge import Judge, skipped
-from handler.plan.owned import Step
 from handler.plan.steering import note
-from handler.plan.takeover import Takeover, foreseen
+from handler.run.coming import Coming
+from handler.run.expiring import REASON, Known, has_run
+from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema
 from handler.run.handover import HandOver
-
-NO_DRY_RUN = "does not support dry run"
-_ASKED = 50
-"""How many fields of one refused object the server is asked about, one by one."""
-_NEEDS_OTHERS = frozenset({"Pod", "RoleBinding", "ClusterRoleBinding"})
-"""Kinds whose dry-run fails while what they name (an account, a role) is only being created."""
-_NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-
-Finding = Change | Problem | AccessDenied
-"""What comes of one object: a change, a mistake of its author's, or a right that the operator must give."""
+from handler.run.live_dry_run import LiveDryRun
+from handler.run.missing_first import MissingFirst
+from handler.run.stand_in import StandIn
 
 
 @dataclass
 class Decision:
-    """One round of questions to the server."""
+    """One round of questions to the server. `ran`: Jobs of the recorded commit that may have removed themselves."""
 
     target: Target
     applyset: str
     api: Api
     is_served: Callable[[Resource], bool]
-    stages: Sequence[Sequence[Desired]]
+    coming: Coming
     comparison: Comparison
     handover: HandOver
     notes: list[str]
-    absent: frozenset[Identity] = field(default=frozenset())
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _known_stand_in: str | None = None
+    ran: Known = frozenset()
+    missing: MissingFirst = field(init=False)
+    _stand_in: StandIn = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know where what can't be tried in its own Namespace is tried, and what this run creates."""
+        self._stand_in = StandIn(self.target, self.api)
+        self.missing = MissingFirst(self.comparison, self.coming, self.notes)
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
         needs = {need for item in self.comparison.absent() for need in item.needs}
         self._probe([item for item in self.comparison.absent() if item.identity in needs])
-        missing = self.comparison.absent()
         if self.target.validate == "none" or self.target.adopt == "never":
-            self._probe(missing)
-            missing = self.comparison.absent()
-        self.absent = frozenset(item.identity for item in missing if item.mode is not Mode.LEAVE)
-        known = {**self.comparison.undecided, **self.comparison.unowned}
-        known |= self.comparison.left
-        tasks = [partial(self._absent, item) for item in missing]
+            self._probe(self.comparison.absent())
+        absent = [item for item in self.comparison.absent() if not has_run(item, self.ran)]
+        done = [item for item in self.comparison.absent() if has_run(item, self.ran)]
+        self.missing.absent = self._stand_in.absent = frozenset(item.identity for item in absent if item.mode is not Mode.LEAVE)
+        known = {**self.comparison.undecided, **self.comparison.unowned, **self.comparison.left}
+        tasks = [partial(self._absent, item) for item in absent]
         tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
-        found: list[Finding] = []
+        found: list[Finding] = [Change(Action.UNCHANGED, item.identity, reason=REASON, manifest=item.manifest) for item in done]
         for answer in parallel(tasks):
             if isinstance(answer, AnnealError):
                 raise answer
             found += answer
         return found
 
-    def _probe(self, missing: Sequence[Desired]) -> None:
+    def _probe(self, absent: Sequence[Desired]) -> None:
         """Look for declared objects that exist without our label."""
-        wanted = [(i.resource, i.identity.namespace, i.identity.name) for i in missing if self.is_served(i.resource)]
+        wanted = [(i.resource, i.identity.namespace, i.identity.name) for i in absent if self.is_served(i.resource)]
         self.comparison.probe(probe(self.api, wanted).values())
 
     @property
@@ -99,7 +96,7 @@ class Decision:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
         if item.mode is Mode.LEAVE:
             return [skipped(item, {}, item.reason)]
-        waits_for = next((need for need in item.needs if need in self.absent), None)
+        waits_for = next((need for need in item.needs if need in self.missing.absent), None)
         if waits_for is not None:
             return [*self._deferred_problems(item, waits_for), self.judge.absent(item, deferred=True)]
         if self.target.validate == "none":
@@ -115,16 +112,15 @@ class Decision:
 
     def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
         """Take a refused dry-run of a new object: not possible here, to be tried in its stage, or a mistake."""
-        text = str(error)
-        if NO_DRY_RUN in text:
+        if NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
             return [self.judge.absent(item)]
-        if item.identity.kind in _NEEDS_OTHERS and item not in self.stages[0]:
+        if self.missing.first(item, error):
             return [self.judge.absent(item, deferred=True)]
-        changing = self._changing_crd(item)
-        if changing and isinstance(error, ApiRefused):
+        changing = self.missing.changing_crd(item)
+        if changing and is_by_schema(error):
             return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
-        return self._there_already(item, error) or _placed(error, item)
+        return self._there_already(item, error) or self.missing.mistakes(item, error)
 
     def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
         """Judge what lives under a declared name without our label, where it may be why the dry-run was invalid; else nothing."""
@@ -133,14 +129,9 @@ class Decision:
         found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
         return [outcome for live in found.values() for outcome in self.present(item, live)]
 
-    def _changing_crd(self, item: Desired) -> Identity | None:
-        """Return the CRD of an object when this run changes it: the server judges by the old one until then."""
-        changing = self.comparison.undecided.keys() | self.comparison.unowned.keys()
-        return next((need for need in item.needs if need.group_kind == CRD and need in changing), None)
-
     def postponed(self, item: Desired) -> list[Finding]:
         """Check what can be checked now of a hook's object that can't be dry-run before its CRD or Namespace is there."""
-        need = next((need for need in item.needs if need in self.absent), None)
+        need = next((need for need in item.needs if need in self.missing.absent), None)
         return self._deferred_problems(item, need) if need else []
 
     def _deferred_problems(self, item: Desired, need: Identity) -> list[Finding]:
@@ -149,7 +140,7 @@ class Decision:
             return []
         if need.group_kind == CRD:
             return list(schema.check(item, self.comparison.desired[need].manifest))
-        stand_in = self._stand_in
+        stand_in = self._stand_in.name
         if not stand_in:
             self.notes.append(f"{item.identity}: checked by the server once {need} exists")
             return []
@@ -158,31 +149,21 @@ class Decision:
         try:
             DryRunner(self.api).check(item.resource, body)
         except (ApiRefused, AccessDenied) as error:
-            if isinstance(error, ApiRefused) and error.status == 422:
-                return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
-            self.notes.append(f"{item.identity}: checked by the server once {need} exists")
+            return self._refused_in_stand_in(item, need, error)
         return []
 
-    @property
-    def _stand_in(self) -> str:
-        """Return an existing whitelisted namespace in which to dry-run, or nothing. Looked for once.
-
-        The lock is this round's own: that of a `cached_property` is everybody's (Python 3.11), and a slow cluster would hold up the others.
-        """
-        with self._lock:
-            if self._known_stand_in is None:
-                self._known_stand_in = self._look_for_stand_in()
-            return self._known_stand_in
-
-    def _look_for_stand_in(self) -> str:
-        if "*" in self.target.namespaces:
-            return "default"
-        names = [name for name in self.target.namespaces if Identity("", NAMESPACE.kind, "", name) not in self.absent]
-        try:
-            found = probe(self.api, [(_NAMESPACES, "", name) for name in names])
-        except AccessDenied:
-            return ""
-        return next((identity.name for identity in sorted(found)), "")
+    def _refused_in_stand_in(self, item: Desired, need: Identity, error: ApiRefused | AccessDenied) -> list[Finding]:
+        """Take a refusal in another namespace than the object's own, which is only being created: what holds there, too, is a mistake."""
+        found = self.missing.named(item, error)
+        if found and not all(one and self.coming.is_before(one, item.identity) for _, one in found):
+            return [
+                replace(each, message=_elsewhere(need, found)) if isinstance(each, Problem) else each
+                for each in self.missing.mistakes(item, error)
+            ]
+        if not found and isinstance(error, ApiRefused) and error.status == 422 and is_by_schema(error):
+            return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+        self.notes.append(f"{item.identity}: checked by the server once {need} exists")
+        return []
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object that is there: whether it is left alone, whose it is, then what an apply would make of it."""
@@ -199,75 +180,14 @@ class Decision:
         odd = "" if ours or giver else note(live)
         if odd:
             self.notes.append(f"{item.identity}: {odd}")
-        applied = self.comparison.effective(item, live)
-        taken = self.comparison.taken_over(item.identity, applied.manifest.body(), live, adopted=not ours)
         judged = as_ours(live, item.identity, self.target.name, self.applyset) if giver else live
-        found = self._applied(applied, live, judged, taken)
-        return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in found]
-
-    def _applied(self, applied: Desired, live: dict[str, Any], judged: dict[str, Any], taken: Takeover | None) -> list[Finding]:
-        """Judge what an apply would make of a live object. `judged`: how a refusal is to be judged, with our marks on it."""
-        try:
-            wanted = DryRunner(self.api).apply(applied.resource, applied.manifest.body())
-        except (ApiRefused, AccessDenied) as error:
-            return self._present_refused(applied, live, judged, error, taken)
-        if taken and taken.goes:
-            return self._merged(applied, live, judged, taken.after(wanted), taken)
-        return [self.judge.present(applied, live, wanted, taken)]
-
-    def _merged(
-        self, item: Desired, live: dict[str, Any], judged: dict[str, Any], merged: dict[str, Any], taken: Takeover
-    ) -> list[Finding]:
-        """Have the server judge an object as it will be once what others wrote, and git lacks, is gone."""
-        try:
-            return [self.judge.present(item, live, DryRunner(self.api).become(item.resource, live, merged), taken)]
-        except (ApiRefused, AccessDenied) as error:
-            if NO_DRY_RUN in str(error):
-                return [self._undryable(item, live, taken)]
-            if isinstance(error, AccessDenied):
-                return _placed(error, item)
-            kept = self._kept(item, live, taken)
-            words = "; ".join(problem.message for problem in error.problems)
-            return [live_only.refusal(item, live, kept, words)] if kept else [self.judge.refused(item, judged, error)]
-
-    def _kept(self, item: Desired, live: dict[str, Any], taken: Takeover) -> list[tuple[Step, ...]]:
-        """Return which of the fields that would go the server won't let go, each asked about alone."""
-        found = []
-        for path, less in islice(live_only.each_without(live, taken.goes), _ASKED):
-            try:
-                DryRunner(self.api).become(item.resource, live, less)
-            except ApiRefused:
-                found.append(path)
-        return found
-
-    def _present_refused(
-        self, item: Desired, live: dict[str, Any], judged: dict[str, Any], error: ApiRefused | AccessDenied, taken: Takeover | None
-    ) -> list[Finding]:
-        """Take a refused dry-run of a live object: what makes it invalid may go; recreate where allowed; else a mistake."""
-        if NO_DRY_RUN in str(error):
-            return [self._undryable(item, live, taken)]
-        if isinstance(error, AccessDenied):
-            return _placed(error, item)
-        changing = self._changing_crd(item)
-        if changing:
-            change = self._unchecked(item, live, taken)
-            later = replace(change, action=Action.UPDATE, reason="its CRD changes first", deferred=True)
-            return [*schema.check(item, self.comparison.desired[changing].manifest), later]
-        if taken and taken.goes and error.status == 422:
-            return self._merged(item, live, judged, foreseen(live, item.manifest.body(), taken), taken)
-        return [self.judge.refused(item, judged, error)]
-
-    def _undryable(self, item: Desired, live: dict[str, Any], taken: Takeover | None) -> Change:
-        """Take what an admission webhook lets no dry-run judge."""
-        self.notes.append(f"{item.identity}: an admission webhook does not support dry run; it is applied as declared")
-        return self._unchecked(item, live, taken)
-
-    def _unchecked(self, item: Desired, live: dict[str, Any], taken: Takeover | None) -> Change:
-        """Judge an object by what managedFields tell of an apply, where no dry-run can."""
-        return self.judge.present(item, live, foreseen(live, item.manifest.body(), taken), taken)
+        asked = LiveDryRun(
+            self.api, self.judge, self.missing, self.is_served, self.comparison.effective(item, live), live, judged, adopted=not ours
+        )
+        return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in asked.findings()]
 
 
-def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
-    """Return a refusal with the place of its object; who must act stays what it was."""
-    problems = [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
-    return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]
+def _elsewhere(need: Identity, found: Sequence[tuple[missing.Missing, Identity | None]]) -> str:
+    """Say what an object names that can't be there when it is written."""
+    absent = ", ".join(str(each) for each, _ in found)
+    return f"names {absent}, which isn't there when it is created: {need} is only being made"

@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from handler.model.errors import AnnealError, ApiRefused, LeaseError, PlanRefused
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, LeaseError, PlanRefused, Problem
 from handler.model.plan import Change
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Mistakes:
+    """All that speaks against one plan, found by several questions: `problems` are the author's, `denied` the operator's to cure."""
+
+    problems: list[Problem] = field(default_factory=list)
+    denied: list[AccessDenied] = field(default_factory=list)
+
+    def of(self, ask: Callable[[], T]) -> T | None:
+        """Ask; keep a refusal, and return None then."""
+        try:
+            return ask()
+        except AccessDenied as error:
+            self.denied.append(error)
+        except PlanRefused as error:
+            self.problems += error.problems
+        return None
+
+    def raise_any(self) -> None:
+        """Raise all of them, each once.
+
+        Raises:
+            PlanRefused: there are mistakes in git, and perhaps rights that are missing.
+            AccessDenied: only those.
+
+        """
+        found = dict.fromkeys((*self.problems, *(problem for error in self.denied for problem in error.problems)))
+        if self.problems:
+            raise PlanRefused(*found)
+        if found:
+            raise denial(self.denied)(*found)
+
+
+def denial(errors: Sequence[AccessDenied]) -> type[AccessDenied]:
+    """Return as what several denials are raised together: as what all of them are."""
+    kinds = {type(error) for error in errors}
+    return kinds.pop() if len(kinds) == 1 else AccessDenied
 
 
 def raise_together(answers: Iterable[Any], changes: Sequence[Change]) -> None:

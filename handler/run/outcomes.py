@@ -24,7 +24,7 @@ from handler.model.errors import (
 from handler.model.event import NAMED, Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
-from handler.run import goal, rollback, state_after
+from handler.run import expiring, goal, rollback, state_after
 from handler.run.context import Context
 from handler.run.due import left_out
 from handler.run.errors import RequestRefused
@@ -132,7 +132,8 @@ def failed(run: Context, error: AnnealError) -> Result:
         entry = history.run_of(result, run.commit, run.job.actor, run.started)
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
-        return replace(state, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=pin)
+        left = expiring.forgotten(state, error)
+        return replace(left, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)
     run.turned = recorded and back is not None and state.pin is not None and state.pin.automatic  # the record cuts a long reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.run import goal
+from handler.run import expiring, goal
 from handler.run.canaries import Canaries
 from handler.run.context import Context
 from handler.run.due import all_due, is_due, left_out, token, under_way
@@ -20,16 +20,18 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
     """Return what is asked of the planner; a recovery and a run without prune only show what would go."""
     prepared, state = inputs.prepared, run.state
     rolling = is_due(state, prepared.digest, force=run.force)
+    due = all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force)
     return Ask(
         inputs.commit.sha,
         inputs.reads,
         inputs.settings,
         prepared.stages,
         state.kinds,
+        state.namespaces,
         prune=run.rooms.target.prune.enabled and run.job.prune and not run.recovery,
         keep_reason="the state was missing; the next run prunes" if run.recovery else "prune is off",
         hooked=prepared.hooked,
-        due=all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force),
+        due=due,
         notes=(*prepared.notes, *filter(None, [left_out(state, prepared.hooked, prepared.rolled, run.job.target)])),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
@@ -44,6 +46,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
             frozenset(orphan.uid for orphan in state.orphans if not orphan.sibling),
             run.rooms.clock,
         ),
+        ran=expiring.known(state, due, prepared.rolled),
     )
 
 

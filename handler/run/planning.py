@@ -14,7 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, probe
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, Problem
+from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.resource import Resource
@@ -26,7 +26,10 @@ from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, judge, leaving, left_to, needs_asking, prune_stages
 from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee, is_kept
+from handler.run.coming import Coming
 from handler.run.deciding import Decision
+from handler.run.ending import Mistakes
+from handler.run.expiring import Known
 from handler.run.handover import HandOver
 from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
@@ -38,9 +41,9 @@ from handler.run.trying import tried
 class Ask:
     """What one plan is made for.
 
-    `recorded`: the kinds the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks and steps is carried out;
-    `under_way`: the `due.token` of the rollout that goes on; `shown`: the plan is made to be read, not carried out; `handover`: what is
-    asked of siblings, None: there are none.
+    `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks
+    and steps is carried out; `under_way`: the `due.token` of the rollout that goes on; `ran`: see `handler.run.expiring`; `shown`: the plan
+    is made to be read, not carried out; `handover`: what is asked of siblings, None: there are none.
     """
 
     commit: str
@@ -48,6 +51,7 @@ class Ask:
     settings: str
     stages: tuple[tuple[Desired, ...], ...]
     recorded: frozenset[GroupKind] = frozenset()
+    namespaces: frozenset[str] = frozenset()
     prune: bool = True
     keep_reason: str = ""
     hooked: Hooked = field(default_factory=Hooked)
@@ -58,6 +62,7 @@ class Ask:
     rolled: Rolled = field(default_factory=Rolled)
     shown: bool = False
     handover: HandOver | None = None
+    ran: Known = frozenset()
 
     @property
     def desired(self) -> dict[Identity, Desired]:
@@ -109,15 +114,19 @@ class Planner:
 
         """
         comparison = self._compare(ask)
+        looked, unread = self._look_outside(comparison, ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
-        handover = ask.handover or HandOver(self.target)
-        decision = Decision(self.target, self.applyset, self.api, self.is_served, ask.stages, comparison, handover, [])
-        changes = self._decide(decision, ask)
+        handover, coming = ask.handover or HandOver(self.target), Coming.of(ask.stages, ask.hooked, ask.rolled, ask.due)
+        decision = Decision(self.target, self.applyset, self.api, self.is_served, coming, comparison, handover, [], ask.ran)
+        mistakes = Mistakes()
+        changes = self._decide(decision, ask, mistakes)
         acting = Acting.of(ask.rolled, ask.due, decision.judge, comparison)
-        going = acting.deleted(self._probe, self.prune_judge, handover, prunes=ask.prune)
-        odd = sorted(comparison.notes.values())
-        notes = (*ask.notes, *decision.notes, *odd, *foresee(ask.canaries, changes, comparison, self.api, self.target))
-        changes.update(acting.recreated(self._probe, changes))
+        going = mistakes.of(lambda: acting.deleted(self._probe, self.prune_judge, handover, prunes=ask.prune)) or {}
+        foreseen = mistakes.of(lambda: foresee(ask.canaries, changes, decision.missing, self.api, self.target)) or []
+        changes.update(mistakes.of(lambda: acting.recreated(self._probe, changes)) or {})
+        mistakes.raise_any()
+        notes = (*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *foreseen)
+        self._remember([change for identity, change in changes.items() if identity not in comparison.same], comparison)
         prunes = [change for change in self._prunes(ask, comparison, handover) if change.identity not in going]
         bodies = comparison.candidates
         ordered = self._ordered(prunes, bodies)
@@ -139,7 +148,7 @@ class Planner:
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
         live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
         present = frozenset(identity.group_kind for identity in live)
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, self.scopes)
+        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked)
 
     def _compare(self, ask: Ask) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
@@ -169,26 +178,49 @@ class Planner:
         vanished: set[Resource] = set()
         if any(self.discovery.preferred(kind) is None for kind in ask.recorded):
             self.discovery.refresh()
-        selector = f"{PART_OF}={self.applyset}"
-        comparison.see(members(self.api, self._listed(ask), selector, self.scopes, vanished=vanished))
+        listed = self._listed(ask)
+        comparison.see(members(self.api, listed, self._selector, self.scopes, vanished=vanished), listed)
         if vanished:
             self.discovery.refresh()
             kinds = {resource.group_kind for resource in vanished}
             again = [resource for resource in self._listed(ask) if resource.group_kind in kinds]
-            comparison.see(members(self.api, again, selector, self.scopes))
+            comparison.see(members(self.api, again, self._selector, self.scopes), again)
         return comparison
 
+    def _look_outside(self, comparison: Comparison, ask: Ask) -> tuple[tuple[str, ...] | None, list[str]]:
+        """LIST the recorded namespaces that left the whitelist, where RBAC is namespaced and still allows it: their members stay tracked.
+
+        Return where was looked, None: everywhere; and a note of each namespace that may not be read.
+        """
+        if self.scopes is None:
+            return None, []
+        looked, notes = list(self.scopes), []
+        listed = [resource for resource in self._listed(ask) if resource.namespaced]
+        for namespace in sorted(ask.namespaces - set(looked)):
+            try:
+                comparison.see(members(self.api, listed, self._selector, (namespace,), vanished=set()), listed)
+            except AccessDenied:
+                notes.append(f"Namespace/{namespace} left the whitelist and may not be read: what the target has there stays, unseen")
+            else:
+                looked.append(namespace)
+        return tuple(looked), notes
+
+    @property
+    def _selector(self) -> str:
+        return f"{PART_OF}={self.applyset}"
+
     def _listed(self, ask: Ask) -> list[Resource]:
-        """Return how to LIST every desired and recorded kind; a recorded kind that is no longer served has no members."""
-        by_kind = {item.resource.group_kind: item.resource for item in ask.desired.values() if self.is_served(item.resource)}
-        for kind in sorted(ask.recorded - by_kind.keys()):
+        """Return how to LIST every desired kind, in each version that git writes, and every recorded one that is served."""
+        written = {(item.resource.api_version, item.resource.kind): item.resource for item in ask.desired.values()}
+        found = [resource for resource in written.values() if self.is_served(resource)]
+        for kind in sorted(ask.recorded - {resource.group_kind for resource in found}):
             resource = self.discovery.preferred(kind)
             if resource is not None:
-                by_kind[kind] = resource
+                found.append(resource)
             elif kind.group in self.discovery.stale:
                 seen = f"the API group {kind.group} doesn't answer, so its members can't be listed"
                 raise ClusterUnavailable.of(str(kind), seen, fix=f"repair the APIService of {kind.group}; nothing is pruned on doubt")
-        return list(by_kind.values())
+        return found
 
     def _probe(self, wanted: Sequence[tuple[Resource, str, str]]) -> dict[Identity, dict[str, Any]]:
         """Look for objects by name, of kinds that are served."""
@@ -199,8 +231,8 @@ class Planner:
         return self.discovery.find(resource.api_version, resource.kind) is not None
 
     # --- changes
-    def _decide(self, decision: Decision, ask: Ask) -> dict[Identity, Change]:
-        """Return every declared object's change; a hook has none, but is tried if it is due."""
+    def _decide(self, decision: Decision, ask: Ask, mistakes: Mistakes) -> dict[Identity, Change]:
+        """Return every declared object's change, but for those that are refused; a hook has none, but is tried if it is due."""
         comparison = decision.comparison
         changes = {
             identity: Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
@@ -208,20 +240,14 @@ class Planner:
         }
         found = decision.decide()
         found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items], ask.under_way)
-        problems = [item for item in found if isinstance(item, Problem)]
-        denied = [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
-        if problems:
-            raise PlanRefused(*problems, *denied)
-        if denied:
-            raise AccessDenied(*denied)
-        decided = [item for item in found if isinstance(item, Change)]
-        changes.update((change.identity, change) for change in decided)
-        self._remember(decided, comparison)
+        mistakes.problems += [item for item in found if isinstance(item, Problem)]
+        mistakes.denied += [item for item in found if isinstance(item, AccessDenied)]
+        changes.update((item.identity, item) for item in found if isinstance(item, Change))
         return changes
 
     def _remember(self, decided: Iterable[Change], comparison: Comparison) -> None:
         """Keep what the server called the same, so that the next run needn't ask; forget what isn't live any more."""
-        said = [c for c in decided if c.action is Action.UNCHANGED and comparison.desired[c.identity].mode is not Mode.KEEP]
+        said = [c for c in decided if c.action is Action.UNCHANGED and c.uid and comparison.desired[c.identity].mode is not Mode.KEEP]
         fresh = {(c.uid, c.resource_version): fingerprint(comparison.desired[c.identity]) for c in said}
         live = {seen: self.verdicts[seen] for seen in comparison.same.values() if seen in self.verdicts}
         self.verdicts.clear()

@@ -52,6 +52,11 @@ class Rolled:
         what = "1 object that no step names is" if self.rest == 1 else f"{self.rest:,} objects that no step names are"
         return (f"{what} applied before the first group",)
 
+    @property
+    def places(self) -> Mapping[Identity, tuple[int, int]]:
+        """When each object is first acted on, as (group, step), equal for what happens at once."""
+        return _places(self.rollout)[0] if self.rollout else {}
+
     def due(self, done: Collection[tuple[str, str]] = ()) -> tuple[Due, ...]:
         """Return the steps that a rollout carries out, but for what an earlier run of the same one has `done`: (group, step)."""
         return tuple(

@@ -18,7 +18,7 @@ from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.model.tree import CommitInfo
 from handler.plan.admit import NAMESPACE
-from handler.run import canaries
+from handler.run import canaries, expiring
 from handler.run.due import DONE, FAILED, SKIPPED, recovers
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
@@ -47,7 +47,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
     rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
     waiting = state.waiting if state.waiting and state.waiting.commit == attempt.commit else None
-    wide = widened(state, planned.desired, planned)
+    wide = expiring.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired)
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
     return replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
@@ -73,7 +73,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     look for what a dead holder still had on the wire, in seconds since the epoch; 0: never.
     """
     desired = tuple(sorted(planned.desired))
-    state = widened(state, desired, planned)
+    state = expiring.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired)
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
         state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | _held_namespaces(planned))
@@ -125,10 +125,16 @@ def _held_namespaces(planned: Planned) -> frozenset[str]:
 
 
 def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
-    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one."""
+    """Return what lives, is ours, and isn't declared, keeping when each was first seen; the canary of a rollout under way isn't one.
+
+    What was known in a namespace that couldn't be read stays known.
+    """
     known = {orphan.uid: orphan for orphan in state.orphans}
     kept = [change for change in planned.plan.prunes if change.action is Action.SKIP and not canaries.is_kept(change)]
-    return tuple(replace(known.get(each.uid, Orphan(each.uid, each.identity, stamp(now))), sibling=each.sibling) for each in kept)
+    looked = planned.scopes
+    unseen = [each for each in state.orphans if looked is not None and each.identity.namespace and each.identity.namespace not in looked]
+    seen = (replace(known.get(each.uid, Orphan(each.uid, each.identity, stamp(now))), sibling=each.sibling) for each in kept)
+    return (*seen, *unseen)
 
 
 def look_due(state: State, planned: Planned, now: float) -> float:

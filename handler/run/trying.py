@@ -24,7 +24,8 @@ from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
 from handler.rollout.hooks import ROLLOUT, is_act, lasts
-from handler.run.deciding import NO_DRY_RUN, Decision, Finding
+from handler.run.deciding import Decision
+from handler.run.findings import NO_DRY_RUN, Finding
 from handler.run.hooked import Hooked
 
 _SCRATCH = 40
@@ -106,7 +107,7 @@ def _try(decision: Decision, item: Desired, hook: Hook, under_way: str) -> list[
         return [refusal]
     if decision.target.validate == "none":
         return []
-    if any(need in decision.absent for need in item.needs):
+    if any(need in decision.missing.absent for need in item.needs):
         return decision.postponed(item)
     return _dry_run(decision, item, _scratch(item) if live and makes_way(item, hook, live) else item.manifest.body())
 
@@ -140,6 +141,5 @@ def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Fi
         if NO_DRY_RUN in str(error):
             decision.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is run")
             return []
-        problems = [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
-        return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]
+        return [] if decision.missing.first(item, error) else decision.missing.mistakes(item, error)
     return []

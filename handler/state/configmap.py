@@ -20,6 +20,7 @@ from typing import Any
 from handler.model.errors import Problem, StateInvalid
 from handler.model.names import GroupKind, applyset_id
 from handler.state import pieces
+from handler.state.bounds import bounded
 from handler.state.objects import Body
 from handler.state.record import FORMAT, Progress, State, Summary
 from handler.state.remembered import Remembered, Text
@@ -56,7 +57,7 @@ def state_name(target: str) -> str:
 
 def encode(state: State, namespace: str, tooling: str) -> Body:
     """Write a state as its ConfigMap, without uid and resourceVersion. `tooling`: `anneal/v<semver>`."""
-    name = state_name(state.target)
+    state, name = bounded(state), state_name(state.target)
     data, binary = _encode_data(state)
     metadata = {
         "name": name,
@@ -79,7 +80,7 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
 
 def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
     parts: dict[str, Any] = {key: write_record(state, names) for key, names in _GROUPED.items()}
-    parts["target"]["format"] = state.format
+    parts["target"]["format"] = FORMAT
     known = {name: _known(camel(name), getattr(state, name)) for name in _SINGLE}
     parts |= write_record(state, ("", *(name for name in _SINGLE if not known[name])))
     data = {f"{key}.json": plain for key, plain, _ in filter(None, known.values()) if plain is not None}
@@ -160,7 +161,7 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
         look = f"look at it: kubectl -n {namespace} get configmap {name} -o yaml; if nobody needs it, delete it"
         raise StateInvalid.of(subject, strange, fix=look)
     found, mistakes = _decode_parts(body)
-    recorded, written = found.get("target"), found.get("format", FORMAT)
+    recorded, written = found.get("target"), found.pop("format", FORMAT)
     if written > FORMAT:
         raise StateInvalid.of(subject, f"written by a newer Anneal (format {written}, this one reads {FORMAT})", fix="upgrade Anneal")
     if not mistakes and recorded != target:
@@ -168,7 +169,7 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     if mistakes:
         fix = f"kubectl -n {namespace} delete configmap {name}; the next run finds its objects by their label and prunes nothing"
         raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
-    return State(**found)
+    return bounded(State(**found))
 
 
 def foreign(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> str:

@@ -6,21 +6,17 @@ Times are RFC 3339 text (`rules.stamp`, `rules.seconds_of`), empty when there is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from handler.model.event import Delivery
 from handler.model.manifest import canonical
 from handler.model.names import GroupKind, Identity
+from handler.state.ran import Ran
 from handler.state.rules import ChangeKey, Counts, Line, Message, Path, Sha, Time, Token, Word
 from handler.state.stood import Stood
 
-FORMAT = 1
-"""Version of the record's layout; a newer one is refused, never guessed at."""
-
-
-def _no_counts() -> Mapping[str, int]:
-    return {}
+FORMAT = 2
+"""Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class Status:
 
     phase: Word = ""
     since: Time = ""
-    counts: Counts = field(default_factory=_no_counts)
+    counts: Counts = field(default_factory=dict[str, int])
     unhealthy: tuple[Message, ...] = ()
     message: Message = ""
     failures: int = 0
@@ -194,7 +190,7 @@ class Run:
     subject: Line = ""
     author: Line = ""
     actor: Line = ""
-    counts: Counts = field(default_factory=_no_counts)
+    counts: Counts = field(default_factory=dict[str, int])
     duration: float = 0.0
     message: Message = ""
     code: Word = ""
@@ -234,6 +230,7 @@ class State:
     requested: Request | None = None
     orphans: tuple[Orphan, ...] = ()
     declared: tuple[Identity, ...] = ()
+    ran: tuple[Ran, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
     history: tuple[Run, ...] = ()
     drift: tuple[Drift, ...] = ()

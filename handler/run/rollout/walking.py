@@ -29,6 +29,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Plan
 from handler.model.rollout import Mode, Phase
 from handler.plan.admit import Desired
+from handler.run import expiring
 from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import is_due
@@ -65,7 +66,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         """Put the hands together."""
-        self.applier = Applier(self.run.rooms.planner, self.planned, self.run.fence, self.run.between)
+        self.applier = Applier(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, noted=self._note)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)
@@ -141,6 +142,12 @@ class Walk:
         self._await(number, [*(change.identity for change in stage if change.writes), *todo])
         self.applier.apply(stage)
         self.hooks.wave(Phase.SYNC, hooks)
+
+    def _note(self, written: Sequence[Desired]) -> None:
+        """Keep which Jobs were applied that remove themselves: the next run mustn't take them for missing."""
+        fresh = expiring.applied(written)
+        if fresh:
+            self.run.record(lambda state: expiring.noted(state, fresh))
 
     def _await(self, number: int, coming: Iterable[Identity]) -> None:
         """Wait until all that comes now may come. Raises RolloutFailed: something isn't healthy, so none of it is written."""

@@ -64,6 +64,8 @@ class Vigil:
         """Judge a new state of an object; True: it is healthy."""
         before = self.seen.get(identity)
         found = self.verdict(identity, live) or self._usual(identity, live)
+        if live is None and found.healthy and before and before.status is Status.FAILED:
+            found = before  # a Job that has failed removes itself as one that is complete does
         if before is None or (before.status, before.message) != (found.status, found.message):
             self.moved = time.monotonic()
         self.seen[identity] = found

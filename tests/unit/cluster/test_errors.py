@@ -43,6 +43,7 @@ RBAC = 'configmaps "a" is forbidden: User "u" cannot patch resource "configmaps"
 CONSTRAINED = 'configmaps "a" is forbidden: User "u" cannot impersonate-on:serviceaccount:get resource "configmaps" in API group ""'
 GRANT = 'roles "r" is forbidden: user "u" (groups=["g"]) is attempting to grant RBAC permissions not currently held:\n{…}'
 TYPED = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .dota: field not declared in schema"
+PRUNED = "failed to prune fields: failed to convert merged object to last applied version: .spec.currency: field not declared in schema"
 UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "FieldValueInvalid"}]
 
 
@@ -73,6 +74,7 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
         (429, status("too many", "TooManyRequests"), ClusterUnavailable, "429"),
         (500, status("etcdserver: leader changed"), ClusterUnavailable, "leader changed"),
         (500, status(TYPED), ApiRefused, ".dota"),
+        (500, status(PRUNED), ApiRefused, ".spec.currency"),
         (502, "<html>", ClusterUnavailable, "502"),
         (503, None, ClusterUnavailable, "503"),
         (504, status("timeout", "Timeout"), ClusterUnavailable, "504"),
@@ -83,6 +85,23 @@ def test_who_must_act_follows_from_the_answer(code: int, body: Any, kind: type[A
     assert type(error) is kind
     assert str(error).startswith("ConfigMap/shop/a: ")
     assert told in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (PRUNED, ApiRefused.UNCONVERTED),
+        (".spec.currency: field not declared in schema", ApiRefused.UNCONVERTED),
+        ("failed to convert new object: .spec.currency: field not declared in schema", ApiRefused.UNCONVERTED),
+        ("request to convert CR to an invalid group/version: example.com/v1", ApiRefused.UNCONVERTED),
+        ("failed to convert new object (shop/a; apps/v1, Kind=Deployment) to smd typed: .spec: duplicate entries for key", "Invalid"),
+        (TYPED, "Invalid"),
+    ],
+)
+def test_a_field_that_another_entrys_version_lacks_is_told_from_the_authors_mistakes(text: str, reason: str) -> None:
+    error = refused(500, status(text), "PATCH", "/apis/example.com/v2/namespaces/shop/offers/tea", "Offer/shop/tea")
+    assert isinstance(error, ApiRefused)
+    assert (error.status, error.reason) == (422, reason)
 
 
 def test_a_refusal_keeps_the_servers_status_and_reason() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from handler.config.settings import IgnoreRule
+from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.rollout import Mode
 from handler.plan.compare import Comparison, fingerprint
@@ -123,3 +124,20 @@ def test_ignored_fields_neither_count_as_a_difference_nor_are_applied() -> None:
     assert list(found.same) == [WEB]
     effective = found.effective(item, drifted).manifest
     assert (effective.body()["data"], effective.place) == ({"a": "1", "b": "theirs"}, item.manifest.place)
+
+
+def test_a_kind_that_git_writes_in_two_versions_is_judged_in_each_objects_own() -> None:
+    """Both LISTs show both objects."""
+    (new,) = desired(document("HorizontalPodAutoscaler", "new", "autoscaling/v2", spec={"maxReplicas": 2}))
+    first, second = replace(new.resource, version="v1"), new.resource
+    (marked,) = desired(document("HorizontalPodAutoscaler", "old", "autoscaling/v2", spec={"maxReplicas": 2}))
+    old = replace(new, manifest=Manifest.of({**marked.manifest.body(), "apiVersion": "autoscaling/v1"}), resource=first)
+    found = Comparison("shop", SET, {item.identity: item for item in (old, new)}, Ignoring(()))
+    gone = member(document("HorizontalPodAutoscaler", "gone", "autoscaling/v1"))
+    lives = [*(live(item.manifest.body()) for item in (old, new)), gone]
+    found.see([{**each, "apiVersion": version} for version in ("autoscaling/v1", "autoscaling/v2") for each in lives], [first, second])
+    assert (sorted(found.same), found.undecided, len(found.candidates)) == (sorted([old.identity, new.identity]), {}, 1)
+    assert found.members == 3
+    alone = Comparison("shop", SET, {old.identity: old}, Ignoring(()))
+    alone.see([{**live(old.manifest.body()), "apiVersion": "autoscaling/v2"}], [second])
+    assert list(alone.undecided) == [old.identity], "its own version is served no more, or not yet"

@@ -239,3 +239,10 @@ def test_a_pin_is_set_or_ended_and_else_left_alone() -> None:
 )
 def test_what_was_asked_before_isnt_forgotten(before: Request | None, job: Job, after: Request | None) -> None:
     assert asked(state(requested=before), job, None, NOW).requested == after
+
+
+def test_what_was_kept_in_a_namespace_that_cant_be_read_is_still_known() -> None:
+    kept = (Orphan("u-gone", GONE, NOON),)
+    assert record(state(orphans=kept), planned(scopes=("shop",)), DRIFT).orphans == kept
+    assert record(state(orphans=kept), planned(scopes=("shop", "old")), DRIFT).orphans == ()
+    assert record(state(orphans=kept), planned(), DRIFT).orphans == ()

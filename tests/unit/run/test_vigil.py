@@ -143,3 +143,11 @@ def test_a_text_shows_neither_the_operators_secrets_nor_those_of_the_commit() ->
     mask = Hiding(lambda text: text.replace("operator", "###"), [Manifest.of(secret), Manifest.of(other)])
     assert mask(f"operator swordfish {encoded} tuna salad plain") == "### *** *** *** plain"
     assert "swordfish" not in repr(mask)
+
+
+def test_a_job_that_was_seen_to_fail_isnt_healthy_because_it_removed_itself(clock: Clock) -> None:
+    watched = watch(clock, (JOB, "a"), (JOB, "b"), ttlSecondsAfterFinished=0)
+    assert not watched.judge(named(JOB, "a"), job("a", "Failed"))
+    assert not watched.judge(named(JOB, "a"), None)
+    assert watched.judge(named(JOB, "b"), None), "nothing says that this one failed"
+    assert [health.status for _, health in watched.unhealthy()] == [Status.FAILED]

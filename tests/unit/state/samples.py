@@ -76,7 +76,14 @@ def full() -> State:
             Run("r1", "push", "applied", NOON, sha(), "Add api", "Ada", "ada", {"created": 3}, 1.25, "", "", ("Deployment/shop/api",)),
         ),
         drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
-        kinds=frozenset({GroupKind("apps", "Deployment"), GroupKind("", "ConfigMap")}),
+        kinds=frozenset(
+            {
+                GroupKind("apps", "Deployment"),
+                GroupKind("", "ConfigMap"),
+                GroupKind("", "Namespace"),
+                GroupKind("rbac.authorization.k8s.io", "ClusterRole"),
+            }
+        ),
         namespaces=frozenset({"shop", "shop-jobs"}),
     )
 

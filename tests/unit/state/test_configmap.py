@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import LIMIT, decode, encode, fitted, read_summary, size
-from handler.state.record import Progress, Run, State, StepRecord, Summary
+from handler.state.record import Orphan, Progress, Run, State, StepRecord, Summary
 from handler.state.stood import Stood
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
@@ -45,7 +45,25 @@ def test_what_is_stored_is_what_is_read_again(state: State) -> None:
     again, same = fitted(written, NAMESPACE, TOOLING)
     assert again == written
     assert same == encode(written, NAMESPACE, TOOLING)
-    assert (written.declared, written.attempt, written.kinds) == (state.declared, state.attempt, state.kinds)
+    assert (written.declared, written.attempt) == (state.declared, state.attempt)
+    assert written.kinds == state.kinds | {each.group_kind for each in (*state.declared, *(orphan.identity for orphan in state.orphans))}
+
+
+def test_an_edited_annotation_hides_no_kind_and_no_namespace_that_the_record_names() -> None:
+    cron, claim = Identity("batch", "CronJob", "shop-jobs", "backup"), Identity("", "PersistentVolumeClaim", "shop-data", "db")
+    state = blank(
+        commit=sha(),
+        declared=(cron, Identity("", "Namespace", "", "shop")),
+        orphans=(Orphan("u-9", claim, NOON),),
+        kinds=frozenset(each.group_kind for each in (cron, claim, Identity("", "Namespace", "", ""))),
+        namespaces=frozenset({"shop-jobs", "shop-data"}),
+    )
+    body = encode(state, NAMESPACE, TOOLING)
+    body["metadata"]["annotations"] |= {
+        "applyset.kubernetes.io/contains-group-kinds": "",
+        "applyset.kubernetes.io/additional-namespaces": "",
+    }
+    assert read(body) == state
 
 
 def test_the_parent_of_an_applyset_is_marked_as_kubectl_does() -> None:
@@ -53,7 +71,9 @@ def test_the_parent_of_an_applyset_is_marked_as_kubectl_does() -> None:
     assert metadata["name"] == "anneal-shop"
     assert metadata["labels"]["applyset.kubernetes.io/id"].startswith("applyset-")
     assert metadata["annotations"]["applyset.kubernetes.io/tooling"] == "anneal/v0.1.0"
-    assert metadata["annotations"]["applyset.kubernetes.io/contains-group-kinds"] == "ConfigMap,Deployment.apps"
+    assert metadata["annotations"]["applyset.kubernetes.io/contains-group-kinds"] == (
+        "ClusterRole.rbac.authorization.k8s.io,ConfigMap,Deployment.apps,Namespace"
+    )
     assert metadata["annotations"]["applyset.kubernetes.io/additional-namespaces"] == "shop,shop-jobs"
 
 
@@ -164,7 +184,7 @@ BROKEN = {
     "not base64": (changed("binaryData", "readsPaths.json.gz", "%%%"), "`readsPaths.json.gz`"),
     "cut gzip": (changed("binaryData", "x.json.gz", "AAAA"), "is unknown here"),
     "newer format": (
-        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 2})),
+        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 3})),
         "newer",
     ),
     "other target": (

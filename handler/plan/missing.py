@@ -1,0 +1,106 @@
+"""What the API server's refusal of an object says is missing: other objects, which that one names. Pure.
+
+Law: only the server's own words make a mistake now a matter of order. They name a kind and a name, as admission and RBAC do:
+
+    pods "p" is forbidden: error looking up service account shop/web: serviceaccount "web" not found     ServiceAccount plugin
+    pods "p" is forbidden: no PriorityClass with name high was found                                     Priority plugin
+    pods "p" is forbidden: pod rejected: RuntimeClass "gvisor" not found                                 RuntimeClass plugin
+    rolebindings.rbac.authorization.k8s.io "reader" not found                                            a binding's role: RBAC looks for it
+                                                                                                         under the binding's own kind
+    admission webhook "…" denied the request: secrets "db" not found                                     and what webhooks say like that
+
+A field error that names no object (`volumeMounts[0].name: Not found: "data"`) is a mistake, and so is all that stands beside one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handler.model.names import Identity
+from handler.model.resource import Resource
+from handler.plan.admit import Desired
+from handler.plan.order import DEPENDS_ON, implied
+
+_MISSING = re.compile(
+    r'\b([A-Za-z][A-Za-z0-9]*)(?:\.([a-z0-9][a-z0-9.-]*))? "([^"\s]+)" not found|\bno ([A-Z][A-Za-z0-9]*) with name (\S+) was found'
+)
+FIELD_ERROR = re.compile(r"(?:Invalid value|Forbidden|Duplicate value|Unsupported value|Not found):|Required value|Too (?:long|many)")
+"""How apimachinery begins each field error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One object that isn't there. `kind`: as it was called (`serviceaccount`, `roles`, `PriorityClass`); `group`: if that was said."""
+
+    kind: str
+    group: str
+    name: str
+
+    def __str__(self) -> str:
+        """`serviceaccount "web"`."""
+        return f'{self.kind}{"." if self.group else ""}{self.group} "{self.name}"'
+
+    def is_a(self, resource: Resource) -> bool:
+        """Whether it is of this kind."""
+        return self.kind.lower() in (resource.kind.lower(), resource.plural.lower()) and self.group in ("", resource.group)
+
+
+def read(text: str) -> tuple[Missing, ...]:
+    """Return what a refusal says is missing; nothing where it says anything else, too."""
+    _, *mistakes = FIELD_ERROR.split(text)
+    if not all(_MISSING.search(part) for part in mistakes or [text]):
+        return ()
+    return tuple(
+        dict.fromkeys(Missing(kind or other, group or "", name or called) for kind, group, name, other, called in _MISSING.findall(text))
+    )
+
+
+def among(found: Missing, item: Desired, declared: Iterable[Desired]) -> Identity | None:
+    """Return the declared object that is meant: one that the refused object names, in its namespace or in none."""
+    places, needs = ("", item.identity.namespace), _implied(item, found)
+    texts = set(_texts({key: value for key, value in item.manifest.body().items() if key != "metadata"}))
+    for one in declared:
+        identity = one.identity
+        meant = found.is_a(one.resource) and found.name == identity.name and identity.namespace in places and identity.name in texts
+        if meant or identity in needs:
+            return identity
+    return None
+
+
+def _implied(item: Desired, found: Missing) -> list[Identity]:
+    """Return what is meant among those that the object's kind always looks for: of a binding its role, of a pod its account."""
+    needs = implied(item.identity, item.manifest.body())
+    return [
+        need
+        for need in needs
+        if need.name == found.name and (found.kind.lower().startswith(need.kind.lower()) or found.is_a(item.resource))
+    ]
+
+
+def _texts(node: Any) -> Iterator[str]:
+    """Yield every text of a value."""
+    if isinstance(node, str):
+        yield node
+    for below in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
+        yield from _texts(below)
+
+
+def declare(found: Missing, item: Desired) -> str:
+    """Return the way out where nothing that is missing is declared."""
+    namespace, needs = item.identity.namespace, _implied(item, found)
+    if found.kind.lower() in ("serviceaccount", "serviceaccounts"):
+        place = f"{{name: {found.name}, namespace: {namespace}}}"
+        return f"declare it in the same path: {{apiVersion: v1, kind: ServiceAccount, metadata: {place}}}; or correct the name"
+    if found.kind.lower() in ("namespace", "namespaces"):
+        return f"declare it in the same path: {{apiVersion: v1, kind: Namespace, metadata: {{name: {found.name}}}}}; or correct the name"
+    return f"declare {needs[0] if needs else 'it'} in the same path, or correct the name"
+
+
+def put_before(need: Identity, item: Identity) -> str:
+    """Return the way out where what is missing is declared, but doesn't come before what names it."""
+    place = f"{need.group}/namespaces/{need.namespace}" if need.namespace else need.group
+    reference = f'"{place}/{need.kind}/{need.name}"'
+    return f"let it come first: write under {item}'s metadata: annotations: {{{DEPENDS_ON}: {reference}}}"

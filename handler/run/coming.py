@@ -1,0 +1,75 @@
+"""When each declared object is written in a run, to tell what is there before what. Pure.
+
+    part 0   Namespaces and CRDs that a PreSync hook needs     part 3   the Rollout's groups, step after step
+    part 1   PreSync hooks, wave after wave                    part 4   PostSync hooks
+    part 2   the automatic stages, each with its Sync hooks    part 5   SyncFail hooks
+
+Law: as `handler.run.rollout.walking` walks. What is written at once isn't before each other; in doubt nothing is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.model.names import Identity
+from handler.model.plan import Due
+from handler.model.rollout import Mode, Phase, Policy
+from handler.plan.admit import Desired
+from handler.plan.order import sort_key
+from handler.rollout.hooks import lasts
+from handler.run.hooked import Hooked
+from handler.run.rolled import Rolled
+
+Place = tuple[int, int, tuple[Any, ...]]
+_PARTS = {Phase.PRE_SYNC: 1, Phase.SYNC: 2, Phase.POST_SYNC: 4, Phase.SYNC_FAIL: 5}
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """The place of each object in a run; `brief`: hooks that are deleted again at the end of their phase."""
+
+    places: Mapping[Identity, Place] = field(default_factory=dict)
+    brief: Collection[Identity] = frozenset()
+
+    @classmethod
+    def of(cls, stages: Sequence[Sequence[Desired]], hooked: Hooked, rolled: Rolled, due: Iterable[Due]) -> Coming:
+        """Place what a run writes: `stages`, the last of them the Rollout's groups, and the hooks and steps that are `due`."""
+        acts = {(one.group, one.identity) for one in due}
+        steps = (
+            rolled.places
+            if any(group == each.name for each in (rolled.rollout.groups if rolled.rollout else ()) for group, _ in acts)
+            else {}
+        )
+        early, automatic = bool(hooked.first), len(stages) - len(rolled.stages)
+        places: dict[Identity, Place] = {}
+        for number, stage in enumerate(stages):
+            part = 3 if number >= automatic else 0 if early and not number else 2
+            for item in (item for item in stage if item.mode is not Mode.HOOK):
+                group, step = steps.get(item.identity, (number - automatic, 0))
+                places[item.identity] = (part, group, (step,)) if part == 3 else (part, number, ())
+        for identity in hooked.hooks:
+            found = [place for phase, place in _hook_places(identity, stages, hooked) if (phase, identity) in acts]
+            places |= {identity: min(found)} if found else {}
+        return cls(
+            places,
+            frozenset(
+                identity for identity, hook in hooked.hooks.items() if Policy.SUCCEEDED in hook.policies and not lasts(identity.group_kind)
+            ),
+        )
+
+    def is_before(self, need: Identity, item: Identity) -> bool:
+        """Whether the one certainly stands when the other is written."""
+        first, then = self.places.get(need), self.places.get(item)
+        if first is None or then is None or (need in self.brief and first[0] != then[0]):
+            return False
+        return first < then
+
+
+def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], hooked: Hooked) -> Iterable[tuple[str, Place]]:
+    """Yield when a hook runs in each of its phases: in a wave the kinds come one after another."""
+    kind = sort_key(identity)[:3]
+    for phase, part in _PARTS.items():
+        waves = [[item.identity for item in stage] for stage in stages] if phase is Phase.SYNC else hooked.waves.get(phase, ())
+        yield from ((str(phase), (part, number, kind)) for number, wave in enumerate(waves) if identity in wave)

@@ -1,0 +1,172 @@
+"""What an apply would make of one live object: the server's word, and where no dry-run can say it, what managedFields tell.
+
+    deciding (whose it is) -> the apply alone, dry-run -> what others wrote and git lacks goes with it: the object as it will be, dry-run
+                              |-> refused: deferred, made anew, another API version first, or a mistake
+
+Law: what is shown is what the server has judged; nothing here can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.write import DryRunner
+from handler.model.errors import AccessDenied, ApiRefused, Problem
+from handler.model.manifest import at, canonical, items_at
+from handler.model.plan import Action, Change
+from handler.model.resource import Resource
+from handler.plan import live_only, schema, versions
+from handler.plan.admit import CRD, Desired
+from handler.plan.judge import Judge
+from handler.plan.owned import Step, managed_fields
+from handler.plan.takeover import Takeover, foreseen
+from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
+from handler.run.missing_first import MissingFirst
+
+_ASKED = 50
+"""How many fields of one refused object the server is asked about, one by one."""
+_ROLE = ApiRefused(Problem("", "cannot change roleRef"), status=422, reason="Invalid")
+"""The server's words (rbac/validation) for a binding that names another role."""
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDryRun:
+    """Asks about one live object.
+
+    `item`: what is applied onto it; `judged`: the live object as a refusal is to be judged, with our marks on it where it is taken over
+    from a sibling; `adopted`: it isn't ours yet.
+    """
+
+    api: Api
+    judge: Judge
+    missing: MissingFirst
+    is_served: Callable[[Resource], bool]
+    item: Desired
+    live: Object
+    judged: Object
+    adopted: bool
+
+    def findings(self) -> list[Finding]:
+        """Return what becomes of the object: a change, mistakes, or rights that are missing."""
+        if self._is_forgotten():
+            return self._moved()
+        taken = self._taken_over(self.live)
+        try:
+            wanted = DryRunner(self.api).apply(self.item.resource, self._body)
+        except (ApiRefused, AccessDenied) as error:
+            return self._refused(error, taken)
+        if taken and taken.goes:
+            return self._merged(taken.after(wanted), taken)
+        return [self.judge.present(self.item, self.live, wanted, taken)]
+
+    @property
+    def _body(self) -> Object:
+        return self.item.manifest.body()
+
+    def _taken_over(self, live: Object) -> Takeover | None:
+        return self.missing.comparison.taken_over(self.item.identity, self._body, live, adopted=self.adopted)
+
+    def _merged(self, merged: Object, taken: Takeover) -> list[Finding]:
+        """Have the server judge the object as it will be once what others wrote, and git lacks, is gone."""
+        try:
+            return [self.judge.present(self.item, self.live, DryRunner(self.api).become(self.item.resource, self.live, merged), taken)]
+        except (ApiRefused, AccessDenied) as error:
+            if NO_DRY_RUN in str(error):
+                return [self._undryable(taken)]
+            if isinstance(error, AccessDenied):
+                return placed(error, self.item)
+            kept = self._kept(taken)
+            words = "; ".join(problem.message for problem in error.problems)
+            return [live_only.refusal(self.item, self.live, kept, words)] if kept else self._final(error)
+
+    def _kept(self, taken: Takeover) -> list[tuple[Step, ...]]:
+        """Return which of the fields that would go the server won't let go, each asked about alone."""
+        found = []
+        for path, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
+            try:
+                DryRunner(self.api).become(self.item.resource, self.live, less)
+            except ApiRefused:
+                found.append(path)
+        return found
+
+    def _refused(self, error: ApiRefused | AccessDenied, taken: Takeover | None) -> list[Finding]:
+        """Take a refused dry-run of the apply: try it in its stage, without what may go, made anew where allowed; else a mistake."""
+        item, live = self.item, self.live
+        if NO_DRY_RUN in str(error):
+            return [self._undryable(taken)]
+        if isinstance(error, AccessDenied):
+            return placed(error, item)
+        if error.reason == ApiRefused.UNCONVERTED and versions.migrated(live, item.resource.api_version) != managed_fields(live):
+            return self._moved()
+        deferred = self._deferred(error, taken)
+        if deferred or not (taken and taken.goes and error.status == 422):
+            return deferred or self._final(error)
+        return self._merged(foreseen(live, self._body, taken), taken)
+
+    def _deferred(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
+        """Return what comes of an object that is refused only until something else is written; nothing: it is refused for itself."""
+        item = self.item
+        need = self.missing.first(item, error)
+        if need:
+            rebound = _is_rebound(self._body, self.live)
+            return [self.judge.refused(item, self.judged, _ROLE) if rebound else self._later(f"{need} comes first", taken)]
+        changing = self.missing.changing_crd(item)
+        if changing and is_by_schema(error):
+            return [*schema.check(item, self.missing.comparison.desired[changing].manifest), self._later("its CRD changes first", taken)]
+        return []
+
+    def _final(self, error: ApiRefused) -> list[Finding]:
+        """Return a refusal that nothing in this run cures: what it names is missing, an immutable field, or a mistake."""
+        names = self.missing.named(self.item, error)
+        return self.missing.mistakes(self.item, error) if names else [self.judge.refused(self.item, self.judged, error)]
+
+    # --- where no dry-run says it
+    def _undryable(self, taken: Takeover | None) -> Change:
+        """Take what an admission webhook lets no dry-run judge."""
+        self.missing.notes.append(f"{self.item.identity}: an admission webhook does not support dry run; it is applied as declared")
+        return self._unchecked(taken)
+
+    def _later(self, reason: str, taken: Takeover | None) -> Change:
+        """Return the change of an object that the server can't judge yet."""
+        return replace(self._unchecked(taken), action=Action.UPDATE, reason=reason, deferred=True)
+
+    def _unchecked(self, taken: Takeover | None) -> Change:
+        return self.judge.present(self.item, self.live, foreseen(self.live, self._body, taken), taken)
+
+    # --- other API versions
+    def _is_forgotten(self) -> bool:
+        """Whether our fields are recorded in a version that the kind hasn't any more, or not once this run has changed its CRD."""
+        recorded = versions.recorded_in(self.live)
+        if recorded in ("", self.item.resource.api_version):
+            return False
+        version = recorded.rpartition("/")[2]
+        crd = next((self.missing.comparison.desired[need] for need in self.item.needs if need.group_kind == CRD), None)
+        if crd is None:
+            return not self.is_served(replace(self.item.resource, version=version))
+        return version not in [at(each, "name") for each in items_at(crd.manifest.body(), "spec", "versions")]
+
+    def _moved(self) -> list[Finding]:
+        """Judge an object whose managedFields must be moved to git's version before it can be applied: see `handler.plan.versions`."""
+        entries = versions.migrated(self.live, self.item.resource.api_version)
+        live = {**self.live, "metadata": {**self.live["metadata"], "managedFields": entries}}
+        taken = self._taken_over(live)
+        entries = list(taken.entries) if taken else entries
+        try:
+            found = DryRunner(self.api).become(self.item.resource, self.live, foreseen(live, self._body, taken), entries)
+        except AccessDenied as error:
+            return placed(error, self.item)
+        except ApiRefused as error:
+            return self._final(error)
+        change = self.judge.present(self.item, live, found, taken)
+        reason = change.reason or f"was applied in {versions.recorded_in(self.live)}"
+        return [replace(change, action=Action.UPDATE, reason=reason, managed_fields=canonical(entries))]
+
+
+def _is_rebound(desired: Object, live: Object) -> bool:
+    """Whether a binding names another role than it does live: the server says that this can't be once it finds that role."""
+    return any(at(desired, "roleRef", key) != at(live, "roleRef", key) for key in ("kind", "name"))

@@ -1,0 +1,66 @@
+"""What the server misses of what an object names: whether this run creates it before that object, or whether it is a mistake.
+
+deciding, trying, canaries, applying (a dry-run is refused) -> here (what is missing, and where it comes from) -> deferred, or told
+
+Law: deferred is only what the server's own words miss, where this run creates that before. Whatever else it says is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from handler.model.errors import AccessDenied, ApiRefused
+from handler.model.names import Identity
+from handler.model.rollout import Mode
+from handler.plan import missing
+from handler.plan.admit import CRD, Desired
+from handler.plan.compare import Comparison
+from handler.run.coming import Coming
+from handler.run.findings import Finding, placed, with_fix
+
+
+@dataclass(slots=True)
+class MissingFirst:
+    """Knows what one run creates. `absent`: what isn't there yet; `written`: what this run has written so far."""
+
+    comparison: Comparison
+    coming: Coming
+    notes: list[str]
+    absent: frozenset[Identity] = frozenset()
+    written: Collection[Identity] = frozenset()
+
+    def first(self, item: Desired, error: ApiRefused | AccessDenied) -> Identity | None:
+        """Return what the server misses of what an object names, where this run creates it before that object; note it."""
+        found = self.named(item, error)
+        if not found or not all(need and self.coming.is_before(need, item.identity) for _, need in found):
+            return None
+        self.notes.append(f"{item.identity}: checked by the server once {found[0][1]} exists")
+        return found[0][1]
+
+    def named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[missing.Missing, Identity | None]]:
+        """Return what the server misses, and which of the objects that this run creates that is."""
+        if isinstance(error, AccessDenied):
+            return []
+        created = [one for identity, one in self.comparison.desired.items() if identity in self.absent or identity in self._new_hooks]
+        said = "; ".join(problem.message for problem in error.problems)
+        return [(each, missing.among(each, item, created)) for each in missing.read(said)]
+
+    @property
+    def _new_hooks(self) -> set[Identity]:
+        """The hooks that this run creates: they have a place in it, and nothing lives under their names."""
+        hooks = {identity for identity, item in self.comparison.desired.items() if item.mode is Mode.HOOK}
+        return (hooks & self.coming.places.keys()) - self.comparison.hooks.keys()
+
+    def mistakes(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
+        """Return a refusal as its author's mistakes, or as rights that are missing; with the way out where something named is."""
+        found = placed(error, item)
+        for each, need in self.named(item, error):
+            fix = missing.put_before(need, item.identity) if need else missing.declare(each, item)
+            found = [with_fix(one, fix) for one in found]
+        return found
+
+    def changing_crd(self, item: Desired) -> Identity | None:
+        """Return the CRD of an object when this run still changes it: the server judges by the old one until then."""
+        changing = (self.comparison.undecided.keys() | self.comparison.unowned.keys()) - set(self.written)
+        return next((need for need in item.needs if need.group_kind == CRD and need in changing), None)

@@ -1,0 +1,19 @@
+"""Where members of a target can be: what a record's annotations bound, and all that the record names besides.
+
+Law: the annotations are KEP-3659's hints, and people and other tools edit them. Members of a kind that none of them names would be seen by
+no LIST, live for ever and be mentioned nowhere; so a record is never read, or written, without the kinds and namespaces that it names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handler.state.record import State
+
+
+def bounded(state: State) -> State:
+    """Return a state whose kinds and namespaces hold every object that it names: declared ones, and those that were kept."""
+    named = (*state.declared, *(orphan.identity for orphan in state.orphans))
+    kinds = {identity.group_kind for identity in named}
+    namespaces = {identity.namespace for identity in named if identity.namespace}
+    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces)

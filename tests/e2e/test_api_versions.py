@@ -1,0 +1,205 @@
+"""One kind in several API versions: each object rests in the version that git writes, and a move to another one is one write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from handler.model.result import Outcome
+from tests.e2e.converting import converted
+from tests.e2e.documents import Document, config_map, definition, deployment, offer
+from tests.e2e.shop import Shop, told
+from tests.e2e.test_drift import assert_rests
+
+
+def scaler(shop: Shop, name: str, version: str, percent: int = 50) -> Document:
+    """A HorizontalPodAutoscaler as each of its versions writes it."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    spec: Document = {"minReplicas": 1, "maxReplicas": 5, "scaleTargetRef": target}
+    resource = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}
+    spec |= {"targetCPUUtilizationPercentage": percent} if version == "v1" else {"metrics": [{"type": "Resource", "resource": resource}]}
+    meta = {"name": name, "namespace": shop.name}
+    return {"apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": spec}
+
+
+def versioned(shop: Shop, *names: str, **properties: dict[str, Any]) -> Document:
+    """The definition of Offers in several versions, the last one stored; `properties` are the last one's own."""
+    crd = definition(shop.group)
+    first = crd["spec"]["versions"][0]
+    crd["spec"]["versions"] = [json.loads(json.dumps({**first, "name": name, "storage": name == names[-1]})) for name in names]
+    crd["spec"]["versions"][-1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] |= properties
+    for version in crd["spec"]["versions"]:
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["note"] = {"type": "string"}
+    return crd
+
+
+def offered(shop: Shop, name: str, version: str, **spec: Any) -> Document:
+    return {**offer(shop.group, shop.name, name), "apiVersion": f"{shop.group}/{version}", "spec": {"price": 1, **spec}}
+
+
+def ours(shop: Shop, document: Document) -> list[str]:
+    """Return in which API versions our fields of a live object are recorded."""
+    live = shop.live(document)
+    assert live
+    return [entry["apiVersion"] for entry in live["metadata"]["managedFields"] if entry["manager"] == "anneal"]
+
+
+def assert_spec(shop: Shop, document: Document, spec: dict[str, Any]) -> None:
+    live = shop.live(document)
+    assert live
+    assert live["spec"] == spec
+
+
+def test_two_versions_of_one_kind_rest_and_are_pruned(shop: Shop) -> None:
+    old, new = scaler(shop, "old", "v1"), scaler(shop, "new", "v2")
+    shop.push(old, new, config_map(shop.name, "a"))
+    shop.applied()
+    assert (ours(shop, old), ours(shop, new)) == (["autoscaling/v1"], ["autoscaling/v2"])
+    assert_rests(shop)
+    shop.kubectl.run("patch", "hpa", "old", "-n", shop.name, "-p", '{"spec":{"maxReplicas":9}}')
+    plan = shop.applied("drift").plan
+    assert plan
+    assert [str(change.identity) for change in plan.writes] == [f"HorizontalPodAutoscaler/{shop.name}/old"]
+    shop.push(old, config_map(shop.name, "a"))
+    plan = shop.applied().plan
+    assert plan
+    assert [str(change.identity) for change in plan.prunes] == [f"HorizontalPodAutoscaler/{shop.name}/new"]
+    assert shop.live(new) is None
+    assert_rests(shop)
+
+
+def test_a_move_to_another_version_is_one_write(shop: Shop) -> None:
+    for version in ("v1", "v2", "v1"):
+        moved = scaler(shop, "web", version)
+        shop.push(deployment(shop.name, "web"), moved)
+        shop.applied()
+        assert ours(shop, moved) == [f"autoscaling/{version}"]
+        assert_rests(shop)
+
+
+def test_custom_resources_of_two_versions_rest_and_move(shop: Shop) -> None:
+    crd = versioned(shop, "v1", "v2")
+    shop.push(crd, offered(shop, "old", "v1"), offered(shop, "new", "v2"))
+    shop.applied()
+    assert_rests(shop)
+    shop.push(crd, offered(shop, "old", "v2"), offered(shop, "new", "v2"))
+    plan = shop.applied().plan
+    assert plan
+    assert [(str(change.identity), change.reason) for change in plan.writes] == [
+        (f"Offer/{shop.name}/old", f"was applied in {shop.group}/v1")
+    ]
+    assert_rests(shop)
+
+
+def test_versions_that_a_webhook_converts_rest_and_move(shop: Shop, tmp_path: Path) -> None:
+    old, new = offered(shop, "old", "v1", note="hot"), offered(shop, "new", "v2")
+    new["spec"] = {"cost": {"amount": 7}}
+    with converted(shop.group, tmp_path) as crd:
+        shop.push(crd, old, new)
+        shop.applied()
+        assert_spec(shop, new, {"cost": {"amount": 7}})
+        assert_rests(shop)
+        shop.kubectl.run("patch", f"offers.v2.{shop.group}", "old", "-n", shop.name, "--type=merge", "-p", '{"spec":{"cost":{"amount":9}}}')
+        plan = shop.applied("drift").plan
+        assert plan
+        assert [(str(change.identity), [item.path for item in change.fields]) for change in plan.writes] == [
+            (f"Offer/{shop.name}/old", ["spec.price"])
+        ]
+        moved = {**offered(shop, "old", "v2"), "spec": {"cost": {"amount": 1}}}
+        shop.push(crd, moved, new)
+        plan = shop.applied().plan
+        assert plan
+        assert [(change.identity.name, [item.path for item in change.fields]) for change in plan.writes] == [("old", ["spec.note"])]
+        assert_spec(shop, moved, {"cost": {"amount": 1}})
+        assert_rests(shop)
+        shop.push(crd, config_map(shop.name, "a"))
+        shop.applied()
+        assert shop.live(moved) is None
+
+
+CURRENCY = {"type": "string", "default": "EUR"}
+
+
+def test_a_new_version_and_its_new_field_in_one_commit(shop: Shop) -> None:
+    """The server can't convert the new field into the version in which ours are recorded, and answers no apply by itself."""
+    shop.push(versioned(shop, "v1"), offered(shop, "tea", "v1", note="hot"), config_map(shop.name, "a"))
+    shop.applied()
+    shop.push(
+        versioned(shop, "v1", "v2", currency=CURRENCY), offered(shop, "tea", "v2", price=2, currency="USD"), config_map(shop.name, "a")
+    )
+    shop.applied()
+    assert_spec(shop, offered(shop, "tea", "v2"), {"price": 2, "currency": "USD"})
+    assert_rests(shop)
+
+
+def test_a_new_field_of_a_new_version_is_shown_before_it_is_written(shop: Shop) -> None:
+    crd = versioned(shop, "v1", "v2", currency=CURRENCY)
+    shop.push(crd, offered(shop, "tea", "v1", note="hot"))
+    shop.applied()
+    written = {
+        "apiVersion": f"{shop.group}/v1",
+        "kind": "Offer",
+        "metadata": {"name": "tea", "namespace": shop.name},
+        "spec": {"note": "hot"},
+    }
+    shop.kubectl.run("apply", "--server-side", "--field-manager=vendor", "-f", "-", given=json.dumps(written))
+    shop.push(crd, offered(shop, "tea", "v2", price=2, currency="USD"))
+    before = shop.live(offered(shop, "tea", "v2"))
+    plan = shop.run("oneoff", dry_run=True).plan
+    assert plan
+    (change,) = plan.writes
+    assert {(item.path, item.live, item.declared) for item in change.fields} == {("spec.price", "1", "2"), ("spec.currency", "EUR", "USD")}
+    assert shop.live(offered(shop, "tea", "v2")) == before, "a plan writes nothing"
+    shop.applied()
+    assert_spec(shop, offered(shop, "tea", "v2"), {"price": 2, "currency": "USD", "note": "hot"})
+    assert ours(shop, offered(shop, "tea", "v2")) == [f"{shop.group}/v2"]
+    assert_rests(shop)
+
+
+def test_what_git_drops_goes_though_the_version_that_recorded_it_is_gone(shop: Shop) -> None:
+    """The server forgets entries of a version that the kind hasn't any more: what they name would stay for ever."""
+    tea, rum = offered(shop, "tea", "v2"), offered(shop, "rum", "v2")
+    shop.push(versioned(shop, "v1", "v2"), offered(shop, "tea", "v1", note="hot"), offered(shop, "rum", "v1", note="cold"))
+    shop.applied()
+    shop.push(versioned(shop, "v2"), tea, offered(shop, "rum", "v2", note="cold"))
+    plan = shop.run("oneoff", dry_run=True).plan
+    assert plan
+    told = {(change.identity.name, item.path, item.live) for change in plan.writes for item in change.fields}
+    assert ("tea", "spec.note", "hot") in told
+    shop.applied()
+    assert_spec(shop, tea, {"price": 1})
+    assert_spec(shop, rum, {"price": 1, "note": "cold"})
+    shop.push(versioned(shop, "v2"), tea, rum)
+    shop.applied()
+    assert_spec(shop, rum, {"price": 1})
+    assert_rests(shop)
+
+
+def test_what_git_drops_goes_though_its_version_was_removed_before(shop: Shop) -> None:
+    """As after an upgrade of the cluster, or of an operator that brings its CRDs itself."""
+    tea = offered(shop, "tea", "v2")
+    shop.kubectl.apply(versioned(shop, "v1", "v2"))
+    shop.kubectl.run("wait", "--for=condition=Established", f"crd/offers.{shop.group}")
+    shop.push(offered(shop, "tea", "v1", note="hot"), offered(shop, "rum", "v2"), config_map(shop.name, "a"))
+    shop.applied()
+    theirs = {**offered(shop, "rum", "v1"), "spec": {"note": "theirs"}}
+    shop.kubectl.run("apply", "--server-side", "--field-manager=vendor", "-f", "-", given=json.dumps(theirs))
+    shop.kubectl.apply(versioned(shop, "v2"))
+    shop.configure()
+    shop.push(tea, offered(shop, "rum", "v2", price=2), config_map(shop.name, "a"))
+    shop.applied()
+    assert_spec(shop, tea, {"price": 1})
+    assert_spec(shop, offered(shop, "rum", "v2"), {"price": 2, "note": "theirs"})
+    assert_rests(shop)
+
+
+def test_one_object_in_two_versions_is_declared_twice(shop: Shop) -> None:
+    twin = {**scaler(shop, "web", "v2"), "metadata": {"name": "web", "namespace": shop.name, "labels": {"a": "b"}}}
+    shop.push(scaler(shop, "web", "v1"))
+    shop.work.write("deploy/twin.yaml", json.dumps(twin))
+    shop.work.commit("The same in another version")
+    shop.work.push()
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "manifest-invalid"), told(result)
+    assert f"HorizontalPodAutoscaler/{shop.name}/web: declared twice, first at " in result.message

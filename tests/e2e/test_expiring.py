@@ -1,0 +1,177 @@
+"""Jobs that remove themselves: each runs once for each of its declarations, whoever asks how often."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.config.settings import Wait
+from handler.model.result import Outcome
+from handler.model.rollout import ARGO_HOOK
+from infra.controlplane.fates import FATE
+from tests.e2e.documents import Document, config_map, deployment, job
+from tests.e2e.rollouts import ROLLOUT, group, push, step
+from tests.e2e.serving import until
+from tests.e2e.shop import DONE, STATES, Shop, outwaited, told
+
+PATIENT = Wait(120.0, 120.0)
+
+
+def brief(shop: Shop, name: str = "brief", image: str = "migrate:1", ttl: int = 0) -> Document:
+    made = job(shop.name, name, image)
+    made["spec"]["ttlSecondsAfterFinished"] = ttl
+    return made
+
+
+def ran(shop: Shop, name: str = "brief") -> int:
+    """Return how many Jobs of a name have made their pods, as the events tell."""
+    chosen = f"--field-selector=involvedObject.kind=Job,reason=SuccessfulCreate,involvedObject.name={name}"
+    events = shop.kubectl("get", "events", "-n", shop.name, chosen)["items"]
+    return len({event["involvedObject"]["uid"] for event in events})
+
+
+def carried_out(shop: Shop, action: str, *documents: Document) -> None:
+    """Push documents with a Rollout over the first of them, and apply that."""
+    push(shop, [*documents], group("main", step(action, documents[0])))
+    shop.applied()
+
+
+def gone(shop: Shop, *documents: Document) -> None:
+    """Wait until Jobs have removed themselves."""
+    until(lambda: not any(shop.live(document) for document in documents))
+
+
+def assert_done(shop: Shop, runs: int = 1) -> None:
+    """Whatever is asked, nothing runs again, and the record stays."""
+    record = shop.handler.store(shop.target).read().resource_version
+    for fields in ({"trigger": "tick"}, {"trigger": "drift"}, {"trigger": "drift"}, {"trigger": "oneoff", "dry_run": True, "force": True}):
+        result = shop.run(**fields)
+        assert result.outcome in (Outcome.UNCHANGED, Outcome.PLANNED), told(result)
+        assert not (result.plan and result.plan.writes)
+    shop.configure()
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert shop.handler.store(shop.target).read().resource_version == record
+    assert shop.run("oneoff", force=True).outcome in DONE
+    assert ran(shop) == runs
+
+
+def test_a_job_that_removed_itself_is_done_until_its_declaration_changes(shop: Shop) -> None:
+    shop.push(brief(shop), config_map(shop.name, "a"))
+    shop.applied()
+    gone(shop, brief(shop))
+    assert_done(shop)
+    older = shop.push(brief(shop), config_map(shop.name, "a", {"key": "2"}))
+    shop.applied()
+    assert_done(shop)
+    shop.push(brief(shop, image="migrate:2"), config_map(shop.name, "a", {"key": "2"}))
+    shop.applied()
+    gone(shop, brief(shop))
+    assert_done(shop, runs=2)
+    assert shop.run("replay", commit=older).outcome is Outcome.APPLIED
+    gone(shop, brief(shop))
+    assert ran(shop) == 3, "what another commit declares differs from what was recorded"
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert ran(shop) == 3
+    assert shop.run("replay", unpin=True).outcome in DONE
+    gone(shop, brief(shop))
+    shop.push(config_map(shop.name, "a", {"key": "2"}))
+    plan = shop.run().plan
+    assert plan is None or not plan.writes
+    assert shop.state().ran == ()
+    assert ran(shop) == 4
+
+
+def test_one_under_another_name_is_another_and_a_lost_record_knows_of_none(shop: Shop) -> None:
+    shop.push(brief(shop), config_map(shop.name, "a"))
+    shop.applied()
+    gone(shop, brief(shop))
+    shop.push(brief(shop, "other"), config_map(shop.name, "a"))
+    shop.applied()
+    gone(shop, brief(shop, "other"))
+    assert (ran(shop), ran(shop, "other")) == (1, 1)
+    shop.kubectl.run("delete", "configmap", f"anneal-{shop.name}", "-n", STATES)
+    shop.configure()
+    assert shop.run("tick").outcome in DONE
+    gone(shop, brief(shop, "other"))
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert (ran(shop), ran(shop, "other")) == (1, 2)
+
+
+def test_a_drift_that_is_only_reported_does_not_tell_of_it(shop: Shop) -> None:
+    shop.configure(drift="report")
+    shop.push(brief(shop), config_map(shop.name, "a"))
+    shop.applied()
+    gone(shop, brief(shop))
+    assert_done(shop)
+
+
+def test_what_waits_over_several_runs_runs_it_once(shop: Shop) -> None:
+    """As functions wait: each run ends at once, and the next one finds the Job gone and the commit not recorded."""
+    slow = deployment(shop.name, "slow", replicas=1)
+    slow["spec"]["template"]["metadata"]["annotations"] = {FATE: "never-ready"}
+    shop.configure(wait=PATIENT)
+    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
+    shop.push(brief(shop), slow)
+    assert shop.run().outcome is Outcome.WAITING
+    gone(shop, brief(shop))
+    assert [shop.run("tick").outcome for _ in range(2)] == [Outcome.WAITING] * 2
+    assert ran(shop) == 1
+    shop.push(brief(shop), deployment(shop.name, "slow", replicas=0))
+    shop.run()
+    assert outwaited(shop).outcome in DONE
+    assert_done(shop)
+
+
+def test_a_failure_beside_it_does_not_run_it_again_and_its_own_does(shop: Shop) -> None:
+    broken = deployment(shop.name, "broken", replicas=1)
+    broken["spec"] |= {"progressDeadlineSeconds": 1}
+    broken["spec"]["template"]["metadata"]["annotations"] = {FATE: "crash-loop"}
+    shop.configure(wait=PATIENT)
+    shop.push(brief(shop), broken)
+    assert shop.run().code == "rollout-failed"
+    gone(shop, brief(shop))
+    assert shop.run("tick").code == "rollout-failed"
+    assert ran(shop) == 1
+    failing = brief(shop, "failing", ttl=8)
+    failing["spec"] |= {"backoffLimit": 0}
+    failing["spec"]["template"]["metadata"]["annotations"] = {FATE: "failed"}
+    shop.push(brief(shop), failing)
+    assert shop.run().code == "rollout-failed"
+    gone(shop, failing)
+    assert shop.run("tick").code == "rollout-failed", "it isn't taken for done"
+    assert (ran(shop), ran(shop, "failing")) == (1, 2)
+
+
+@pytest.mark.parametrize("action", ["CreateOrUpdate", "CreateIfNotExist"])
+def test_a_step_runs_it_once_for_each_declaration(shop: Shop, action: str) -> None:
+    shop.configure(rollout=ROLLOUT)
+    carried_out(shop, action, brief(shop), config_map(shop.name, "a"))
+    gone(shop, brief(shop))
+    assert_done(shop)
+    carried_out(shop, action, brief(shop), config_map(shop.name, "a", {"key": "2"}))
+    assert_done(shop)
+    carried_out(shop, action, brief(shop, image="migrate:2"), config_map(shop.name, "a", {"key": "2"}))
+    gone(shop, brief(shop))
+    assert ran(shop) == 2
+
+
+def test_a_step_that_makes_it_anew_does_so_once_a_rollout(shop: Shop) -> None:
+    shop.configure(rollout=ROLLOUT)
+    carried_out(shop, "Recreate", brief(shop), config_map(shop.name, "a"))
+    gone(shop, brief(shop))
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert ran(shop) == 1
+    carried_out(shop, "Recreate", brief(shop), config_map(shop.name, "a", {"key": "2"}))
+    gone(shop, brief(shop))
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert ran(shop) == 2
+
+
+def test_a_hook_runs_it_with_its_rollout_alone(shop: Shop) -> None:
+    made = brief(shop)
+    made["metadata"]["annotations"] = {ARGO_HOOK: "Sync"}
+    shop.push(made, config_map(shop.name, "a"))
+    shop.applied()
+    gone(shop, brief(shop))
+    for trigger in ("tick", "drift", "drift"):
+        assert shop.run(trigger).outcome is Outcome.UNCHANGED
+    assert ran(shop) == 1

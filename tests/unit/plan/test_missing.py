@@ -1,0 +1,88 @@
+"""What a refusal says is missing, and whether that is an object which the refused one names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.names import Identity
+from handler.plan.admit import Desired
+from handler.plan.missing import Missing, among, declare, put_before, read
+from tests.unit.plan.samples import desired, document
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def pod(**spec: Any) -> Desired:
+    (item,) = desired(document("Pod", "p", spec=spec))
+    return item
+
+
+def binding(role: str = "reader") -> Desired:
+    reference = {"apiGroup": RBAC, "kind": "Role", "name": role}
+    (item,) = desired(document("RoleBinding", "readers", f"{RBAC}/v1", roleRef=reference))
+    return item
+
+
+def account(name: str, namespace: str = "shop") -> Desired:
+    (item,) = desired(document("ServiceAccount", name, metadata={"namespace": namespace}), namespaces=("shop", "bank"))
+    return item
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            'pods "p" is forbidden: error looking up service account shop/web: serviceaccount "web" not found',
+            (Missing("serviceaccount", "", "web"),),
+        ),
+        ('pods "p" is forbidden: no PriorityClass with name high was found', (Missing("PriorityClass", "", "high"),)),
+        ('pods "p" is forbidden: pod rejected: RuntimeClass "gvisor" not found', (Missing("RuntimeClass", "", "gvisor"),)),
+        ('rolebindings.rbac.authorization.k8s.io "reader" not found', (Missing("rolebindings", RBAC, "reader"),)),
+        ('admission webhook "v.example.com" denied the request: secrets "db" not found', (Missing("secrets", "", "db"),)),
+        ('spec.secret: Invalid value: "db": secret "db" not found', (Missing("secret", "", "db"),)),
+        ('Pod "p" is invalid: spec.containers[0].volumeMounts[0].name: Not found: "data"', ()),
+        ('spec.secret: Invalid value: "db": secret "db" not found, spec.tier: Required value', ()),
+        ("exceeded quota: none, requested: services=1", ()),
+        ("failed to create typed patch object (shop/p; /v1, Kind=Pod): .spec.hostPIDs: field not declared in schema", ()),
+        ("the server could not find the requested resource", ()),
+    ],
+)
+def test_only_words_that_name_an_object_say_that_it_is_missing(text: str, found: tuple[Missing, ...]) -> None:
+    assert read(text) == found
+
+
+@pytest.mark.parametrize(
+    ("item", "found", "declared", "meant"),
+    [
+        (pod(serviceAccountName="web"), Missing("serviceaccount", "", "web"), account("web"), True),
+        (pod(serviceAccountName="web"), Missing("serviceaccount", "", "web"), account("web", "bank"), False),
+        (pod(serviceAccountName="web"), Missing("secret", "", "web"), account("web"), False),
+        (pod(serviceAccountName="other"), Missing("serviceaccount", "", "web"), account("web"), False),
+        (pod(), Missing("serviceaccount", "", "default"), account("default"), True),
+        (binding(), Missing("rolebindings", RBAC, "reader"), binding("reader"), False),
+    ],
+    ids=["named", "elsewhere", "another kind", "not named", "the one of every pod", "a binding isn't its role"],
+)
+def test_what_is_meant_is_named_by_the_object_and_of_that_kind_and_place(
+    item: Desired, found: Missing, declared: Desired, *, meant: bool
+) -> None:
+    assert among(found, item, [declared]) == (declared.identity if meant else None)
+
+
+def test_rbac_calls_a_role_by_the_kind_of_its_binding() -> None:
+    (role,) = desired(document("Role", "reader", f"{RBAC}/v1"))
+    assert among(Missing("rolebindings", RBAC, "reader"), binding(), [role]) == role.identity
+    assert among(Missing("rolebindings", RBAC, "reader"), binding("writer"), [role]) is None
+    assert declare(Missing("rolebindings", RBAC, "reader"), binding()) == "declare Role/shop/reader in the same path, or correct the name"
+
+
+def test_the_ways_out_can_be_pasted() -> None:
+    block = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: shop}}"
+    assert block in declare(Missing("serviceaccount", "", "web"), pod())
+    assert "{apiVersion: v1, kind: Namespace, metadata: {name: bank}}" in declare(Missing("namespaces", "", "bank"), pod())
+    assert "declare it in the same path" in declare(Missing("PriorityClass", "", "high"), pod())
+    account_of, priority = Identity("", "ServiceAccount", "shop", "web"), Identity("scheduling.k8s.io", "PriorityClass", "", "high")
+    assert '{config.kubernetes.io/depends-on: "/namespaces/shop/ServiceAccount/web"}' in put_before(account_of, pod().identity)
+    assert '{config.kubernetes.io/depends-on: "scheduling.k8s.io/PriorityClass/high"}' in put_before(priority, pod().identity)

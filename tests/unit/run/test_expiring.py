@@ -1,0 +1,105 @@
+"""What the record knows of Jobs that remove themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from handler.model.errors import RolloutFailed
+from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY, PART_OF
+from handler.model.plan import Action, Change, Due
+from handler.model.rollout import Mode
+from handler.plan.admit import Desired
+from handler.run.expiring import applied, forgotten, has_run, known, noted, opened, recorded
+from handler.run.rolled import Rolled
+from handler.state.ran import Ran
+from handler.state.record import Progress, State, StepRecord
+from tests.unit.plan.samples import desired, document
+
+BLANK = State("shop", "default", "cluster", "https://git.example.com/acme/shop.git")
+NOON = "2026-03-01T12:00:00Z"
+
+
+def job(name: str = "brief", image: str = "a:1", ttl: Any = 0, **metadata: Any) -> Desired:
+    spec = {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}} | (
+        {} if ttl is None else {"ttlSecondsAfterFinished": ttl}
+    )
+    (item,) = desired(document("Job", name, "batch/v1", metadata=metadata, spec=spec))
+    return item
+
+
+def change(item: Desired, action: Action, uid: str = "") -> Change:
+    return Change(action, item.identity, uid)
+
+
+def after(item: Desired, action: Action, state: State = BLANK, uid: str = "") -> State:
+    return recorded(state, [change(item, action, uid)], {item.identity: item})
+
+
+def is_done(item: Desired, state: State) -> bool:
+    return has_run(item, known(state, (), Rolled()))
+
+
+def test_a_recorded_one_is_done_until_its_declaration_changes() -> None:
+    state = after(job(), Action.CREATE)
+    assert is_done(job(), state)
+    assert not is_done(job(image="a:2"), state)
+    assert not is_done(job("other"), state)
+    assert not is_done(job(labels={"a": "b"}), state)
+    assert is_done(job(), after(job(), Action.UNCHANGED, state)), "and so it stays"
+    assert not is_done(job(), recorded(state, [], {})), "git dropped it, and may bring it again"
+
+
+def test_one_without_a_time_to_live_is_missing_when_it_is_not_there() -> None:
+    assert not is_done(job(ttl=None), after(job(ttl=None), Action.CREATE))
+    assert applied(desired(document())) == ()
+    assert applied([replace(job(), mode=Mode.HOOK)]) == (), "hooks are their rollout's"
+
+
+def test_our_own_marks_are_no_part_of_the_declaration() -> None:
+    body = job().manifest.body()
+    body["metadata"]["labels"][PART_OF] = "another"
+    body["metadata"]["annotations"][IDENTITY] = "renamed:batch/Job:shop/brief"
+    other = replace(job(), manifest=Manifest.of(body))
+    assert is_done(other, after(job(), Action.CREATE))
+
+
+def test_what_an_attempt_applied_is_known_until_it_fails_by_it() -> None:
+    state = noted(after(job("old"), Action.CREATE), applied([job(), job("failing")]))
+    assert [is_done(item, state) for item in (job("old"), job(), job("failing"))] == [True] * 3
+    left = forgotten(state, RolloutFailed.of(str(job("failing").identity), "failed"))
+    assert [is_done(item, left) for item in (job("old"), job(), job("failing"))] == [True, True, False]
+    assert forgotten(left, RolloutFailed.of(str(job("old").identity), "failed")) == left, "what is recorded is done"
+    assert noted(state, applied([job()])) == state
+
+
+def test_an_attempt_opens_with_what_lives_and_what_an_earlier_one_left() -> None:
+    items = {item.identity: item for item in (job(), job("lives"), job("anew"), job("new"))}
+    before = noted(BLANK, applied([job(), job("dropped")]))
+    changes = [
+        change(job(), Action.UNCHANGED),
+        change(job("lives"), Action.UNCHANGED, "u-1"),
+        change(job("anew"), Action.RECREATE, "u-2"),
+        change(job("new"), Action.CREATE),
+    ]
+    assert [each.identity.name for each in opened(before, changes, items).ran] == ["brief", "lives"]
+
+
+def test_a_step_that_was_left_out_ran_only_if_an_earlier_run_has_done_it() -> None:
+    assert not is_done(job(), after(job(), Action.SKIP))
+    step = StepRecord("main", "brief", str(job().identity), "CreateOrUpdate", outcome="done")
+    assert is_done(job(), after(job(), Action.SKIP, replace(BLANK, rollout=Progress("a" * 40, "b" * 64, NOON, steps=(step,)))))
+
+
+def test_a_step_that_is_due_makes_it_anew() -> None:
+    item = replace(job(), mode=Mode.RECREATE)
+    state, rolled = replace(BLANK, ran=(*after(job(), Action.CREATE).ran,)), Rolled(stages=((item,),))
+    assert has_run(item, known(state, (), rolled))
+    assert not has_run(item, known(state, [Due("main", "brief", item.identity, "Recreate")], rolled))
+
+
+def test_the_record_keeps_a_digest_and_no_more() -> None:
+    (found,) = after(job(), Action.CREATE).ran
+    assert isinstance(found, Ran)
+    assert (found.identity, len(found.declared), found.open) == (job().identity, 64, False)
