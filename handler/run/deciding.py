@@ -7,7 +7,6 @@ stage comes. Whatever else the server says is final.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,12 +31,10 @@ from handler.plan.judge import Judge
 from handler.plan.owned import managed_fields
 from handler.run.coming import Coming
 from handler.run.expiring import REASON, Known, has_run
-from handler.run.stand_in import StandIn
+from handler.run.stand_in import StandIn, is_by_schema, mistakes_of
 
 NO_DRY_RUN = "does not support dry run"
-_DENIED = re.compile(r"admission webhook \"|\bdenied (?:the )?request\b")
-"""How an admission webhook or policy begins: no schema says that."""
-_BY_SCHEMA = frozenset({400, 404, 422})
+_BY_SCHEMA = (400, 404, 422)
 _ROLE = ApiRefused(Problem("", "cannot change roleRef"), status=422, reason="Invalid")
 """The server's words (rbac/validation) for a binding that names another role."""
 
@@ -119,9 +116,9 @@ class Decision:
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
             return [self.judge.absent(item)]
         if self.named_first(item, error):
-            return [self.judge.absent(item, deferred=True)]
+            return [*mistakes_of(self.api, item, missing.without(item)), self.judge.absent(item, deferred=True)]
         changing = self._changing_crd(item)
-        if changing and _is_by_schema(error):
+        if changing and is_by_schema(error, *_BY_SCHEMA):
             return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
         return self._there_already(item, error) or self.mistakes(item, error)
 
@@ -198,10 +195,10 @@ class Decision:
             return [
                 replace(each, message=_elsewhere(need, found)) if isinstance(each, Problem) else each for each in self.mistakes(item, error)
             ]
-        if not found and isinstance(error, ApiRefused) and error.status == 422 and _is_by_schema(error):
+        if not found and is_by_schema(error, 422):
             return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
         self.notes.append(f"{item.identity}: checked by the server once {need} exists")
-        return []
+        return [*mistakes_of(self.api, item, missing.without(item), self._stand_in.name)] if found else []
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object that is there: whose it is, then what an apply would make of it; one that is only created is left alone."""
@@ -233,7 +230,7 @@ class Decision:
         if need:
             return [self.judge.refused(item, live, _ROLE) if _is_rebound(item, live) else self._later(item, live, f"{need} comes first")]
         changing = self._changing_crd(item)
-        if changing and _is_by_schema(error):
+        if changing and is_by_schema(error, *_BY_SCHEMA):
             later = self._later(item, live, "its CRD changes first")
             return [*schema.check(item, self.comparison.desired[changing].manifest), later]
         return self.mistakes(item, error) if self._named(item, error) else [self.judge.refused(item, live, error)]
@@ -266,11 +263,6 @@ class Decision:
         change = self.judge.present(item, {**live, "metadata": {**live["metadata"], "managedFields": entries}}, found)
         reason, merged = change.reason or f"was applied in {versions.recorded_in(live)}", change.managed_fields or canonical(entries)
         return [replace(change, action=Action.UPDATE, reason=reason, managed_fields=merged)]
-
-
-def _is_by_schema(error: ApiRefused | AccessDenied) -> bool:
-    """Whether a refusal may be a schema's, which changes with the CRD; admission's isn't."""
-    return isinstance(error, ApiRefused) and error.status in _BY_SCHEMA and not _DENIED.search(str(error))
 
 
 def _is_rebound(item: Desired, live: dict[str, Any]) -> bool:
