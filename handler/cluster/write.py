@@ -6,7 +6,7 @@ meets 409 and is raised as `Moved`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from handler.cluster.api import JSON, Api, Request, encode
@@ -18,6 +18,7 @@ APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
 _QUERY = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
 _DRY = {**_QUERY, "dryRun": "All"}
+_DRY_PATCH = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "dryRun": "All"}
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _NOT_SENT = frozenset({"managedFields", "creationTimestamp", "generation", "resourceVersion", "uid"})
 
@@ -45,11 +46,15 @@ class DryRunner:
         """
         return named(self._api.expect(_applying(resource, body, _DRY, accept=_METADATA)), resource)
 
-    def patched(self, resource: Resource, identity: Identity, patch: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return what a JSON patch would make of a live object; it may say whose fields are whose, which an apply can't."""
-        path, query = resource.path(identity.namespace, identity.name), {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
-        request = Request("PATCH", path, {**query, "fieldValidation": "Strict"}, encode(patch), _JSON_PATCH, subject=str(identity))
-        return named(self._api.expect(request), resource)
+    def become(self, resource: Resource, live: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+        """Return what a live object would be if its content were `body`'s: admitted, defaulted and validated as an update.
+
+        For what an apply can't tell beforehand: what becomes of fields whose owners change first. It needs the verb `patch` alone.
+        """
+        identity = identity_of(live)
+        path = resource.path(identity.namespace, identity.name)
+        request = Request("PATCH", path, _DRY_PATCH, encode(_patch(live, body)), _JSON_PATCH, subject=str(identity), repeatable=True)
+        return self._api.expect(request)
 
 
 class Writer:
@@ -95,6 +100,23 @@ class Writer:
         return self._api.expect(
             Request("PATCH", path, query, encode(patch), _JSON_PATCH, subject=str(identity), repeatable=True, before=self._fence)
         )
+
+
+def _patch(live: dict[str, Any], body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the JSON patch (RFC 6902) that gives a live object the content of another: whole top-level fields, metadata field by field."""
+
+    def operations(parts: Iterable[tuple[str, Any, Any]]) -> Iterator[dict[str, Any]]:
+        for path, was, becomes in parts:
+            if becomes is None and was is not None:
+                yield {"op": "remove", "path": path}
+            elif becomes != was:
+                yield {"op": "add", "path": path, "value": becomes}
+
+    keys = sorted((live.keys() | body.keys()) - {"apiVersion", "kind", "metadata", "status"})
+    names = sorted((live["metadata"].keys() | body["metadata"].keys()) - _NOT_SENT)
+    parts = [(f"/{key}", live.get(key), body.get(key)) for key in keys]
+    parts += [(f"/metadata/{name}", live["metadata"].get(name), body["metadata"].get(name)) for name in names]
+    return list(operations(parts))
 
 
 def _applying(

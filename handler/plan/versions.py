@@ -8,15 +8,12 @@ apply, as Flux' MigrateAPIVersion does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER, group_of
 from handler.plan.owned import Fields, managed_fields, our_entry, owners
 
 Object = dict[str, Any]
-_KEPT = ("apiVersion", "kind", "metadata", "status")
-_DECLARED = ("labels", "annotations")
 
 
 def recorded_in(live: Object) -> str:
@@ -56,21 +53,3 @@ def _applied(node: Any, desired: Any, ours: Fields, live: Object, path: tuple[st
 
 def _is_shared(live: Object, path: tuple[str, ...]) -> bool:
     return any(manager != FIELD_MANAGER for manager, _ in owners(live, path))
-
-
-def patch(live: Object, wanted: Object, entries: list[Object]) -> list[Object]:
-    """Return the JSON patch that moves the entries and makes the object what is wanted, for a dry-run."""
-    return [{"op": "replace", "path": "/metadata/managedFields", "value": entries}, *_changes(live, wanted)]
-
-
-def _changes(live: Object, wanted: Object) -> Iterator[Object]:
-    yield from _fields_of("", live, wanted, [key for key in sorted(live.keys() | wanted.keys()) if key not in _KEPT])
-    yield from _fields_of("/metadata", live["metadata"], wanted["metadata"], _DECLARED)
-
-
-def _fields_of(path: str, live: Object, wanted: Object, names: Iterable[str]) -> Iterator[Object]:
-    for name in names:
-        if name in wanted:
-            yield {"op": "add", "path": f"{path}/{name}", "value": wanted[name]}
-        elif name in live:
-            yield {"op": "remove", "path": f"{path}/{name}"}

@@ -255,9 +255,8 @@ class Decision:
     def _moved(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object whose managedFields must be moved to git's version before it can be applied: see `handler.plan.versions`."""
         entries = versions.migrated(live, item.resource.api_version)
-        wanted = versions.foreseen(live, item.manifest.body())
         try:
-            found = DryRunner(self.api).patched(item.resource, item.identity, versions.patch(live, wanted, entries))
+            found = DryRunner(self.api).become(item.resource, live, versions.foreseen(live, item.manifest.body()))
         except (ApiRefused, AccessDenied) as error:
             return _placed(error, item) if isinstance(error, AccessDenied) else [self.judge.refused(item, live, error)]
         change = self.judge.present(item, {**live, "metadata": {**live["metadata"], "managedFields": entries}}, found)

@@ -156,11 +156,13 @@ class ApiServer:
             return self._apply(asked, row, identity)
         live = self._there(identity, row)
         if "json-patch" in asked.content_type:
-            return 200, self._reowned(asked, row, identity, live)
+            if any(step["path"] == "/metadata/managedFields" for step in asked.body):
+                return 200, self._reowned(asked, row, identity, live)
+            return 200, self._swapped(asked, row, identity, live, _stepped(live.body, asked.body))
         return 200, self._swapped(asked, row, identity, live, _merged(live.body, asked.body))
 
     def _reowned(self, asked: Asked, row: Served, identity: Identity, live: Stored) -> Body:
-        """The one JSON patch that is used: who owns what, against a resourceVersion."""
+        """Who owns what, against a resourceVersion."""
         values = {step["path"].rpartition("/")[2]: step["value"] for step in asked.body}
         _same({"resourceVersion": values["resourceVersion"]}, live, row)
         owners = fields.read(values["managedFields"])
@@ -244,6 +246,19 @@ def _merged(live: Any, patch: Any) -> Any:
             made.pop(key, None)
         else:
             made[key] = _merged(made.get(key), value)
+    return made
+
+
+def _stepped(live: Body, steps: list[dict[str, Any]]) -> Body:
+    """Make a JSON patch (RFC 6902) of whole fields: of the object, and of its metadata."""
+    made: Body = copied(live)
+    for step in steps:
+        *above, key = step["path"].removeprefix("/").split("/")
+        holder = made["metadata"] if above == ["metadata"] else made
+        if step["op"] == "remove":
+            del holder[key]
+        else:
+            holder[key] = copied(step["value"])
     return made
 
 

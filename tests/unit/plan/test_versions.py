@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-from handler.plan.versions import foreseen, migrated, patch, recorded_in
+from handler.plan.versions import foreseen, migrated, recorded_in
 from tests.unit.plan.samples import entry
 
 V1, V2 = "example.com/v1", "example.com/v2"
@@ -45,15 +44,6 @@ def test_of_a_mapping_only_our_part_goes() -> None:
     assert foreseen(live, declared(labels={"a": "2"}))["spec"] == {"labels": {"a": "2", "c": "theirs"}}
 
 
-def test_the_dry_run_patches_what_an_apply_may_change() -> None:
-    live = {**offer({"price": 1}, ours("price"), labels={"a": "b"}), "data": 1, "status": {"seen": True}}
-    wanted = copy.deepcopy(live)
-    wanted["spec"] = {"price": 2}
-    del wanted["data"]
-    del wanted["metadata"]["labels"]
-    assert patch(live, wanted, [{"manager": "anneal"}]) == [
-        {"op": "replace", "path": "/metadata/managedFields", "value": [{"manager": "anneal"}]},
-        {"op": "remove", "path": "/data"},
-        {"op": "add", "path": "/spec", "value": {"price": 2}},
-        {"op": "remove", "path": "/metadata/labels"},
-    ]
+def test_what_is_no_mapping_on_either_side_is_taken_whole() -> None:
+    live = offer({"price": {"amount": 1}, "tags": "a"}, ours("price", "tags"))
+    assert foreseen(live, declared(price=1, tags={"b": "c"}))["spec"] == {"price": 1, "tags": {"b": "c"}}
