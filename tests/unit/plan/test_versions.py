@@ -39,9 +39,9 @@ def test_what_we_own_and_git_drops_goes_and_what_another_owns_stays() -> None:
 
 
 def test_of_a_mapping_only_our_part_goes() -> None:
-    fields = entry({"f:spec": {"f:labels": {"f:a": {}, "f:b": {}}, "f:gone": {"f:x": {}}}}, api=V1)
-    live = offer({"labels": {"a": "1", "b": "1", "c": "theirs"}, "gone": {"x": 1}}, fields)
-    assert foreseen(live, declared(labels={"a": "2"}))["spec"] == {"labels": {"a": "2", "c": "theirs"}}
+    fields = entry({"f:spec": {"f:labels": {"f:a": {}, "f:b": {}}, "f:gone": {"f:x": {}}, "f:half": {"f:x": {}}}}, api=V1)
+    live = offer({"labels": {"a": "1", "b": "1", "c": "theirs"}, "gone": {"x": 1}, "half": {"x": 1, "y": 2}}, fields)
+    assert foreseen(live, declared(labels={"a": "2"}))["spec"] == {"labels": {"a": "2", "c": "theirs"}, "half": {"y": 2}}
 
 
 def test_what_is_no_mapping_on_either_side_is_taken_whole() -> None:
