@@ -6,7 +6,7 @@ meets 409 and is raised as `Moved`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from handler.cluster.api import JSON, Api, Request, encode
@@ -46,19 +46,14 @@ class DryRunner:
         """
         return named(self._api.expect(_applying(resource, body, _DRY, accept=_METADATA)), resource)
 
-    def become(
-        self, resource: Resource, live: dict[str, Any], body: dict[str, Any], entries: Sequence[dict[str, Any]] | None = None
-    ) -> dict[str, Any]:
+    def become(self, resource: Resource, live: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         """Return what a live object would be if its content were `body`'s: admitted, defaulted and validated as an update.
 
         For what an apply can't tell beforehand: what becomes of fields whose owners change first. It needs the verb `patch` alone.
-        `entries`: the managedFields that it is to have; None: those that it has.
         """
         identity = identity_of(live)
-        steps = _patch(live, body)
-        steps += [] if entries is None else [{"op": "replace", "path": "/metadata/managedFields", "value": list(entries)}]
         path = resource.path(identity.namespace, identity.name)
-        request = Request("PATCH", path, _DRY_PATCH, encode(steps), _JSON_PATCH, subject=str(identity), repeatable=True)
+        request = Request("PATCH", path, _DRY_PATCH, encode(_patch(live, body)), _JSON_PATCH, subject=str(identity), repeatable=True)
         return named(self._api.expect(request), resource)
 
 

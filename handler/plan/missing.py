@@ -22,7 +22,7 @@ from typing import Any
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.plan.admit import Desired
-from handler.plan.order import DEPENDS_ON, implied
+from handler.plan.order import DEPENDS_ON, NAMING, implied
 
 _MISSING = re.compile(
     r'\b([A-Za-z][A-Za-z0-9]*)(?:\.([a-z0-9][a-z0-9.-]*))? "([^"\s]+)" not found|\bno ([A-Z][A-Za-z0-9]*) with name (\S+) was found'
@@ -86,6 +86,21 @@ def _texts(node: Any) -> Iterator[str]:
         yield node
     for below in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
         yield from _texts(below)
+
+
+def without(item: Desired) -> dict[str, Any] | None:
+    """Return an object that names nothing which may be missing, to tell now what else is wrong with it; None: that can't be left out.
+
+    A binding names a role instead that every cluster has, and whose rights everybody has (`system:public-info-viewer`).
+    """
+    body, needs = item.manifest.body(), implied(item.identity, item.manifest.body())
+    if not needs:
+        return None
+    if "roleRef" in body:
+        body["roleRef"] = {"apiGroup": item.identity.group, "kind": "ClusterRole", "name": "system:public-info-viewer"}
+    for field in NAMING if isinstance(body.get("spec"), dict) else ():
+        body["spec"].pop(field, None)
+    return body
 
 
 def declare(found: Missing, item: Desired) -> str:

@@ -66,7 +66,8 @@ _ADMISSION = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _APPS = "apps"
 _CLASSES = (("scheduling.k8s.io", "PriorityClass", "priorityClassName"), ("node.k8s.io", "RuntimeClass", "runtimeClassName"))
-"""Kinds that a pod names by a field of its spec, and that the server looks for when it is created."""
+NAMING = ("serviceAccountName", "serviceAccount", *(field for _, _, field in _CLASSES))
+"""Fields of a pod's spec that name what the server looks for when it is created."""
 _SHOWN = 120
 """Characters of an annotation that can't be read that are told."""
 

@@ -35,7 +35,7 @@ from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema
 from handler.run.handover import HandOver
 from handler.run.live_dry_run import LiveDryRun
 from handler.run.missing_first import MissingFirst
-from handler.run.stand_in import StandIn
+from handler.run.stand_in import StandIn, mistakes_of
 
 
 @dataclass
@@ -52,11 +52,11 @@ class Decision:
     notes: list[str]
     ran: Known = frozenset()
     missing: MissingFirst = field(init=False)
-    _stand_in: StandIn = field(init=False)
+    stand_in: StandIn = field(init=False)
 
     def __post_init__(self) -> None:
         """Know where what can't be tried in its own Namespace is tried, and what this run creates."""
-        self._stand_in = StandIn(self.target, self.api)
+        self.stand_in = StandIn(self.target, self.api)
         self.missing = MissingFirst(self.comparison, self.coming, self.notes)
 
     def decide(self) -> list[Finding]:
@@ -67,7 +67,7 @@ class Decision:
             self._probe(self.comparison.absent())
         absent = [item for item in self.comparison.absent() if not has_run(item, self.ran)]
         done = [item for item in self.comparison.absent() if has_run(item, self.ran)]
-        self.missing.absent = self._stand_in.absent = frozenset(item.identity for item in absent if item.mode is not Mode.LEAVE)
+        self.missing.absent = self.stand_in.absent = frozenset(item.identity for item in absent if item.mode is not Mode.LEAVE)
         known = {**self.comparison.undecided, **self.comparison.unowned, **self.comparison.left}
         tasks = [partial(self._absent, item) for item in absent]
         tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
@@ -90,7 +90,9 @@ class Decision:
 
     def again(self) -> Decision:
         """Return one for an object that has moved since the plan: what siblings say is asked anew."""
-        return replace(self, handover=self.handover.again())
+        again = replace(self, handover=self.handover.again())
+        again.missing, again.stand_in = self.missing, self.stand_in
+        return again
 
     def _absent(self, item: Desired) -> list[Finding]:
         """Judge an object that no LIST showed: new, deferred, or there without being ours."""
@@ -116,7 +118,7 @@ class Decision:
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
             return [self.judge.absent(item)]
         if self.missing.first(item, error):
-            return [self.judge.absent(item, deferred=True)]
+            return [*mistakes_of(self.api, item, missing.without(item)), self.judge.absent(item, deferred=True)]
         changing = self.missing.changing_crd(item)
         if changing and is_by_schema(error):
             return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
@@ -140,7 +142,7 @@ class Decision:
             return []
         if need.group_kind == CRD:
             return list(schema.check(item, self.comparison.desired[need].manifest))
-        stand_in = self._stand_in.name
+        stand_in = self.stand_in.name
         if not stand_in:
             self.notes.append(f"{item.identity}: checked by the server once {need} exists")
             return []
@@ -160,10 +162,10 @@ class Decision:
                 replace(each, message=_elsewhere(need, found)) if isinstance(each, Problem) else each
                 for each in self.missing.mistakes(item, error)
             ]
-        if not found and isinstance(error, ApiRefused) and error.status == 422 and is_by_schema(error):
+        if not found and is_by_schema(error, 422):
             return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
         self.notes.append(f"{item.identity}: checked by the server once {need} exists")
-        return []
+        return [*mistakes_of(self.api, item, missing.without(item), self.stand_in.name)] if found else []
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
         """Judge an object that is there: whether it is left alone, whose it is, then what an apply would make of it."""

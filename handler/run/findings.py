@@ -28,6 +28,6 @@ def with_fix(finding: Finding, fix: str) -> Finding:
     return replace(finding, fix=finding.fix or fix) if isinstance(finding, Problem) else finding
 
 
-def is_by_schema(error: ApiRefused | AccessDenied) -> bool:
-    """Whether a refusal may be a schema's, which changes with the CRD; admission's isn't."""
-    return isinstance(error, ApiRefused) and error.status in _BY_SCHEMA and not _DENIED.search(str(error))
+def is_by_schema(error: ApiRefused | AccessDenied, *statuses: int) -> bool:
+    """Whether a refusal may be a schema's or a validation's, with one of these statuses (none: any of theirs); admission's isn't."""
+    return isinstance(error, ApiRefused) and error.status in (statuses or _BY_SCHEMA) and not _DENIED.search(str(error))

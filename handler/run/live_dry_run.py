@@ -157,7 +157,7 @@ class LiveDryRun:
         taken = self._taken_over(live)
         entries = list(taken.entries) if taken else entries
         try:
-            found = DryRunner(self.api).become(self.item.resource, self.live, foreseen(live, self._body, taken), entries)
+            found = DryRunner(self.api).become(self.item.resource, self.live, foreseen(live, self._body, taken))
         except AccessDenied as error:
             return placed(error, self.item)
         except ApiRefused as error:

@@ -1,25 +1,30 @@
-"""Where objects are dry-run whose own Namespace this run only creates: in another one of the target's that is there."""
+"""What is dry-run in an object's stead, where the object itself can't be yet: in another namespace, or without what it names."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.live import probe
+from handler.cluster.write import DryRunner
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied
+from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.resource import Resource
-from handler.plan.admit import NAMESPACE
+from handler.plan.admit import NAMESPACE, Desired
+from handler.run.findings import is_by_schema
 
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
 @dataclass
 class StandIn:
-    """One plan's stand-in, looked for once. `absent`: what the plan creates, Namespaces among it.
+    """One plan's stand-in: another namespace of the target's that is there. `absent`: what the plan creates, Namespaces among it.
+
+    It is looked for once.
 
     The lock is this plan's own: that of a `cached_property` is everybody's (Python 3.11), and a slow cluster would hold up the others.
     """
@@ -47,3 +52,17 @@ class StandIn:
         except AccessDenied:
             return ""
         return next((identity.name for identity in sorted(found)), "")
+
+
+def mistakes_of(api: Api, item: Desired, body: dict[str, Any] | None, namespace: str = "") -> list[Problem]:
+    """Dry-run a body in an object's stead, and return what is invalid whatever it names and wherever it is; None: nothing can be."""
+    if body is None:
+        return []
+    if namespace:
+        body["metadata"]["namespace"] = namespace
+    try:
+        DryRunner(api).check(item.resource, body)
+    except (ApiRefused, AccessDenied) as error:
+        if is_by_schema(error, 422):
+            return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+    return []

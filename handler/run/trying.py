@@ -18,6 +18,7 @@ from handler.cluster.write import DryRunner
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.rollout import Hook, Policy
+from handler.plan import missing
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
 from handler.plan.owned import is_ours_alone
@@ -27,6 +28,7 @@ from handler.rollout.hooks import ROLLOUT, is_act, lasts
 from handler.run.deciding import Decision
 from handler.run.findings import NO_DRY_RUN, Finding
 from handler.run.hooked import Hooked
+from handler.run.stand_in import mistakes_of
 
 _SCRATCH = 40
 """Characters of a hook's name that its scratch name keeps; some names are labels of at most 63."""
@@ -141,5 +143,7 @@ def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Fi
         if NO_DRY_RUN in str(error):
             decision.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is run")
             return []
-        return [] if decision.missing.first(item, error) else decision.missing.mistakes(item, error)
+        if decision.missing.first(item, error):
+            return [*mistakes_of(decision.api, item, missing.without(item))]
+        return decision.missing.mistakes(item, error)
     return []

@@ -182,6 +182,21 @@ def test_a_binding_is_checked_once_its_role_is_there_and_a_role_that_never_comes
     shop.kubectl.run("delete", f"clusterrole/{shop.name}", f"clusterrolebinding/{shop.name}")
 
 
+def test_what_else_is_wrong_with_it_is_told_now(shop: Shop, tmp_path: Path) -> None:
+    """Though the server would first say that what it names is missing, which this run creates."""
+    shop.handler = shop.handler_at(limited(shop, tmp_path))
+    wrong, bound = pod(shop.name, "worker", "runner", restartPolicy="Sometimes"), binding(shop.name, "readers", "reader")
+    bound["subjects"][0]["kind"] = "Robot"
+    shop.push(config_map(shop.name, "a"), account(shop.name, "runner"), role(shop.name, "reader"), wrong, bound)
+    lines = refused(shop)
+    assert len(lines) == 2, lines
+    (first,) = (line for line in lines if f"Pod/{shop.name}/worker: " in line)
+    (second,) = (line for line in lines if f"RoleBinding/{shop.name}/readers: " in line)
+    assert 'spec.restartPolicy: Unsupported value: "Sometimes"' in first
+    assert 'subjects[0].kind: Unsupported value: "Robot"' in second
+    shop.kubectl.run("delete", f"clusterrole/{shop.name}", f"clusterrolebinding/{shop.name}")
+
+
 def test_a_hook_may_name_what_an_earlier_hook_creates_and_nothing_that_comes_later(shop: Shop) -> None:
     marks, keeps = {ARGO_HOOK: "PreSync"}, {"restartPolicy": "Never", "activeDeadlineSeconds": 1}
     first, then = account(shop.name, "migrator", annotations=marks), pod(shop.name, "migrate", "migrator", marks, **keeps)

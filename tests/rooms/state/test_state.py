@@ -10,6 +10,7 @@ import pytest
 
 from handler.model.errors import LeaseLost, Moved
 from handler.model.names import Identity
+from handler.state.bounds import bounded
 from handler.state.objects import Objects
 from handler.state.record import State, Suspend
 from handler.state.store import StateStore
@@ -30,7 +31,7 @@ def test_a_full_state_is_stored_and_read_again(objects: Objects, place: str) -> 
 def test_five_thousand_objects_fit(objects: Objects, place: str) -> None:
     store = store_of(objects, place)
     declared = tuple(Identity("apps", "Deployment", f"team-{number % 40}", f"service-{number}") for number in range(5000))
-    state = blank(declared=declared, reads_paths=tuple(f"deploy/{item.namespace}/{item.name}.yaml" for item in declared))
+    state = bounded(blank(declared=declared, reads_paths=tuple(f"deploy/{item.namespace}/{item.name}.yaml" for item in declared)))
     assert store.create(state).state == state
     assert store.read().state == state
 

@@ -8,7 +8,7 @@ import pytest
 
 from handler.model.names import Identity
 from handler.plan.admit import Desired
-from handler.plan.missing import Missing, among, declare, put_before, read
+from handler.plan.missing import Missing, among, declare, put_before, read, without
 from tests.unit.plan.samples import desired, document
 
 RBAC = "rbac.authorization.k8s.io"
@@ -86,3 +86,20 @@ def test_the_ways_out_can_be_pasted() -> None:
     account_of, priority = Identity("", "ServiceAccount", "shop", "web"), Identity("scheduling.k8s.io", "PriorityClass", "", "high")
     assert '{config.kubernetes.io/depends-on: "/namespaces/shop/ServiceAccount/web"}' in put_before(account_of, pod().identity)
     assert '{config.kubernetes.io/depends-on: "scheduling.k8s.io/PriorityClass/high"}' in put_before(priority, pod().identity)
+
+
+def test_it_is_told_as_the_server_calls_it() -> None:
+    assert str(Missing("rolebindings", RBAC, "reader")) == f'rolebindings.{RBAC} "reader"'
+    assert str(Missing("serviceaccount", "", "web")) == 'serviceaccount "web"'
+
+
+def test_an_object_is_tried_without_what_it_names() -> None:
+    found = without(pod(serviceAccountName="web", priorityClassName="high", restartPolicy="Never"))
+    assert found
+    assert found["spec"] == {"restartPolicy": "Never"}
+    bound = without(binding())
+    assert bound
+    assert bound["roleRef"] == {"apiGroup": RBAC, "kind": "ClusterRole", "name": "system:public-info-viewer"}
+    assert without(account("web")) is None, "it names nothing that the server looks for"
+    (odd,) = desired(document("Pod", "p", spec="none"))
+    assert without(odd) == odd.manifest.body()
