@@ -199,4 +199,4 @@ class Decision:
 def _placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
     """Return a refusal with the place of its object; who must act stays what it was."""
     problems = [Problem(p.subject, p.message, item.manifest.place, p.fix) for p in error.problems]
-    return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]
+    return [type(error)(*problems)] if isinstance(error, AccessDenied) else [*problems]

@@ -27,6 +27,7 @@ from handler.plan.prune import Facts, judge, leaving, prune_stages
 from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee, is_kept
 from handler.run.deciding import Decision
+from handler.run.ending import denial
 from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
@@ -191,11 +192,12 @@ class Planner:
         found = decision.decide()
         found += tried(decision, ask.hooked, [due.identity for due in ask.due if due.identity in ask.hooked.items], ask.under_way)
         problems = [item for item in found if isinstance(item, Problem)]
-        denied = [problem for item in found if isinstance(item, AccessDenied) for problem in item.problems]
+        denials = [item for item in found if isinstance(item, AccessDenied)]
+        denied = [problem for item in denials for problem in item.problems]
         if problems:
             raise PlanRefused(*problems, *denied)
         if denied:
-            raise AccessDenied(*denied)
+            raise denial(denials)(*denied)
         decided = [item for item in found if isinstance(item, Change)]
         changes.update((change.identity, change) for change in decided)
         self._remember(decided, comparison)

@@ -142,5 +142,5 @@ def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Fi
             decision.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is run")
             return []
         problems = [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
-        return [AccessDenied(*problems)] if isinstance(error, AccessDenied) else [*problems]
+        return [type(error)(*problems)] if isinstance(error, AccessDenied) else [*problems]
     return []

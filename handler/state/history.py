@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from handler.model.errors import AnnealError
-from handler.model.event import NAMED, Delivery
-from handler.model.plan import Change
+from handler.model.event import ASKED, Delivery
+from handler.model.plan import DONE, Action, Change
 from handler.model.result import Outcome, Result
+from handler.model.rounds import both
 from handler.model.tree import CommitInfo
 from handler.state.record import Drift, Run, Status
 from handler.state.rules import stamp
@@ -37,11 +38,18 @@ _UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, O
 """Ends of a commit's run that say nothing of what becomes of its open attempt; those of another commit's never do."""
 
 _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
+_WAITED_FOR = frozenset(ASKED) - {"oneoff"}
+"""Causes of a run whose end is waited for under its id: the same failure once more is an entry of its own."""
+_ACTIONS = frozenset({Action.CREATE, Action.UPDATE, Action.RECREATE, Action.PRUNE})
+_WRITES = frozenset(DONE[action] for action in _ACTIONS)
+_LEFT = " to "
+"""What an entry names that is planned and not done: `Secret/shop/a to prune`."""
 
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
     """Make the history's entry of a run. `started`: seconds since the epoch; `commit`: None where none could be fetched."""
-    changed = tuple(f"{change.identity} {change.action}" for change in result.plan.writes) if result.plan else ()
+    changed = [f"{change.identity} {change.action}" for change in result.written]
+    changed += [f"{change.identity} to {change.action}" for change in result.left]
     return Run(
         id=result.run,
         trigger=result.trigger,
@@ -59,19 +67,20 @@ def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float
     )
 
 
-def _capped(subjects: tuple[str, ...]) -> tuple[str, ...]:
+def _capped(subjects: Sequence[str]) -> tuple[str, ...]:
     if len(subjects) <= CHANGED:
-        return subjects
+        return tuple(subjects)
     return (*subjects[: CHANGED - 1], f"and {len(subjects) - CHANGED + 1} more")
 
 
 def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
 
-    What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one, its last: who found a target
-    held by another worker of the same run has said `busy` before that one ended. A commit that still waits is told of once.
+    What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one for each of its
+    commits, its last: who found a target held by another worker of the same run has said `busy` before that one ended. A commit that still
+    waits is told of once.
     """
-    history = tuple(each for each in history if not ((run.id and each.id == run.id) or _waits_still(each, run)))
+    history = tuple(each for each in history if not (_is_replaced(each, run) or _waits_still(each, run)))
     if history and _same_failure(history[0], run):
         first = history[0]
         return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])
@@ -80,9 +89,49 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     return tuple(each for each in runs if each not in notes[NOTES:])[:RUNS]
 
 
+def _is_replaced(older: Run, newer: Run) -> bool:
+    return bool(newer.id) and older.id == newer.id and (older.commit in ("", newer.commit) or older.outcome == Outcome.BUSY)
+
+
+def whole(history: Iterable[Run], run: str) -> Run | None:
+    """Return a run as one entry, by its id: its newest commit's, with what it did for the others before. None: there is none."""
+    parts = [each for each in history if each.id == run][::-1]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    newest = parts[-1]
+    kept = {word: number for word, number in newest.counts.items() if word not in _WRITES}
+    counts, changed = _together(parts)
+    did = any(each.outcome == Outcome.APPLIED or _named(each) for each in parts[:-1])
+    outcome = str(Outcome.APPLIED) if did and newest.outcome == Outcome.UNCHANGED else newest.outcome
+    seconds = round(sum(each.duration for each in parts), 3)
+    changed = (*changed, *(subject for subject in newest.changed if _LEFT in subject))
+    return replace(newest, outcome=outcome, counts=counts | kept, changed=_capped(changed), duration=seconds, started=parts[0].started)
+
+
+def _together(parts: Sequence[Run]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Count what entries wrote, each object once; where they don't name all of them, one that two have written counts twice."""
+    found: dict[str, Action] = {}
+    for part in parts:
+        for subject, action in _named(part).items():
+            found[subject] = both(found[subject], action) if subject in found else action
+    counted = [(word, number) for part in parts for word, number in part.counts.items() if word in _WRITES]
+    if sum(number for _, number in counted) == sum(len(_named(part)) for part in parts):
+        counted = [(DONE[action], 1) for action in found.values()]
+    counts: dict[str, int] = {}
+    for word, number in counted:
+        counts[word] = counts.get(word, 0) + number
+    return counts, tuple(f"{subject} {action}" for subject, action in found.items())
+
+
+def _named(run: Run) -> dict[str, Action]:
+    """Return what an entry names as written; it is cut where that was much."""
+    found = (subject.rpartition(" ") for subject in run.changed if _LEFT not in subject)
+    return {subject: Action(word) for subject, _, word in found if word in _ACTIONS}
+
+
 def _waits_still(older: Run, newer: Run) -> bool:
     same = (older.outcome, older.commit) == (newer.outcome, newer.commit)
-    return same and newer.outcome == Outcome.WAITING and older.trigger not in NAMED
+    return same and newer.outcome == Outcome.WAITING and older.trigger not in ASKED
 
 
 def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]:
@@ -95,18 +144,18 @@ def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]
 
 def _is_note(run: Run) -> bool:
     """Whether a run matters to who asked for it by name, and to nobody else."""
-    return run.trigger in NAMED and run.outcome not in _DEPLOYING
+    return run.trigger in ASKED and run.outcome not in _DEPLOYING
 
 
 def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
     """Whether an entry tells of a run for one more of those who asked for it."""
     facts = (run.started, run.commit, run.outcome)
-    return run.trigger in NAMED and any((each.started, each.commit, each.outcome) == facts for each in older)
+    return run.trigger in ASKED and any((each.started, each.commit, each.outcome) == facts for each in older)
 
 
 def _same_failure(older: Run, newer: Run) -> bool:
-    same = (older.outcome, older.commit, older.code, older.message) == (newer.outcome, newer.commit, newer.code, newer.message)
-    return same and newer.outcome == Outcome.FAILED and "replay" not in (older.trigger, newer.trigger)
+    facts = [(each.outcome, each.commit, each.code, each.message, each.changed) for each in (older, newer)]
+    return facts[0] == facts[1] and newer.outcome == Outcome.FAILED and not _WAITED_FOR.intersection((older.trigger, newer.trigger))
 
 
 def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[Delivery, ...]:

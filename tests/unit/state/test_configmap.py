@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
-from handler.state.configmap import LIMIT, decode, encode, fitted, read_summary, size
-from handler.state.record import Progress, Run, State, StepRecord, Summary
+from handler.state.configmap import decode, encode, read_summary
+from handler.state.record import FORMAT, Progress, Run, State, StepRecord
+from handler.state.size_limit import LIMIT, fitted, size
 from handler.state.stood import Stood
+from handler.state.summary import Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
 Body = dict[str, Any]
@@ -33,7 +35,7 @@ def test_a_full_state_comes_back_as_it_was() -> None:
 
 def test_a_blank_state_comes_back_as_it_was() -> None:
     body = encode(blank(), NAMESPACE, TOOLING)
-    assert list(body["data"]) == ["target.json"]
+    assert list(body["data"]) == ["repository", "target.json"]
     assert read(body) == blank()
 
 
@@ -121,6 +123,35 @@ def test_a_broken_summary_is_no_summary(text: str) -> None:
     assert read_summary(text) is None
 
 
+def test_what_is_applied_stands_there_as_plain_text_and_nowhere_else() -> None:
+    data = encode(full(), NAMESPACE, TOOLING)["data"]
+    assert (data["commit"], data["repository"], data["path"]) == (sha(), "https://git.example.com/acme/shop.git", "deploy")
+    assert not {"commit", "repository", "path"} & (json.loads(data["applied.json"]) | json.loads(data["target.json"])).keys()
+
+
+def test_nothing_that_is_not_recorded_has_a_key() -> None:
+    body = encode(replace(blank(), repository=""), NAMESPACE, TOOLING)
+    assert list(body["data"]) == ["target.json"]
+    assert read(body) == replace(blank(), repository="")
+
+
+def older(state: State) -> Body:
+    """A record as the format before wrote it: its commit and repository stand in the groups."""
+    body = encode(state, NAMESPACE, TOOLING)
+    data = body["data"]
+    for key, name, more in (("applied.json", "commit", {}), ("target.json", "repository", {"format": 1})):
+        data[key] = json.dumps(json.loads(data.get(key, "{}")) | {name: data.pop(name)} | more)
+    return body
+
+
+def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys() -> None:
+    state = replace(full(), path="")
+    found = read(older(state))
+    assert found == state
+    assert encode(found, NAMESPACE, TOOLING) == encode(state, NAMESPACE, TOOLING)
+    assert json.loads(encode(found, NAMESPACE, TOOLING)["data"]["target.json"])["format"] == FORMAT
+
+
 def packed(text: bytes) -> str:
     return base64.b64encode(gzip.compress(text)).decode()
 
@@ -147,8 +178,11 @@ BROKEN = {
     "not JSON": (changed("data", "attempt.json", "{"), "data key `attempt.json`"),
     "NaN": (changed("data", "history.json", "[NaN]"), "NaN isn't JSON"),
     "wrong type": (changed("data", "attempt.json", "[]"), "expected an object"),
-    "not a sha": (changed("data", "applied.json", '{"commit": "../../etc"}'), "commit: expected 40 to 64 hex digits"),
-    "a sha and more": (changed("data", "applied.json", json.dumps({"commit": sha() + "\n"})), "commit: expected 40 to 64 hex digits"),
+    "not a sha": (changed("data", "commit", "../../etc"), "data key `commit`: commit: expected 40 to 64 hex digits"),
+    "a sha and more": (changed("data", "commit", sha() + "\n"), "commit: expected 40 to 64 hex digits"),
+    "no text": (changed("data", "commit", 7), "commit: expected 40 to 64 hex digits"),
+    "a second commit": (changed("data", "applied.json", json.dumps({"commit": sha("b")})), "commit stands in another key, too"),
+    "no repository": (changed("data", "repository", None), "`repository`: is missing, and something is applied"),
     "missing field": (changed("data", "pin.json", "{}"), "commit is missing"),
     "unknown field": (changed("data", "pin.json", json.dumps({"commit": sha(), "evil": 1})), "'evil' is unknown here"),
     "unknown key": (changed("data", "evil.json", "{}"), "`evil.json`: is unknown here"),
@@ -164,7 +198,7 @@ BROKEN = {
     "not base64": (changed("binaryData", "readsPaths.json.gz", "%%%"), "`readsPaths.json.gz`"),
     "cut gzip": (changed("binaryData", "x.json.gz", "AAAA"), "is unknown here"),
     "newer format": (
-        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 2})),
+        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 3})),
         "newer",
     ),
     "other target": (
@@ -215,7 +249,7 @@ json_values = st.recursive(
 def test_whatever_stands_in_a_state_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
     body = copy.deepcopy(encode(full(), NAMESPACE, TOOLING))
     key = data.draw(st.sampled_from(sorted(body["data"])))
-    parsed = json.loads(body["data"][key])
+    parsed = json.loads(body["data"][key]) if key.endswith(".json") else None
     if isinstance(parsed, dict) and data.draw(st.booleans()):
         parsed[data.draw(st.sampled_from(sorted(parsed)))] = data.draw(json_values)
         text = json.dumps(parsed)

@@ -57,7 +57,7 @@ def test_backoff_doubles_from_15_seconds_to_5_minutes() -> None:
 def test_a_run_names_what_it_changed_and_caps_the_list() -> None:
     changes = tuple(Change(Action.UPDATE, Identity("apps", "Deployment", "shop", f"api-{number}")) for number in range(60))
     plan = Plan("shop", sha(), ((*changes, Change(Action.UNCHANGED, API)),))
-    result = Result("shop", Outcome.APPLIED, sha(), "push", counts=plan.counts(), duration=1.5, run="r1", plan=plan)
+    result = Result("shop", Outcome.APPLIED, sha(), "push", counts=plan.counts(), duration=1.5, run="r1", plan=plan, written=plan.writes)
     entry = run_of(result, CommitInfo(sha(), "Add api", "Ada", 0), "ada", START)
     assert (entry.subject, entry.author, entry.actor, entry.started) == ("Add api", "Ada", "ada", NOON)
     assert len(entry.changed) == 50
