@@ -46,7 +46,7 @@ def summed(rounds: Sequence[Result]) -> Result:
         outcome=outcome,
         trigger=first.trigger,
         run=first.run,
-        message=_message(last, outcome, before, written),
+        message=_message(rounds, outcome, before, written),
         counts=counts,
         plan=plan,
         written=written,
@@ -96,10 +96,11 @@ def wrote(changes: Sequence[Change]) -> str:
     return f"{many(written, 'object')} written, {pruned} pruned" if written else f"{many(pruned, 'object')} pruned"
 
 
-def _message(last: Result, outcome: Outcome, before: Sequence[Change], written: Sequence[Change]) -> str:
+def _message(rounds: Sequence[Result], outcome: Outcome, before: Sequence[Change], written: Sequence[Change]) -> str:
     """Say what the rounds have done together; a failure's words stay what they are, for the counts tell the rest."""
-    if last.outcome is Outcome.APPLIED:
-        return wrote(written) + last.message.removeprefix(wrote(last.written))
-    if outcome is Outcome.APPLIED:
-        return wrote(written)
-    return f"{last.message}; before that, {wrote(before)}" if before and not last.problems else last.message
+    last = rounds[-1]
+    if outcome is not Outcome.APPLIED:
+        return f"{last.message}; before that, {wrote(before)}" if before and not last.problems else last.message
+    applied = next((each for each in reversed(rounds) if each.outcome is Outcome.APPLIED), last)
+    more = applied.message.removeprefix(wrote(applied.written)) if applied.outcome is Outcome.APPLIED else ""
+    return wrote(written) + more

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary
-from handler.state.record import FORMAT, Progress, Run, State, StepRecord
+from handler.state.record import Progress, Run, State, StepRecord
 from handler.state.size_limit import LIMIT, fitted, size
 from handler.state.stood import Stood
 from handler.state.summary import Summary
@@ -121,35 +121,6 @@ def test_the_summary_is_small_and_comes_back() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"commit": "main"}', '{"x": 1}', '{"held": 1}', "[" * 5000, "1" * 2000, "null"])
 def test_a_broken_summary_is_no_summary(text: str) -> None:
     assert read_summary(text) is None
-
-
-def test_what_is_applied_stands_there_as_plain_text_and_nowhere_else() -> None:
-    data = encode(full(), NAMESPACE, TOOLING)["data"]
-    assert (data["commit"], data["repository"], data["path"]) == (sha(), "https://git.example.com/acme/shop.git", "deploy")
-    assert not {"commit", "repository", "path"} & (json.loads(data["applied.json"]) | json.loads(data["target.json"])).keys()
-
-
-def test_nothing_that_is_not_recorded_has_a_key() -> None:
-    body = encode(replace(blank(), repository=""), NAMESPACE, TOOLING)
-    assert list(body["data"]) == ["target.json"]
-    assert read(body) == replace(blank(), repository="")
-
-
-def older(state: State) -> Body:
-    """A record as the format before wrote it: its commit and repository stand in the groups."""
-    body = encode(state, NAMESPACE, TOOLING)
-    data = body["data"]
-    for key, name, more in (("applied.json", "commit", {}), ("target.json", "repository", {"format": 1})):
-        data[key] = json.dumps(json.loads(data.get(key, "{}")) | {name: data.pop(name)} | more)
-    return body
-
-
-def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys() -> None:
-    state = replace(full(), path="")
-    found = read(older(state))
-    assert found == state
-    assert encode(found, NAMESPACE, TOOLING) == encode(state, NAMESPACE, TOOLING)
-    assert json.loads(encode(found, NAMESPACE, TOOLING)["data"]["target.json"])["format"] == FORMAT
 
 
 def packed(text: bytes) -> str:
