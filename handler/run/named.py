@@ -14,6 +14,7 @@ from handler.run import state_after
 from handler.run.context import Context
 from handler.state import history
 from handler.state.record import State
+from handler.state.whole_run import whole
 
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
 
@@ -55,7 +56,7 @@ def ended_before(run: Context) -> Result | None:
     if not asked or run.rounds or job.hint or job.deliveries or job.drift:
         return None
     known = {entry.id for entry in run.state.history if entry.outcome in _ENDS}
-    last = history.whole(run.state.history, job.run if job.run in known else asked[-1])
+    last = whole(run.state.history, job.run if job.run in known else asked[-1])
     if last is None or not known.issuperset(asked):
         return None
     run.goal = last.commit

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from handler.model.errors import AnnealError
 from handler.model.event import ASKED, Delivery
-from handler.model.plan import DONE, Action, Change
+from handler.model.plan import Change
 from handler.model.result import Outcome, Result
-from handler.model.rounds import both
 from handler.model.tree import CommitInfo
 from handler.state.record import Drift, Run, Status
 from handler.state.rules import stamp
@@ -40,10 +39,6 @@ _UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, O
 _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
 _WAITED_FOR = frozenset(ASKED) - {"oneoff"}
 """Causes of a run whose end is waited for under its id: the same failure once more is an entry of its own."""
-_ACTIONS = frozenset({Action.CREATE, Action.UPDATE, Action.RECREATE, Action.PRUNE})
-_WRITES = frozenset(DONE[action] for action in _ACTIONS)
-_LEFT = " to "
-"""What an entry names that is planned and not done: `Secret/shop/a to prune`."""
 
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
@@ -91,42 +86,6 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
 
 def _is_replaced(older: Run, newer: Run) -> bool:
     return bool(newer.id) and older.id == newer.id and (older.commit in ("", newer.commit) or older.outcome == Outcome.BUSY)
-
-
-def whole(history: Iterable[Run], run: str) -> Run | None:
-    """Return a run as one entry, by its id: its newest commit's, with what it did for the others before. None: there is none."""
-    parts = [each for each in history if each.id == run][::-1]
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    newest = parts[-1]
-    kept = {word: number for word, number in newest.counts.items() if word not in _WRITES}
-    counts, changed = _together(parts)
-    did = any(each.outcome == Outcome.APPLIED or _named(each) for each in parts[:-1])
-    outcome = str(Outcome.APPLIED) if did and newest.outcome == Outcome.UNCHANGED else newest.outcome
-    seconds = round(sum(each.duration for each in parts), 3)
-    changed = (*changed, *(subject for subject in newest.changed if _LEFT in subject))
-    return replace(newest, outcome=outcome, counts=counts | kept, changed=_capped(changed), duration=seconds, started=parts[0].started)
-
-
-def _together(parts: Sequence[Run]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Count what entries wrote, each object once; where they don't name all of them, one that two have written counts twice."""
-    found: dict[str, Action] = {}
-    for part in parts:
-        for subject, action in _named(part).items():
-            found[subject] = both(found[subject], action) if subject in found else action
-    counted = [(word, number) for part in parts for word, number in part.counts.items() if word in _WRITES]
-    if sum(number for _, number in counted) == sum(len(_named(part)) for part in parts):
-        counted = [(DONE[action], 1) for action in found.values()]
-    counts: dict[str, int] = {}
-    for word, number in counted:
-        counts[word] = counts.get(word, 0) + number
-    return counts, tuple(f"{subject} {action}" for subject, action in found.items())
-
-
-def _named(run: Run) -> dict[str, Action]:
-    """Return what an entry names as written; it is cut where that was much."""
-    found = (subject.rpartition(" ") for subject in run.changed if _LEFT not in subject)
-    return {subject: Action(word) for subject, _, word in found if word in _ACTIONS}
 
 
 def _waits_still(older: Run, newer: Run) -> bool:
