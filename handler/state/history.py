@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from handler.model.errors import AnnealError
 from handler.model.event import ASKED, Delivery
+from handler.model.names import FIELD_MANAGER
 from handler.model.plan import Change
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
@@ -37,8 +38,6 @@ _UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, O
 """Ends of a commit's run that say nothing of what becomes of its open attempt; those of another commit's never do."""
 
 _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
-_WAITED_FOR = frozenset(ASKED) - {"oneoff"}
-"""Causes of a run whose end is waited for under its id: the same failure once more is an entry of its own."""
 
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
@@ -90,7 +89,7 @@ def _is_replaced(older: Run, newer: Run) -> bool:
 
 def _waits_still(older: Run, newer: Run) -> bool:
     same = (older.outcome, older.commit) == (newer.outcome, newer.commit)
-    return same and newer.outcome == Outcome.WAITING and older.trigger not in ASKED
+    return same and newer.outcome == Outcome.WAITING and not _is_asked(older)
 
 
 def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]:
@@ -101,20 +100,26 @@ def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]
     return tuple(replace(run, outcome=str(Outcome.SUPERSEDED), message=run.message + seen) if run in waited else run for run in history)
 
 
+def _is_asked(run: Run) -> bool:
+    """Whether a run was asked for by name; a rollback that nobody asked for is none."""
+    return run.trigger in ASKED and run.actor != FIELD_MANAGER
+
+
 def _is_note(run: Run) -> bool:
     """Whether a run matters to who asked for it by name, and to nobody else."""
-    return run.trigger in ASKED and run.outcome not in _DEPLOYING
+    return _is_asked(run) and run.outcome not in _DEPLOYING
 
 
 def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
     """Whether an entry tells of a run for one more of those who asked for it."""
     facts = (run.started, run.commit, run.outcome)
-    return run.trigger in ASKED and any((each.started, each.commit, each.outcome) == facts for each in older)
+    return _is_asked(run) and any((each.started, each.commit, each.outcome) == facts for each in older)
 
 
 def _same_failure(older: Run, newer: Run) -> bool:
     facts = [(each.outcome, each.commit, each.code, each.message, each.changed) for each in (older, newer)]
-    return facts[0] == facts[1] and newer.outcome == Outcome.FAILED and not _WAITED_FOR.intersection((older.trigger, newer.trigger))
+    waited_for = any(_is_asked(each) and each.trigger != "oneoff" for each in (older, newer))
+    return facts[0] == facts[1] and newer.outcome == Outcome.FAILED and not waited_for
 
 
 def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[Delivery, ...]:
