@@ -29,7 +29,6 @@ from handler.state.record import Held, Progress, Run, State, Waiting
 from handler.state.rules import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary
-from handler.state.whole_run import whole
 from handler.summaries import Readable
 
 _LOG = logging.getLogger("anneal.read")
@@ -81,7 +80,7 @@ class Reader:
         found = self._looks.all({target_of(run): partial(self._read, self._target(target_of(run)))})[target_of(run)]
         if isinstance(found, AnnealError):
             raise found
-        entry = whole(found.history, run) if found else None
+        entry = next((entry for entry in found.history if entry.id == run), None) if found else None
         return self._masked(recorded(target_of(run), entry, found.held if found else None)) if entry else None
 
     def deliveries(self, names: Sequence[str]) -> Json:

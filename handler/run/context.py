@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
-from handler.model.names import FIELD_MANAGER
+from handler.model.names import FIELD_MANAGER, run_id
 from handler.model.plan import Change, Hold, tally
 from handler.model.refs import Head
 from handler.model.result import ONLY_PLANNED, Outcome, Result
@@ -114,9 +114,15 @@ class Context:
         return summed([*(each.result for each in self.rounds), result])
 
     def entry(self, result: Result) -> Run:
-        """Return what the history tells of a round's commit: with what earlier rounds have done for it."""
+        """Return what the history tells of a round's commit: with what earlier rounds have done for it.
+
+        The run's id has one end there, which stays: another commit, and another end of the same one, is an entry of its own.
+        """
         before = [each for each in self.rounds if each.result.commit == result.commit]
         whole = summed([*(each.result for each in before), result])
+        known = next((each for each in self.state.history if each.id == self.run and each.outcome != Outcome.BUSY), None)
+        if self.rounds and known and (known.commit, known.outcome) != (whole.commit, whole.outcome):
+            return history.run_of(replace(result, run=run_id(self.job.target)), self.commit, self.job.actor, self.started)
         commit = self.commit or next((each.commit for each in before if each.commit), None)
         return history.run_of(whole, commit, self.job.actor, self.began(result.commit))
 

@@ -14,7 +14,6 @@ from handler.run import state_after
 from handler.run.context import Context
 from handler.state import history
 from handler.state.record import State
-from handler.state.whole_run import whole
 
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
 
@@ -55,10 +54,10 @@ def ended_before(run: Context) -> Result | None:
     asked = [name for name, _ in job.requests] or ([job.run] if job.run and job.acts else [])
     if not asked or run.rounds or job.hint or job.deliveries or job.drift:
         return None
-    known = {entry.id for entry in run.state.history if entry.outcome in _ENDS}
-    last = whole(run.state.history, job.run if job.run in known else asked[-1])
-    if last is None or not known.issuperset(asked):
+    entries = {entry.id: entry for entry in run.state.history if entry.outcome in _ENDS}
+    if not all(name in entries for name in asked):
         return None
+    last = entries[job.run] if job.run in entries else entries[asked[-1]]
     run.goal = last.commit
     return replace(run.result(Outcome(last.outcome), last.message), counts=dict(last.counts), code=last.code, recorded=True)
 

@@ -102,10 +102,11 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else _due(run)
+    entry = run.entry(result)
 
     def change(state: State) -> State:
         moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
-        return state_after.ended(moved, result, run.entry(result), now)
+        return state_after.ended(moved, result, entry, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
     return replace(result, next_try=due, recorded=True)
@@ -124,8 +125,9 @@ def failed(run: Context, error: AnnealError) -> Result:
         soon = now + history.backoff(1) if error.who == "nobody" and not run.job.dry_run else 0.0
         return replace(result, next_try=soon)
 
+    entry = run.entry(result)
+
     def change(state: State) -> State:
-        entry = run.entry(result)
         status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts))
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word

@@ -70,21 +70,16 @@ def _capped(subjects: Sequence[str]) -> tuple[str, ...]:
 def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
 
-    What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one for each of its
-    commits, its last: who found a target held by another worker of the same run has said `busy` before that one ended. A commit that still
-    waits is told of once.
+    What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one, its last: who found a target
+    held by another worker of the same run has said `busy` before that one ended. A commit that still waits is told of once.
     """
-    history = tuple(each for each in history if not (_is_replaced(each, run) or _waits_still(each, run)))
+    history = tuple(each for each in history if not ((run.id and each.id == run.id) or _waits_still(each, run)))
     if history and _same_failure(history[0], run):
         first = history[0]
         return (replace(first, id=run.id, times=first.times + 1, last=run.started, duration=run.duration), *history[1:])
     runs = (run, *history)
     notes = [each for place, each in enumerate(runs) if _is_note(each) or _is_told_again(each, runs[place + 1 :])]
     return tuple(each for each in runs if each not in notes[NOTES:])[:RUNS]
-
-
-def _is_replaced(older: Run, newer: Run) -> bool:
-    return bool(newer.id) and older.id == newer.id and (older.commit in ("", newer.commit) or older.outcome == Outcome.BUSY)
 
 
 def _waits_still(older: Run, newer: Run) -> bool:

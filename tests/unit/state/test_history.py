@@ -132,14 +132,6 @@ def test_a_run_has_one_entry_its_last() -> None:
     assert append((busy, first), applied) == (applied, first)
 
 
-def test_a_run_of_two_commits_has_an_entry_for_each_under_its_id() -> None:
-    first, second = replace(run(1), id="mine"), replace(run(2, commit=sha("b")), id="mine")
-    history = append(append((run(0),), first), second)
-    assert [(entry.id, entry.commit) for entry in history] == [("mine", sha("b")), ("mine", sha()), ("r0", sha())]
-    again = replace(second, counts={"created": 2})
-    assert append(history, again) == (again, first, run(0)), "a commit has one entry of a run"
-
-
 def test_a_failure_that_wrote_something_else_is_an_entry_of_its_own() -> None:
     wrote = replace(run(1, "failed", "no"), changed=("ConfigMap/shop/a create",))
     assert [entry.times for entry in append(append((wrote,), run(2, "failed", "no")), run(3, "failed", "no"))] == [2, 1]
