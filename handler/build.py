@@ -83,7 +83,7 @@ class Handler(Reaching):
         try:
             rooms = self.rooms(job.target)
         except AnnealError as error:
-            failed = Result(job.target, Outcome.FAILED, trigger=job.trigger, message=str(error), problems=error.problems)
+            failed = Result(job.target, Outcome.FAILED, trigger=job.cause, message=str(error), problems=error.problems)
             return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or run_id(job.target))
         try:
             return reconcile(rooms, job, stop, meanwhile)

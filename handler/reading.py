@@ -25,9 +25,10 @@ from handler.model.plain import masked, plain
 from handler.model.result import Outcome, Result
 from handler.state import history
 from handler.state.configmap import state_name
-from handler.state.record import Held, Progress, Run, State, Summary, Waiting
+from handler.state.record import Held, Progress, Run, State, Waiting
 from handler.state.rules import stamp
 from handler.state.store import StateStore
+from handler.state.summary import Summary
 from handler.summaries import Readable
 
 _LOG = logging.getLogger("anneal.read")
@@ -262,7 +263,7 @@ def ended(result: Result, job: Job, started: float) -> Json:
     if hold and waiting:
         waiting["changes"]["count"] = len(hold.changes)
     facts = {"problems": plain(result.problems[:MOST]), "who": result.who, "nextTry": stamp(result.next_try) if result.next_try else ""}
-    return _run(result.target, replace(entry, trigger=job.trigger, message=entry.message[:4000]), waiting) | facts
+    return _run(result.target, replace(entry, trigger=job.cause, message=entry.message[:4000]), waiting) | facts
 
 
 def _run(target: str, entry: Run, waiting: Json | None) -> Json:

@@ -27,7 +27,7 @@ from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import arriving, goal, outcomes, planned_for, rollback, settled, state_after, withdrawing
+from handler.run import arriving, goal, named, outcomes, planned_for, rollback, settled, state_after, withdrawing
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.hiding import hidden
@@ -50,7 +50,7 @@ class Look:
 
 
 def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanwhile: Meanwhile = ALONE) -> Result:
-    """Run one target once, and again for whatever was asked for meanwhile.
+    """Run one target once, and again for whatever was asked for meanwhile: one run, of several rounds then.
 
     Args:
         rooms: what the target's runs are made of.
@@ -59,7 +59,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
         meanwhile: what goes on around it while it waits.
 
     Returns:
-        How it ended; never raises an AnnealError.
+        How it ended, and what all its rounds wrote; never raises an AnnealError.
 
     """
     stop, name = stop or threading.Event(), job.run or run_id(job.target)
@@ -74,7 +74,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
     finally:
         if run.lease:
             run.lease.hand_over()
-    result = outcomes.noted(run, job, result)
+    result = named.noted(run, job, run.whole(result))
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
     standing = state_after.standing(run.stored.state, result, rooms.clock())
@@ -112,7 +112,7 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
 def _unlocked(run: Context) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
-    ended = outcomes.ended_before(run)
+    ended = named.ended_before(run)
     if ended:
         return ended
     rollback.resolve(run)
@@ -168,7 +168,7 @@ def _locked(run: Context, look: Look | None) -> Result:
         if not _goes_on(run, result):
             return result
         look = None
-        run.again()
+        run.again(result)
 
 
 def _goes_on(run: Context, result: Result) -> bool:
@@ -201,9 +201,9 @@ def _rounds(run: Context, look: Look | None) -> Result:
 
 def _round(run: Context, look: Look | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
-    run.opened = False
+    run.opened, run.written = False, tuple
     run.read(certain=True)
-    repeated = outcomes.ended_before(run)
+    repeated = named.ended_before(run)
     if repeated:
         return repeated
     run.raise_if_suspended()
@@ -234,5 +234,7 @@ def _write(run: Context, look: Look) -> Result | None:
     except Moved:
         return None
     run.opened = True
-    plan = Walk(run, look.inputs, look.planned, repairs).go()
+    walk = Walk(run, look.inputs, look.planned, repairs)
+    run.written = walk.written
+    plan = walk.go()
     return outcomes.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover)

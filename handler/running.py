@@ -35,7 +35,7 @@ def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[
 
 
 def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Result:
-    return Result(job.target, Outcome.FAILED, trigger=job.trigger, problems=problems, who=who, code=code, run=job.run)
+    return Result(job.target, Outcome.FAILED, trigger=job.cause, problems=problems, who=who, code=code, run=job.run)
 
 
 def tell(work: Work, result: Result, seconds: float) -> None:
@@ -44,7 +44,7 @@ def tell(work: Work, result: Result, seconds: float) -> None:
     fields: dict[str, Any] = {
         "target": result.target,
         "outcome": result.outcome,
-        "trigger": job.trigger,
+        "trigger": job.cause,
         "commit": result.commit,
         "run": work.run,
         "requests": work.runs[1:],

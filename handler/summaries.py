@@ -12,7 +12,7 @@ from handler import __version__
 from handler.config.settings import Settings
 from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary, state_name
 from handler.state.objects import Body, Kind, Objects
-from handler.state.record import Summary
+from handler.state.summary import Summary
 
 TOOLING = f"anneal/v{__version__}"
 Metadata = Mapping[str, Any]

@@ -23,8 +23,8 @@ from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.run import quiet
 from handler.state.configmap import state_name
-from handler.state.record import Summary, home_of
 from handler.state.rules import seconds_of
+from handler.state.summary import Summary, home_of
 from handler.summaries import TOOLING, Readable, listed
 
 _LOG = logging.getLogger("anneal.survey")

@@ -17,7 +17,11 @@ import logging
 import os
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
+from collections.abc import Callable
+from functools import partialmethod
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +30,9 @@ REGION = "eu-central-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing-not-a-secret"}
 ACCOUNT = "123456789012"
 """moto's own."""
+CHANGES = ("send_message", "send_message_batch", "delete_message", "delete_message_batch", "change_message_visibility")
+POLL = 0.05
+"""Seconds from look to look of a long poll."""
 
 
 class Moto:
@@ -90,10 +97,35 @@ def _of(pipe: IO[str] | None) -> IO[str]:
     return pipe
 
 
+def one_at_a_time(backend: Any) -> None:
+    """Let moto's SQS (its `SQSBackend`) do one thing at a time, as its plain lists need.
+
+    Else a poll finds what another one has counted and not yet hidden, and takes it for a message that was handed out too often: a dead
+    letter although who has it works on it. And of two deletions at once one brings back what the other has deleted.
+    """
+    lock = threading.RLock()
+
+    def alone(own: Any, *arguments: Any, act: Callable[..., Any], **named: Any) -> Any:
+        with lock:
+            return act(own, *arguments, **named)
+
+    def receive(own: Any, queue: str, count: int, wait: float, *more: Any, once: Callable[..., Any]) -> Any:
+        end = time.monotonic() + wait
+        while not (found := alone(own, queue, count, 0, *more, act=once)) and time.monotonic() < end:
+            time.sleep(POLL)
+        return found
+
+    for name in CHANGES:
+        setattr(backend, name, partialmethod(alone, act=getattr(backend, name)))
+    backend.receive_message = partialmethod(receive, once=backend.receive_message)
+
+
 def main() -> int:
     """Serve until standard input ends."""
     from moto.server import ThreadedMotoServer  # noqa: PLC0415 - loaded by the child alone
+    from moto.sqs.models import SQSBackend  # noqa: PLC0415 - the same
 
+    one_at_a_time(SQSBackend)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request is nobody's
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()

@@ -42,6 +42,6 @@ def history(session: Session, target: str | None, limit: int) -> int:
 def _row(run: Run) -> tuple[str, ...]:
     times = f", {run.times} times" if run.times > 1 else ""
     subject = run.subject if len(run.subject) <= _SUBJECT else run.subject[: _SUBJECT - 1] + "…"
-    by = f"{run.trigger} {run.actor}".strip()
+    by = f"{run.trigger} by {run.actor}" if run.actor else run.trigger
     when = ago(run.last or run.started, time.time())
     return when, f"{run.outcome}{times}", run.commit[:12], subject, by, reports.counted(run.counts), f"{run.duration:.1f}"

@@ -72,7 +72,7 @@ def _suspend(session: Session, pause: Suspend, target: Target) -> str:
     store = handler.store(target)
     blank = None
     if store.read().state is None:
-        blank = store.blank(target.repository.url, handler.objects(target).cluster_uid())
+        blank = store.blank(handler.objects(target).cluster_uid())
     store.update(lambda state: replace(state, suspend=pause), blank)
     return ""
 

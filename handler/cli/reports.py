@@ -75,8 +75,7 @@ def result(output: Output, ended: Result, way_out: str = "") -> int:
     if output.as_json:
         output.document(facts(ended))
         return code
-    if ended.plan and (ended.outcome is Outcome.APPLIED or (output.verbose and ended.outcome is Outcome.UNCHANGED)):
-        changes(output, ended.plan)
+    changes(output, ended)
     if ended.plan and ended.plan.hold and ended.outcome is Outcome.HELD:
         hold(output, ended.target, ended.plan.hold, way_out)
     problems(output, ended.problems)
@@ -104,13 +103,18 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
 
 
-def changes(output: Output, plan: Plan) -> None:
-    """Print what was done to each object; what was left alone only on -v, but for what git declares and isn't written."""
-    for change in plan.changes:
-        kept = change.action is Action.SKIP
-        if change.writes or change.withheld or change.sibling or output.verbose:
-            why = f"  ({change.reason})" if change.reason and (kept or change.removes or change.sibling) else ""
-            output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
+def changes(output: Output, ended: Result) -> None:
+    """Print what was done to each object, however the run ended; of one that succeeded also what git declares and wasn't written.
+
+    On -v all that such a run has left alone.
+    """
+    done = {change.identity for change in ended.written}
+    plan = ended.plan if ended.outcome in (Outcome.APPLIED, Outcome.UNCHANGED) else None
+    left = [change for change in plan.changes if change.identity not in done] if plan else []
+    for change in (*ended.written, *(each for each in left if output.verbose or each.withheld or each.sibling)):
+        told = change.action is Action.SKIP or change.removes or change.sibling
+        why = f"  ({change.reason})" if change.reason and told else ""
+        output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
 
 
 def hold(output: Output, target: str, held: Hold, way_out: str = "") -> None:
@@ -133,7 +137,10 @@ def facts(ended: Result) -> dict[str, Any]:
         "trigger": ended.trigger,
         "message": ended.message,
         "counts": ended.counts,
-        "changes": [change_facts(change) for change in plan.writes] if plan else [],
+        "changes": [
+            *(change_facts(change) | {"done": True} for change in ended.written),
+            *(change_facts(change) | {"done": False} for change in ended.left),
+        ],
         "kept": [change_facts(change) for change in plan.withheld] if plan else [],
         "held": plan.hold if plan and ended.outcome is Outcome.HELD else None,
         "notes": plan.notes if plan else (),
@@ -156,6 +163,7 @@ def change_facts(change: Change) -> dict[str, Any]:
         "resourceVersion": change.resource_version,
         "reason": change.reason,
         "fields": change.fields,
+        "undeclared": change.undeclared,
         "place": change.manifest.place if change.manifest else "",
         "deferred": change.deferred,
         "adopted": change.adopted,

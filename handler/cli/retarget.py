@@ -31,7 +31,7 @@ def retarget(session: Session, target: str | None, yes: bool) -> int:
         "installation": handler.settings.installation,
         "cluster_uid": handler.objects(chosen).cluster_uid(),
     }
-    moved = {key: [getattr(state, key), value] for key, value in wanted.items() if getattr(state, key) != value}
+    moved = {} if state.fresh else {key: [getattr(state, key), value] for key, value in wanted.items() if getattr(state, key) != value}
     for key, (was, becomes) in moved.items():
         output.line(f"{key.replace('_', ' ')}: {was} → {becomes}")
     asked = bool(moved) and not yes

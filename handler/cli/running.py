@@ -16,6 +16,7 @@ from handler.config.settings import Target
 from handler.model.errors import Stopping
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
+from handler.model.rounds import summed
 from handler.reconcile import reconcile
 
 
@@ -41,12 +42,12 @@ def _shown(session: Session, doing: str) -> contextlib.AbstractContextManager[No
 
 
 def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:
-    """Run a job, and go on with the newer head where one came while its commit was waited for."""
-    result = start(job, stop)
-    while result.outcome is Outcome.SUPERSEDED and result.again and not stop.is_set():
-        session.output.note(f"{result.message}; going on with that")
-        result = start(replace(job, commit="", approve="", unpin=False, rollback=False), stop)
-    return result
+    """Run a job, and go on with the newer head where one came while its commit was waited for; return what all of that did."""
+    ends = [start(job, stop)]
+    while ends[-1].outcome is Outcome.SUPERSEDED and ends[-1].again and not stop.is_set():
+        session.output.note(f"{ends[-1].message}; going on with that")
+        ends.append(start(replace(job, commit="", approve="", unpin=False, rollback=False), stop))
+    return summed(ends)
 
 
 def _told(session: Session, result: Result) -> Result:

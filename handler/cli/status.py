@@ -53,7 +53,7 @@ def _view(session: Session, target: Target) -> View:
         return View(target, None, None, now, error.code, str(error))
     try:
         if state:
-            store.check_home(state, target.repository.url, handler.objects(target).cluster_uid())
+            store.at_home(state, target.repository.url, handler.objects(target).cluster_uid())
     except AnnealError as error:
         return View(target, state, lease, now, error.code, str(error))
     return View(target, state, lease, now)

@@ -1,7 +1,8 @@
 """What the API server or the way to it said, as one of our errors. Pure.
 
 Who must act decides the class: 401 and RBAC's 403 the operator (with the least rule that would allow it), 409 nobody (plan again),
-another 4xx the author, 429, 5xx and the network nobody (try again). An admission plugin's 403 (quota, PodSecurity) is the author's.
+another 4xx the author, 429, 5xx and the network nobody (try again). An admission plugin's 403 is the author's: git can be mended for
+PodSecurity, a LimitRange, a quota that wants limits declared. But a quota without room is the operator's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ from handler.model.errors import (
     NotReady,
 )
 
+
+class QuotaExceeded(AccessDenied):
+    """A ResourceQuota has no room for an object: the quota's owner makes room, or git declares less."""
+
+    code = "quota-exceeded"
+
+
 RETRIED = frozenset({429, 500, 502, 503, 504})
 """Statuses that may be different next time."""
 
@@ -38,6 +46,10 @@ _UNCONVERTED = re.compile(
     r"|\.\S+: field not declared in schema$|request to convert CR to an invalid group/version"
 )
 """And so it does where another entry of managedFields is of an API version that lacks a field, or that the kind hasn't any more."""
+_QUOTA = re.compile(r"exceeded quota: (\S+), requested: .*|insufficient quota to (?:consume|match these scopes): .*")
+"""Words of the quota admission: names and numbers, so that they may be told of a Secret, too."""
+_QUOTA_UNKNOWN = "status unknown for quota"
+"""What the same plugin says of a quota that its controller hasn't counted yet."""
 _FIELD = re.compile(r"(\.\S+): (field not declared in schema|duplicate entries|expected [a-z]+)")
 _PHRASES = (
     "field is immutable",
@@ -116,7 +128,7 @@ def refused(status: int, body: Any, method: str, path: str, subject: str) -> Ann
     if status == 401:
         return AccessDenied.of(subject, f"401 for {method}: the credentials aren't accepted", fix="renew the kubeconfig's credentials")
     if status == 403:
-        return _forbidden(body, place, method, subject, said)
+        return _over_quota(_message(body), place, subject) or _forbidden(body, place, method, subject, said)
     if status == 500 and _STRUCTURE.match(_message(body)):
         status, reason = 422, "Invalid"
     if status == 500 and _UNCONVERTED.match(_message(body)):
@@ -150,6 +162,20 @@ def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) ->
         return error
     verb = _VERBS.get(method, "get" if place.name else "list")
     return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, place.group, place.resource, place.namespace))
+
+
+def _over_quota(text: str, place: Place, subject: str) -> AnnealError | None:
+    """Say which quota is full, and by which command its owner sees and raises it; None: no quota refused it."""
+    if _QUOTA_UNKNOWN in text:
+        return NotReady.of(subject, f"403: the quota of namespace {place.namespace} isn't counted yet")
+    quota = _QUOTA.search(text)
+    if quota is None:
+        return None
+    namespaced, name = f"kubectl -n {place.namespace}", quota.group(1)
+    if name is None:
+        return QuotaExceeded.of(subject, quota.group(), fix=f"who owns the quotas allows it: {namespaced} describe resourcequota")
+    fix = f"who owns the quota makes room: {namespaced} edit resourcequota {name}"
+    return QuotaExceeded.of(subject, f"ResourceQuota/{place.namespace}/{name} has no room: {quota.group()}", fix=fix)
 
 
 def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:

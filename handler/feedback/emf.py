@@ -40,10 +40,9 @@ class Lines:
     def run(self, job: Job, result: Result, seconds: float) -> None:
         """Tell the end of a run, and how its target stands."""
         bad = result.outcome in _BAD and not job.dry_run
-        wrote = result.outcome is Outcome.APPLIED and result.plan is not None
         counted: dict[str, float] = {"anneal_runs": 1, "anneal_run_failures": int(bad), "anneal_run_duration_seconds": round(seconds, 3)}
-        counted["anneal_changes"] = len(tuple(result.plan.writes)) if wrote and result.plan else 0
-        facts = {"trigger": job.trigger, "outcome": str(result.outcome), "run": result.run, "commit": result.commit, "code": result.code}
+        counted["anneal_changes"] = len(result.written)
+        facts = {"trigger": job.cause, "outcome": str(result.outcome), "run": result.run, "commit": result.commit, "code": result.code}
         self._line({"target": result.target}, counted | self._standing(result.standing), facts)
 
     def _standing(self, standing: Standing | None) -> dict[str, float]:

@@ -8,7 +8,7 @@ record, so they outlive one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from handler.model.event import Job
@@ -124,7 +124,7 @@ class RunMetrics(_Exposed):
         super().__init__("worker", "")
         self._runs = self._counter("anneal_runs", "Runs that ended.", "target", "trigger", "outcome")
         self._seconds = self._histogram("anneal_run_duration_seconds", "Runs, from their start to their record.", "target", _RUN_BUCKETS)
-        self._changes = self._counter("anneal_changes", "Objects written, by what was done.", "target", "action")
+        self._changes = self._counter("anneal_changes", "Objects written or pruned, by what was done.", "target", "action")
         self._gauges = {field: self._gauge(name, about, "target") for field, (name, about) in GAUGES.items()}
         self._failed: dict[str, int] = {}
         self._watched("anneal_queue_waiting", "Targets that wait for a run.", waiting)
@@ -135,23 +135,19 @@ class RunMetrics(_Exposed):
     def run(self, job: Job, result: Result, seconds: float) -> None:
         """Count the end of a run, and show how its target stands."""
         target = result.target
-        self._runs.labels(target, job.trigger, str(result.outcome)).inc()
+        self._runs.labels(target, job.cause, str(result.outcome)).inc()
         self._seconds.labels(target).observe(seconds)
-        if result.outcome is Outcome.APPLIED and result.plan:
-            self._count_changes(target, (DONE[change.action] for change in result.plan.writes))
+        for change in result.written:
+            self._changes.labels(target, DONE[change.action]).inc()
         if not job.dry_run and result.outcome in (*_GOOD, *_BAD):
             self._failed[target] = self._failed.get(target, 0) + 1 if result.outcome in _BAD else 0
         self._show(result)
 
     def quiet(self, job: Job, result: Result) -> None:
         """Count a tick that needed no run, and show how its target stands; it took no time of its own."""
-        self._runs.labels(result.target, job.trigger, str(result.outcome)).inc()
+        self._runs.labels(result.target, job.cause, str(result.outcome)).inc()
         self._failed[result.target] = 0
         self._show(result)
-
-    def _count_changes(self, target: str, actions: Iterable[str]) -> None:
-        for action in actions:
-            self._changes.labels(target, action).inc()
 
     def _show(self, result: Result) -> None:
         """Show the record's word; where none could be read, what this process knows of failures."""

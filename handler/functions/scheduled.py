@@ -28,8 +28,8 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
 from handler.reading import Looks
-from handler.state.record import Summary
 from handler.state.rules import seconds_of
+from handler.state.summary import Summary
 from handler.summaries import Readable
 from handler.triggers.phases import due_between
 

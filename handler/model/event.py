@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 NAMED = ("replay", "oneoff")
 """Triggers of what a person or a pipeline asked for, and was told an id for."""
+ASKED = (*NAMED, "approval", "rollback", "unpin")
+"""What reports call those (`Job.cause`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,12 @@ class Job:
     def drift(self) -> bool:
         """A drift run always LISTs, so it sees what changed behind git's back."""
         return self.trigger == "drift"
+
+    @property
+    def cause(self) -> str:
+        """What reports call the request: the act that was asked for by name, else the trigger."""
+        acts = {"rollback": self.rollback, "approval": bool(self.approve), "unpin": self.unpin}
+        return next((act for act, asked in acts.items() if asked), self.trigger)
 
     @property
     def requests(self) -> tuple[tuple[str, str], ...]:

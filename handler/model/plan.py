@@ -93,6 +93,15 @@ class Change:
         return (str(self.action), f"{group}{self.identity}", self.uid)
 
 
+def tally(changes: Iterable[Change], *, done: bool = True) -> dict[str, int]:
+    """Count changes by what was done to their objects, or is to be done."""
+    found: dict[str, int] = {}
+    for change in changes:
+        word = DONE[change.action] if done or not change.writes else f"to {change.action}"
+        found[word] = found.get(word, 0) + 1
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """A plan that waits for a person. `reasons` carry the numbers; `changes` are the guarded keys."""
@@ -158,11 +167,7 @@ class Plan:
 
     def counts(self, *, done: bool = True) -> dict[str, int]:
         """How many objects each action meets, zeros left out: `pruned`, or `to prune` while nothing is done."""
-        found: dict[str, int] = {}
-        for change in self.changes:
-            word = DONE[change.action] if done or not change.writes else f"to {change.action}"
-            found[word] = found.get(word, 0) + 1
-        return found
+        return tally(self.changes, done=done)
 
     def with_outcomes(self, outcomes: Iterable[Change]) -> Plan:
         """Return the plan as it came out: what a second look decided stands in the place of what was planned."""

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from handler.model.errors import Problem
 from handler.model.event import Job
-from handler.model.plan import Plan
+from handler.model.plan import Change, Plan
 
 
 class Outcome(StrEnum):
@@ -27,6 +27,10 @@ class Outcome(StrEnum):
     WAITING = "waiting"
     ROLLED_BACK = "rolled-back"
     REFUSED = "refused"
+
+
+ONLY_PLANNED = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
+"""Ends at which a plan is only a plan: its counts say what is still to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,9 @@ class Standing:
 class Result:
     """One run's end. `duration` in seconds; `who` must act if it failed (operator | author | sender | nobody).
 
-    `standing`: as the run left the target; None where no state could be read. `again`: what this run, ended as it is, leaves to another
-    one from `again_at` on, in seconds since the epoch: a look for what was pushed and the git host doesn't show yet. `recorded`: the
-    target's state tells of this end.
+    `plan`: the newest; `written`: what the run has changed in the cluster however it ended, each object once. `standing`: as the run left
+    the target; None where no state could be read. `again`: what this run, ended as it is, leaves to another one from `again_at` on, in
+    seconds since the epoch: a look for what was pushed and the git host doesn't show yet. `recorded`: the target's state tells of this end.
     """
 
     target: str
@@ -69,8 +73,14 @@ class Result:
     duration: float = 0.0
     run: str = ""
     plan: Plan | None = None
+    written: tuple[Change, ...] = ()
     next_try: float = 0.0
     standing: Standing | None = None
     again: Job | None = None
     again_at: float = 0.0
     recorded: bool = False
+
+    @property
+    def left(self) -> tuple[Change, ...]:
+        """What is planned and not done."""
+        return self.plan.writes if self.plan and self.outcome in ONLY_PLANNED else ()

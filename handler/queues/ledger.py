@@ -89,7 +89,7 @@ class Ledger:
         for dropped in set(known.requests if known else ()) - set(work.runs):
             self._of.pop(dropped, None)
         self._of |= dict.fromkeys(work.runs, work.run)
-        entry = Entry(work.run, job.target, job.trigger, job.actor, work.runs, status, time.time(), end)
+        entry = Entry(work.run, job.target, job.cause, job.actor, work.runs, status, time.time(), end)
         self._entries[work.run] = replace(entry, since=known.since) if known and known.status == status else entry
 
     def _shorten(self, run: str) -> None:

@@ -48,7 +48,7 @@ _MUST_GO = "changed since it was planned, and would have to be deleted now; the 
 class Applier:
     """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown).
 
-    `noted`: called with what was written, before what follows it.
+    `removed`: what was deleted beside pruning, by a step or to be made anew; `noted`: called with what was written, before what follows it.
     """
 
     planner: Planner
@@ -57,6 +57,7 @@ class Applier:
     between: Callable[[], None]
     outcomes: list[Change] = field(default_factory=list)
     written: set[Identity] = field(default_factory=set)
+    removed: set[Identity] = field(default_factory=set)
     stored: Stored = field(default_factory=Stored)
     settling: set[Identity] = field(default_factory=set)
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
@@ -233,6 +234,7 @@ class Applier:
         """Delete what is recreated and wait until it's gone; Jobs in the foreground, so that their pods go too."""
         propagation: Literal["Foreground", "Background"] = "Foreground" if change.identity.group_kind == _JOB else "Background"
         self._writer.delete(resource, change.identity, change.uid, change.resource_version, propagation)
+        self.removed.add(change.identity)
         wait_until_gone(self._api, [(resource, change.identity, change.uid)], self.fence)
 
     def _again(self, change: Change) -> Change:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
-from handler.model.names import run_id
-from handler.model.plan import Hold
+from handler.model.names import FIELD_MANAGER, run_id
+from handler.model.plan import Change, Hold, tally
 from handler.model.refs import Head
-from handler.model.result import Outcome, Result
+from handler.model.result import ONLY_PLANNED, Outcome, Result
+from handler.model.rounds import summed
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
 from handler.run.hiding import Hiding
@@ -25,20 +26,28 @@ from handler.run.planning import Planned
 from handler.run.rooms import Rooms
 from handler.run.scanning import Found, scan
 from handler.run.steady import Steady
+from handler.state import history
 from handler.state.held_lease import HeldLease
-from handler.state.record import State
+from handler.state.record import Run, State
 from handler.state.rules import seconds_of
 from handler.state.shared import Shared
 from handler.state.store import Stored
 
 _NOWHERE = Head("")
-_NOT_DONE = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
-"""Ends at which a plan is only a plan: its counts say what is still to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round that has ended under the Lease, and another one follows. `started`: in seconds since the epoch."""
+
+    result: Result
+    started: float
+    commit: CommitInfo | None
 
 
 @dataclass(slots=True)
 class Context:
-    """One run under way.
+    """One run under way, under one id. `rounds`: those that have ended; `written`: tells what the present one has written so far.
 
     `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
     `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
@@ -67,6 +76,8 @@ class Context:
     writing: threading.Lock = field(default_factory=threading.Lock)
     mask: Callable[[str], str] = str
     unhealthy: tuple[str, ...] | None = None
+    rounds: list[Round] = field(default_factory=list)
+    written: Callable[[], tuple[Change, ...]] = tuple
     shared: Shared[State] = field(init=False, repr=False)
     clock: Steady = field(init=False, repr=False)
 
@@ -90,11 +101,34 @@ class Context:
         return replace(commit, subject=f"{self.tag}: {commit.subject}") if self.tag else commit
 
     def result(self, outcome: Outcome, message: str = "", planned: Planned | None = None) -> Result:
-        """Return the end of this run."""
-        plan = planned.plan if planned else None
-        counts = plan.counts(done=outcome not in _NOT_DONE) if plan else {}
+        """Return the end of this round, with what it has written however it ends."""
+        plan, done = planned.plan if planned else None, outcome not in ONLY_PLANNED
+        written = plan.writes if plan and done else self.written()
+        counts = plan.counts(done=done) if plan else tally(written)
         seconds = round(max(self.clock() - self.started, 0.0), 3)
-        return Result(self.job.target, outcome, self.goal, self.job.trigger, message, counts, duration=seconds, run=self.run, plan=plan)
+        found = Result(self.job.target, outcome, self.goal, self.job.cause, message, counts, duration=seconds, run=self.run)
+        return replace(found, plan=plan, written=written)
+
+    def whole(self, result: Result) -> Result:
+        """Return the end of the run from that of its last round."""
+        return summed([*(each.result for each in self.rounds), result])
+
+    def entry(self, result: Result) -> Run:
+        """Return what the history tells of a round's commit: with what earlier rounds have done for it.
+
+        The run's id has one end there, which stays: another commit, and another end of the same one, is an entry of its own.
+        """
+        before = [each for each in self.rounds if each.result.commit == result.commit]
+        whole = summed([*(each.result for each in before), result])
+        known = next((each for each in self.state.history if each.id == self.run and each.outcome != Outcome.BUSY), None)
+        if self.rounds and known and (known.commit, known.outcome) != (whole.commit, whole.outcome):
+            return history.run_of(replace(result, run=run_id(self.job.target)), self.commit, self.job.actor, self.started)
+        commit = self.commit or next((each.commit for each in before if each.commit), None)
+        return history.run_of(whole, commit, self.job.actor, self.began(result.commit))
+
+    def began(self, commit: str) -> float:
+        """Return when the first round of this run for a commit began, in seconds since the epoch."""
+        return next((each.started for each in self.rounds if each.result.commit == commit), self.started)
 
     def read(self, *, certain: bool = False) -> None:
         """Read the state; where no run has recorded anything, look for members that outlived an earlier one.
@@ -109,8 +143,7 @@ class Context:
         rooms, repository = self.rooms, self.rooms.target.repository.url
         stored = (rooms.store if certain else rooms.first or rooms.store).read()
         cluster = rooms.cluster_uid(certain or self.job.drift or stored.state is None)
-        known = stored.state or rooms.store.blank(repository, cluster)
-        rooms.store.check_home(known, repository, cluster)
+        known = rooms.store.at_home(stored.state or rooms.store.blank(cluster), repository, cluster)
         if known.fresh:
             found = self.found = self.found or scan(rooms.planner)
             known = replace(known, kinds=found.kinds, namespaces=found.namespaces)
@@ -186,7 +219,7 @@ class Context:
         prepared = self.rooms.preparer.prepare(self.goal, older=self.goal != self.head)
         self.commit, self.reads = self.titled(prepared.commit), prepared.reads
         self.mask = Hiding(self.rooms.mask, prepared.manifests)
-        return Inputs(prepared, self.rooms.settings)
+        return Inputs(prepared, self.rooms.settings, self.rooms.target.repository.url, self.rooms.target.path)
 
     def hold(self, planned: Planned, inputs: Inputs) -> Hold | None:
         """Return what must wait for a person, unless exactly that was approved."""
@@ -200,14 +233,16 @@ class Context:
         reports = self.job.drift and self.rooms.target.drift == "report" and not self.force
         return reports and self.is_recorded() and self.state.reads == inputs.reads
 
-    def again(self) -> None:
-        """Begin another run under the same Lease: nothing that was asked of this one alone is asked twice, but what a recovery leaves."""
+    def again(self, result: Result) -> None:
+        """Begin another round under the same Lease: nothing that was asked of this one alone is asked twice, but what a recovery leaves."""
+        self.rounds.append(Round(result, self.started, self.commit))
         left = self.force and self.recovery and self.state.rollout is None
-        self.job = replace(self.job, hint="", commit="", force=left, approve="", unpin=False, rollback=False, deliveries=())
-        if self.turned:
-            self.job, self.turned = replace(self.job, trigger="rollback"), False
-        self.run, self.started, self.commit, self.unhealthy = run_id(self.job.target), self.clock(), None, None
-        self.goal = ""  # until it is looked for: a failure before that isn't the other run's commit's
+        cause, actor = ("rollback", FIELD_MANAGER) if self.turned else (self.job.cause, self.job.actor)
+        self.job = replace(self.job, trigger=cause, actor=actor, hint="", commit="", force=left, approve="", unpin=False)
+        self.job = replace(self.job, rollback=False, deliveries=())
+        self.turned = False
+        self.started, self.commit, self.unhealthy = self.clock(), None, None
+        self.goal = ""  # until it is looked for: a failure before that isn't the other round's commit's
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""

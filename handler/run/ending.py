@@ -55,9 +55,17 @@ def raise_together(answers: Iterable[Any], changes: Sequence[Change]) -> None:
     errors = [answer for answer in answers if isinstance(answer, AnnealError)]
     errors.sort(key=lambda error: not isinstance(error, LeaseError))
     for error in errors:
-        if not isinstance(error, ApiRefused | PlanRefused):
+        if not isinstance(error, AccessDenied | ApiRefused | PlanRefused):
             raise error
-    problems = [problem for error in errors for problem in error.problems]
+    denied = [error for error in errors if isinstance(error, AccessDenied)]
+    refused = [error for error in errors if not isinstance(error, AccessDenied)]
     places = {str(change.identity): change.manifest.place for change in changes if change.manifest}
+    problems = [
+        replace(problem, place=problem.place or places.get(problem.subject, ""))
+        for error in (*denied, *refused)
+        for problem in error.problems
+    ]
+    if denied:
+        raise denial(denied)(*problems)
     if problems:
-        raise PlanRefused(*(replace(problem, place=problem.place or places.get(problem.subject, "")) for problem in problems))
+        raise PlanRefused(*problems)

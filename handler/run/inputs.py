@@ -11,10 +11,12 @@ from handler.state.record import Approval
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """From what a run was made: the record compares these. `settings`: digest of the target's settings."""
+    """From what a run was made: the record compares these. `settings`: digest of the target's settings; `repository`: its URL."""
 
     prepared: Prepared
     settings: str
+    repository: str = ""
+    path: str = ""
 
     @property
     def reads(self) -> str:

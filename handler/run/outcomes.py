@@ -13,17 +13,17 @@ from dataclasses import replace
 from handler.model.errors import (
     AnnealError,
     Busy,
-    LeaseLost,
     Moved,
     NewerHead,
     RefNotFound,
     StillDeleting,
     StillWaiting,
-    Stopping,
 )
-from handler.model.event import NAMED, Job
+from handler.model.event import Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
+from handler.model.rounds import wrote
+from handler.model.words import many
 from handler.run import expiring, goal, rollback, state_after
 from handler.run.context import Context
 from handler.run.due import left_out
@@ -37,7 +37,6 @@ from handler.state.rules import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
 """Seconds until a run that may not wait itself is due again."""
-_ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
 
 
 def commit_only(run: Context) -> Result:
@@ -85,9 +84,8 @@ def drift(run: Context, planned: Planned) -> Result:
     """Record what changed behind git's back, when that record differs."""
     found = history.drift_of(planned.plan.writes)
     writes = len(planned.plan.writes)
-    result = run.result(
-        Outcome.DRIFTED if writes else Outcome.UNCHANGED, f"{writes} object{' differs' if writes == 1 else 's differ'} from git", planned
-    )
+    seen = f"{many(writes, 'object')} differ{'s' if writes == 1 else ''} from git"
+    result = run.result(Outcome.DRIFTED if writes else Outcome.UNCHANGED, seen, planned)
     if found == run.state.drift and run.state.requested is None:
         sum_up(run)
         return replace(result, recorded=True)
@@ -99,16 +97,16 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     """Record a finished run: the commit moves, the attempt closes. Raises LeaseLost when that is another's to say by now."""
     assert run.lease is not None  # noqa: S101 - a run writes under the Lease
     run.lease.check()
-    writes = len(planned.plan.writes)
     more = filter(None, [doubted(planned.plan), left_out(run.state, inputs.prepared.hooked, inputs.prepared.rolled, run.job.target)])
-    message = "; ".join([f"{writes} object{'s' if writes != 1 else ''} written", *more])
+    message = "; ".join([wrote(planned.plan.writes), *more])
     result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else _due(run, planned)
+    entry = run.entry(result)
 
     def change(state: State) -> State:
         moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
-        return state_after.ended(moved, result, run.commit, run.job.actor, run.started, now)
+        return state_after.ended(moved, result, entry, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
     return replace(result, next_try=due, recorded=True)
@@ -127,9 +125,10 @@ def failed(run: Context, error: AnnealError) -> Result:
         soon = now + history.backoff(1) if error.who == "nobody" and not run.job.dry_run else 0.0
         return replace(result, next_try=soon)
 
+    entry = run.entry(result)
+
     def change(state: State) -> State:
-        status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome)))
-        entry = history.run_of(result, run.commit, run.job.actor, run.started)
+        status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts))
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
         left = expiring.forgotten(state, error)
@@ -171,7 +170,7 @@ def superseded(run: Context, error: NewerHead) -> Result:
     A pin leaves the wait what time is left, should somebody lift it again. A newer head ends it for good.
     """
     result = run.result(Outcome.SUPERSEDED, str(error))
-    entry = history.run_of(result, run.commit, run.job.actor, run.started)
+    entry = run.entry(result)
     goes_on = run.head in ("", run.goal)
     run.record(lambda state: replace(state, waiting=state.waiting if goes_on else None, history=history.append(state.history, entry)))
     if goes_on or any(not job.acts for job in run.meanwhile.asked()):
@@ -188,7 +187,7 @@ def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
     """
     due = run.rooms.clock() + LOOK_AGAIN
     result = replace(run.problem_result(Outcome.WAITING, error), next_try=due)
-    entry = history.run_of(result, run.commit, run.job.actor, run.started)
+    entry = run.entry(result)
 
     def change(state: State) -> State:
         runs = history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
@@ -201,55 +200,6 @@ def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
 def _judged(run: Context, status: Status) -> Status:
     """Return a status that names what the run's last wait left unhealthy; one that waited for nothing knows nothing new."""
     return status if run.unhealthy is None else replace(status, unhealthy=run.unhealthy)
-
-
-def noted(run: Context, job: Job, result: Result) -> Result:
-    """Leave an entry of each request that was asked for by name and left none; only where no process remembers it (`Rooms.notes`).
-
-    It says what became of a request, nothing of the target: so it is written as a person's field is, by a swap on the newest state, also
-    while another run is open there. What is repeated or goes on later leaves none. Where it can't be written, nothing is recorded.
-    """
-    known = {entry.id for entry in run.stored.state.history} if run.stored.state else set()
-    left = [(name, actor) for name, actor in job.requests if name not in known]
-    if not left or not run.rooms.notes or run.stored.state is None or _comes_again(run, result):
-        return result
-    seconds = round(max(run.clock() - run.started, 0.0), 3)
-    end = replace(result, trigger=job.trigger if job.trigger in NAMED else NAMED[0], duration=seconds)
-
-    def change(state: State) -> State:
-        there = {entry.id for entry in state.history}  # another worker may have ended the same meanwhile
-        for name, actor in [each for each in left if each[0] not in there]:
-            state = state_after.noted(state, replace(end, run=name), run.commit, actor, run.started)
-        return state
-
-    try:
-        run.stored = run.rooms.store.update(change, run.state)
-    except AnnealError:
-        return replace(result, recorded=False)
-    return replace(result, recorded=True)
-
-
-def ended_before(run: Context) -> Result | None:
-    """Return the end of a run whose message came again after that end was recorded; None: there is something to do.
-
-    What was asked by name is done once. A pin that somebody has ended since isn't set again, and an approval that was used doesn't fail.
-    """
-    job = run.job
-    asked = [name for name, _ in job.requests] or ([job.run] if job.run and job.acts else [])
-    if not asked or run.run != job.run or job.hint or job.deliveries or job.drift:
-        return None
-    entries = {entry.id: entry for entry in run.state.history if entry.outcome in _ENDS}
-    if not all(name in entries for name in asked):
-        return None
-    last = entries[job.run] if job.run in entries else entries[asked[-1]]
-    run.goal = last.commit
-    return replace(run.result(Outcome(last.outcome), last.message), counts=dict(last.counts), code=last.code, recorded=True)
-
-
-def _comes_again(run: Context, result: Result) -> bool:
-    """Whether a request hasn't come to its end: it is looked for later, was cut short, or its Lease was lost."""
-    cut = result.outcome is Outcome.BUSY and (run.stop.is_set() or result.code in (Stopping.code, LeaseLost.code))
-    return cut or result.outcome is Outcome.LAGGING
 
 
 def _kept(run: Context, change: state_after.StateChange) -> tuple[State, bool]:
@@ -278,7 +228,7 @@ def _taken_over(run: Context, state: State) -> State:
 def _end(run: Context, state: State, result: Result) -> Result:
     """Write status and history with the record; a swap that is dropped asks for another run."""
     now = run.rooms.clock()
-    ended = state_after.ended(state, result, run.commit, run.job.actor, run.started, now)
+    ended = state_after.ended(state, result, run.entry(result), now)
     try:
         swap(run, ended)
     except (Moved, Busy):

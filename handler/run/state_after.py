@@ -16,15 +16,15 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
-from handler.model.tree import CommitInfo
 from handler.plan.admit import NAMESPACE
 from handler.run import canaries, expiring
 from handler.run.due import DONE, FAILED, SKIPPED, recovers
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.state import history
-from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, State, drifted
+from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, Run, State
 from handler.state.rules import seconds_of, stamp
+from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
@@ -50,6 +50,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     wide = expiring.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired)
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
+    wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
     return replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
 
 
@@ -80,6 +81,8 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     return replace(
         state,
         commit=inputs.commit.sha,
+        repository=inputs.repository,
+        path=inputs.path,
         reads="" if recovery else inputs.reads,
         settings="" if recovery else inputs.settings,
         reads_paths=tuple(path for path, _ in inputs.prepared.reads.paths),
@@ -155,15 +158,15 @@ def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> Stat
     return replace(state, held=waiting, approval=approval, deliveries=history.deliveries(state.deliveries, job.deliveries))
 
 
-def ended(state: State, result: Result, commit: CommitInfo | None, actor: str, started: float, now: float) -> State:
+def ended(state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with the run's status and its entry in the history."""
-    run = history.run_of(result, commit, actor, started)
-    return replace(state, status=history.ended(state.status, result, now), history=history.append(state.history, run))
+    told = replace(result, counts=dict(entry.counts))
+    return replace(state, status=history.ended(state.status, told, now), history=history.append(state.history, entry))
 
 
-def noted(state: State, result: Result, commit: CommitInfo | None, actor: str, started: float) -> State:
+def noted(state: State, entry: Run) -> State:
     """Return the state with the entry of a run that left nothing else: how the target stands is as it was."""
-    return replace(state, history=history.append(state.history, history.run_of(result, commit, actor, started)))
+    return replace(state, history=history.append(state.history, entry))
 
 
 def deployed(state: State) -> frozenset[str]:

@@ -64,15 +64,7 @@ class Answers:
         entry = self.ledger.find(asked)
         if entry is None:
             return {"run": self.reader.run(asked)}
-        if entry.status == "ended" and entry.end.get("run") != entry.run:  # it went on as another run under the same Lease
-            return {"run": self._recorded(entry) or self._remembered(entry)}
         return {"run": self._remembered(entry)}
-
-    def _recorded(self, entry: Entry) -> Json | None:
-        try:
-            return self.reader.run(entry.run)
-        except AnnealError:
-            return None
 
     def _remembered(self, entry: Entry) -> Json:
         known: Json = {"target": entry.target, "trigger": entry.trigger, "actor": entry.actor, **entry.end, "run": entry.run}

@@ -1,7 +1,8 @@
 """State <-> ConfigMap. The ConfigMap is also the parent of the target's ApplySet (KEP-3659).
 
-Each part of the record is one readable JSON key; one over 4 KB is gzipped into binaryData. What is read is untrusted: sizes, types
-and forms are checked, and every mistake is reported with its key and the way out. What is written is first read back.
+What is applied stands there as plain text, `commit`, `repository` and `path`, and nowhere else. Each other part of the record is one
+readable JSON key; one over 4 KB is gzipped into binaryData. What is read is untrusted: sizes, types and forms are checked, and every
+mistake is reported with its key and the way out. What is written is first read back.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
@@ -22,9 +23,10 @@ from handler.model.names import GroupKind, applyset_id
 from handler.state import pieces
 from handler.state.bounds import bounded
 from handler.state.objects import Body
-from handler.state.record import FORMAT, Progress, State, Summary
+from handler.state.record import FORMAT, Progress, State
 from handler.state.remembered import Remembered, Text
 from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
+from handler.state.summary import Summary
 
 ID = "applyset.kubernetes.io/id"
 TOOLING = "applyset.kubernetes.io/tooling"
@@ -34,18 +36,18 @@ SUMMARY = "anneal.dev/summary"
 TARGET = "anneal.dev/target"
 INSTALLATION = "anneal.dev/installation"
 
-LIMIT = 700_000
-"""Most bytes of data and binaryData (as base64); the API server's own limit is 1 MiB."""
 _GZIP_ABOVE = 4096
 _INFLATED = 8_000_000
-_BRIEF = 200
-"""Characters of what a step says where there is no room for more."""
+_PLAIN = ("commit", "repository", "path")
 _GROUPED = {
-    "target": ("target", "installation", "cluster_uid", "repository", "format"),
-    "applied": ("commit", "reads", "settings", "digest", "drift_due"),
+    "target": ("target", "installation", "cluster_uid", "format"),
+    "applied": ("reads", "settings", "digest", "drift_due"),
 }
+_FORMAT_1 = {"target": ("repository",), "applied": ("commit",)}
+"""What stood in those groups before it became a plain key."""
 _IN_ANNOTATIONS = ("kinds", "namespaces")
-_SINGLE = tuple(item.name for item in fields(State) if item.name not in (*_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS))
+_ELSEWHERE = (*_PLAIN, *_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS)
+_SINGLE = tuple(item.name for item in fields(State) if item.name not in _ELSEWHERE)
 _KEYS = (*_GROUPED, *(camel(name) for name in _SINGLE))
 _REMEMBERED = Remembered()
 
@@ -83,7 +85,8 @@ def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
     parts["target"]["format"] = FORMAT
     known = {name: _known(camel(name), getattr(state, name)) for name in _SINGLE}
     parts |= write_record(state, ("", *(name for name in _SINGLE if not known[name])))
-    data = {f"{key}.json": plain for key, plain, _ in filter(None, known.values()) if plain is not None}
+    data = write_record(state, ("", *(name for name in _PLAIN if getattr(state, name))))
+    data |= {f"{key}.json": plain for key, plain, _ in filter(None, known.values()) if plain is not None}
     binary = {f"{key}.json.gz": zipped for key, _, zipped in filter(None, known.values()) if zipped is not None}
     for key, part in parts.items():
         compact = json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode()
@@ -110,49 +113,6 @@ def _known(key: str, value: Any) -> Text | None:
     return None
 
 
-def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
-    """Return what will really be stored, trimmed to the limit, and its ConfigMap.
-
-    History goes first, then changed subjects, then what a rollout's steps say, then the drift record, then the read paths (the next push
-    then renders); `declared` never.
-    Raises StateInvalid when that isn't enough, or when a value breaks its rule: nothing is written that couldn't be read again.
-    """
-    for smaller in _trimmed(state):
-        body = encode(smaller, namespace, tooling)
-        if size(body) <= LIMIT:
-            return decode(body, namespace, state.target, tooling), body
-    raise StateInvalid.of(
-        f"ConfigMap/{namespace}/{state_name(state.target)}",
-        f"the record of {len(state.declared)} objects needs {size(body)} bytes, {LIMIT} are allowed",
-        fix="split the target in two",
-    )
-
-
-def _trimmed(state: State) -> Iterator[State]:
-    yield state
-    for count in (10, 5):
-        yield replace(state, history=state.history[:count])
-    bare = replace(state, history=tuple(replace(run, changed=()) for run in state.history[:5]))
-    yield bare
-    for most in (_BRIEF, 0):
-        bare = replace(bare, rollout=_shortened(bare.rollout, most))
-        yield bare
-    yield replace(bare, drift=())
-    yield replace(bare, drift=(), reads_paths=())
-
-
-def _shortened(rollout: Progress | None, most: int) -> Progress | None:
-    """Return a rollout whose steps say less; what has ended how stays."""
-    if rollout is None:
-        return None
-    return replace(rollout, steps=tuple(replace(step, message=step.message[:most], stood=()) for step in rollout.steps))
-
-
-def size(body: Body) -> int:
-    """Return how many bytes of data a ConfigMap holds."""
-    return sum(len(value.encode()) for part in ("data", "binaryData") for value in body[part].values())
-
-
 def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     """Read a state. Raises StateInvalid with every mistake: not ours, another tool's, malformed, too large or from a newer version."""
     name = state_name(target)
@@ -166,6 +126,8 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
         raise StateInvalid.of(subject, f"written by a newer Anneal (format {written}, this one reads {FORMAT})", fix="upgrade Anneal")
     if not mistakes and recorded != target:
         mistakes.append(f"data key `target.json`: the record is of target {recorded!r}")
+    if not mistakes and not found.get("repository") and not State(**found).fresh:
+        mistakes.append("data key `repository`: is missing, and something is applied")
     if mistakes:
         fix = f"kubectl -n {namespace} delete configmap {name}; the next run finds its objects by their label and prunes nothing"
         raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
@@ -193,7 +155,10 @@ def _decode_parts(body: Body) -> tuple[dict[str, Any], list[str]]:
     for where, read in (("annotation", _annotated_fields), ("data", _data_fields)):
         for key, load in read(body):
             try:
-                found.update(load())
+                part = load()
+                if twice := sorted(found.keys() & part.keys()):
+                    raise ValueError(f"{twice[0]} stands in another key, too")
+                found.update(part)
             except (ValueError, RecursionError) as wrong:
                 mistakes.append(f"{where} key `{key}`: {wrong}")
     return found, mistakes
@@ -224,6 +189,9 @@ def _listed(annotations: dict[str, Any], key: str, pattern: re.Pattern[str]) -> 
 def _data_fields(body: Body) -> Iterator[tuple[str, Any]]:
     """Yield each known key with what reads it; unknown keys and keys in both places read as mistakes."""
     data, binary = body.get("data") or {}, body.get("binaryData") or {}
+    for name in _PLAIN:
+        if name in data:
+            yield name, lambda name=name: {name: read_value(name, field_rule(State, name), data[name])}
     names = {camel(name): name for name in _SINGLE}
     for key in _KEYS:
         plain, zipped = data.get(f"{key}.json"), binary.get(f"{key}.json.gz")
@@ -231,7 +199,7 @@ def _data_fields(body: Body) -> Iterator[tuple[str, Any]]:
             continue
         shown = f"{key}.json" if zipped is None else f"{key}.json.gz"
         yield shown, lambda key=key, plain=plain, zipped=zipped: _part(key, names, plain, zipped)
-    for stranger in sorted({*data} - {f"{key}.json" for key in _KEYS} | {*binary} - {f"{key}.json.gz" for key in _KEYS}):
+    for stranger in sorted({*data} - {*_PLAIN, *(f"{key}.json" for key in _KEYS)} | {*binary} - {f"{key}.json.gz" for key in _KEYS}):
         yield stranger[:80], _unknown
 
 
@@ -241,7 +209,7 @@ def _unknown() -> dict[str, Any]:
 
 def _part(key: str, names: dict[str, str], plain: Any, zipped: Any) -> dict[str, Any]:
     if key in _GROUPED:
-        return read_fields(State, _json(plain, zipped)[0], _GROUPED[key])
+        return read_fields(State, _json(plain, zipped)[0], (*_GROUPED[key], *_FORMAT_1[key]))
 
     def load() -> tuple[Any, int]:
         raw, size = _json(plain, zipped)

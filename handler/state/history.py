@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from handler.model.errors import AnnealError
-from handler.model.event import NAMED, Delivery
+from handler.model.event import ASKED, Delivery
+from handler.model.names import FIELD_MANAGER
 from handler.model.plan import Change
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
@@ -41,7 +42,8 @@ _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BAC
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
     """Make the history's entry of a run. `started`: seconds since the epoch; `commit`: None where none could be fetched."""
-    changed = tuple(f"{change.identity} {change.action}" for change in result.plan.writes) if result.plan else ()
+    changed = [f"{change.identity} {change.action}" for change in result.written]
+    changed += [f"{change.identity} to {change.action}" for change in result.left]
     return Run(
         id=result.run,
         trigger=result.trigger,
@@ -59,9 +61,9 @@ def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float
     )
 
 
-def _capped(subjects: tuple[str, ...]) -> tuple[str, ...]:
+def _capped(subjects: Sequence[str]) -> tuple[str, ...]:
     if len(subjects) <= CHANGED:
-        return subjects
+        return tuple(subjects)
     return (*subjects[: CHANGED - 1], f"and {len(subjects) - CHANGED + 1} more")
 
 
@@ -82,7 +84,7 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
 
 def _waits_still(older: Run, newer: Run) -> bool:
     same = (older.outcome, older.commit) == (newer.outcome, newer.commit)
-    return same and newer.outcome == Outcome.WAITING and older.trigger not in NAMED
+    return same and newer.outcome == Outcome.WAITING and not _is_asked(older)
 
 
 def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]:
@@ -93,20 +95,26 @@ def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]
     return tuple(replace(run, outcome=str(Outcome.SUPERSEDED), message=run.message + seen) if run in waited else run for run in history)
 
 
+def _is_asked(run: Run) -> bool:
+    """Whether a run was asked for by name; a rollback that nobody asked for is none."""
+    return run.trigger in ASKED and run.actor != FIELD_MANAGER
+
+
 def _is_note(run: Run) -> bool:
     """Whether a run matters to who asked for it by name, and to nobody else."""
-    return run.trigger in NAMED and run.outcome not in _DEPLOYING
+    return _is_asked(run) and run.outcome not in _DEPLOYING
 
 
 def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
     """Whether an entry tells of a run for one more of those who asked for it."""
     facts = (run.started, run.commit, run.outcome)
-    return run.trigger in NAMED and any((each.started, each.commit, each.outcome) == facts for each in older)
+    return _is_asked(run) and any((each.started, each.commit, each.outcome) == facts for each in older)
 
 
 def _same_failure(older: Run, newer: Run) -> bool:
-    same = (older.outcome, older.commit, older.code, older.message) == (newer.outcome, newer.commit, newer.code, newer.message)
-    return same and newer.outcome == Outcome.FAILED and "replay" not in (older.trigger, newer.trigger)
+    facts = [(each.outcome, each.commit, each.code, each.message, each.changed) for each in (older, newer)]
+    waited_for = any(_is_asked(each) and each.trigger != "oneoff" for each in (older, newer))
+    return facts[0] == facts[1] and newer.outcome == Outcome.FAILED and not waited_for
 
 
 def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[Delivery, ...]:

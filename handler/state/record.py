@@ -5,18 +5,16 @@ Times are RFC 3339 text (`rules.stamp`, `rules.seconds_of`), empty when there is
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
 from handler.model.event import Delivery
-from handler.model.manifest import canonical
 from handler.model.names import GroupKind, Identity
 from handler.state.ran import Ran
 from handler.state.rules import ChangeKey, Counts, Line, Message, Path, Sha, Time, Token, Word
 from handler.state.stood import Stood
 
 FORMAT = 2
-"""Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew."""
+"""Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew. 1: no plain keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,8 @@ class Run:
 class State:
     """Everything Anneal remembers of a target.
 
-    `commit` is applied whole; `reads` and `settings` say from what, `reads_paths` from where, `digest` what was rendered.
+    `commit` of `repository` and `path` is applied whole; `reads` and `settings` say from what, `digest` what was rendered. Until a run
+    has begun to apply, a record belongs to no repository.
     `waiting` and `rollout` belong to the open attempt, or to the last one.
     `declared`, `kinds` and `namespaces` (besides the state's own) bound where members can be: widened before the first write.
     """
@@ -211,7 +210,8 @@ class State:
     target: Line
     installation: Line
     cluster_uid: Line
-    repository: Path
+    repository: Path = ""
+    path: Path = ""
     format: int = FORMAT
     commit: Sha = ""
     reads: Sha = ""
@@ -241,56 +241,3 @@ class State:
     def fresh(self) -> bool:
         """Whether no run has recorded anything yet: members may exist that the record doesn't know."""
         return not (self.commit or self.attempt or self.kinds)
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What overviews and ticks read from metadata alone, at most 1 KB. `attempt`, `pin`: commits; `unhealthy`: how many.
-
-    `home`: the `home_of` the state; `asked`: a run was asked for that nobody has begun; `orphans`, `drifted`: how many objects.
-    """
-
-    commit: Sha = ""
-    settings: Sha = ""
-    phase: Word = ""
-    unhealthy: int = 0
-    attempt: Sha = ""
-    pin: Sha = ""
-    next_try: Time = ""
-    drift_due: Time = ""
-    held: bool = False
-    suspended: bool = False
-    home: Sha = ""
-    asked: bool = False
-    orphans: int = 0
-    drifted: int = 0
-
-    @classmethod
-    def of(cls, state: State) -> Summary:
-        """Sum up a state."""
-        return cls(
-            commit=state.commit,
-            settings=state.settings,
-            phase=state.status.phase,
-            unhealthy=len(state.status.unhealthy),
-            attempt=state.attempt.commit if state.attempt else "",
-            pin=state.pin.commit if state.pin else "",
-            next_try=state.status.next_try,
-            drift_due=state.drift_due,
-            held=state.held is not None,
-            suspended=state.suspend is not None,
-            home=home_of(state.repository, state.installation, state.cluster_uid, state.format),
-            asked=state.requested is not None,
-            orphans=len(state.orphans),
-            drifted=drifted(state),
-        )
-
-
-def home_of(repository: str, installation: str, cluster_uid: str, written: int = FORMAT) -> str:
-    """Return the digest of where a state belongs, and of the format it is written in: who expects another one looks at the state itself."""
-    return hashlib.sha256(canonical([written, repository, installation, cluster_uid])).hexdigest()
-
-
-def drifted(state: State) -> int:
-    """Return how many objects a drift run reported, and didn't repair."""
-    return len({drift.identity for drift in state.drift})

@@ -7,13 +7,14 @@ merged) and `update` (a person's suspend, approval or pin; tried again).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
-from handler.state.configmap import SUMMARY, decode, fitted, state_name, summary_of
+from handler.state.configmap import SUMMARY, decode, state_name, summary_of
 from handler.state.objects import Body, Objects, create_in_namespace, replace_same
 from handler.state.record import State
+from handler.state.size_limit import fitted
 
 Change = Callable[[State], State]
 """Makes the next state from the one it is given: it may be called again on a newer one."""
@@ -46,12 +47,19 @@ class StateStore:
         body = self._objects.get("ConfigMap", self._namespace, self._name)
         return Stored(None) if body is None else self._stored(body)
 
-    def blank(self, repository: str, cluster_uid: str) -> State:
-        """Return the first state of this target: nothing applied, nothing known."""
-        return State(self._target, self._installation, cluster_uid, repository)
+    def blank(self, cluster_uid: str) -> State:
+        """Return the first state of this target: nothing applied, nothing known, of no repository yet."""
+        return State(self._target, self._installation, cluster_uid)
 
-    def check_home(self, state: State, repository: str, cluster_uid: str) -> None:
-        """Raise TargetMoved with every difference when the record belongs to another repository, installation or cluster."""
+    def at_home(self, state: State, repository: str, cluster_uid: str) -> State:
+        """Return a state that belongs here. Nothing was applied by one that is fresh: it goes wherever its target does.
+
+        Raises:
+            TargetMoved: it belongs to another repository, installation or cluster; every difference is named.
+
+        """
+        if state.fresh:
+            return replace(state, repository="", installation=self._installation, cluster_uid=cluster_uid)
         pairs = {
             "repository": (state.repository, repository),
             "installation": (state.installation, self._installation),
@@ -65,6 +73,7 @@ class StateStore:
         ]
         if moved:
             raise TargetMoved(*moved)
+        return state
 
     def is_summed(self, stored: Stored) -> bool:
         """Whether the summary annotation says of the state what this version's says."""

@@ -157,7 +157,7 @@ def _unknown(run: str) -> dict[str, Any]:
 def _queued(work: Work) -> dict[str, Any]:
     """Return a run that the worker doesn't know yet, as the worker will tell of it."""
     job, requests = work.job, list(work.runs)
-    known = {"run": work.run, "target": job.target, "trigger": job.trigger, "actor": job.actor}
+    known = {"run": work.run, "target": job.target, "trigger": job.cause, "actor": job.actor}
     return known | {"status": "queued", "requests": requests, "source": "memory"}
 
 

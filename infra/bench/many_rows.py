@@ -95,7 +95,7 @@ def _record(bed: Bed, settings: Settings, heads: dict[str, str]) -> None:
 
     def record(target: Target) -> None:
         store = handler.store(target)
-        store.create(_recorded(store.blank(target.repository.url, uid), target, heads[target.repository.url]))
+        store.create(_recorded(store.blank(uid), target, heads[target.repository.url]))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(record, settings.targets))
@@ -103,7 +103,8 @@ def _record(bed: Bed, settings: Settings, heads: dict[str, str]) -> None:
 
 def _recorded(blank: State, target: Target, head: str) -> State:
     status = Status("applied", stamp(time.time()))
-    return replace(blank, commit=head, reads="d" * 64, settings=settings_digest(target), status=status)
+    home = replace(blank, repository=target.repository.url)
+    return replace(home, commit=head, reads="d" * 64, settings=settings_digest(target), status=status)
 
 
 def _start(bed: Bed, document: dict[str, Any]) -> tuple[float, dict[str, Any], dict[str, float]]:

@@ -136,7 +136,7 @@ class Kubectl:
     def recorded_commit(self, names: Names) -> str:
         """Return the commit that the record says is applied."""
         record = self.get("configmap", "anneal-shop", "-n", names.state)
-        return str(json.loads(record["data"]["applied.json"])["commit"])
+        return str(record["data"]["commit"])
 
     def exists(self, *arguments: str) -> bool:
         """Whether there is such an object."""

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from handler.model.names import run_id
 from handler.model.result import Outcome
 from handler.run import state_after
 from handler.state.configmap import state_name
 from handler.state.record import Attempt
 from tests.e2e.documents import Document, config_map
 from tests.e2e.killing import Wire
-from tests.e2e.shop import DONE, STATES, Shop, told
+from tests.e2e.shop import DONE, STATES, Shop, only_round, told
 from tests.e2e.wire import is_object_write
 from tests.rooms.cluster.wire import Handler
 
@@ -126,7 +127,7 @@ def test_a_run_without_prune_prunes_in_no_round(shop: Shop, wired: Wire, why: st
     shop.assert_converged()
 
 
-def test_each_round_has_an_id_and_a_commit_of_its_own_in_the_history(shop: Shop, wired: Wire) -> None:
+def test_each_commit_of_a_run_has_an_entry_in_the_history_and_the_run_is_all_of_them(shop: Shop, wired: Wire) -> None:
     older = shop.push(config_map(shop.name, "a"))
     wire = wired()
 
@@ -136,15 +137,70 @@ def test_each_round_has_an_id_and_a_commit_of_its_own_in_the_history(shop: Shop,
         return True
 
     wire.meet(1, push_and_ask, is_object_write)
-    result = shop.handler_at(wire.kubeconfig).run(shop.job("push", actor="ann"))
-    assert result.outcome is Outcome.APPLIED, told(result)
+    announced = run_id(shop.name)
+    result = shop.handler_at(wire.kubeconfig).run(shop.job("push", actor="ann", run=announced))
+    assert (result.outcome, result.run, result.counts) == (Outcome.APPLIED, announced, {"created": 2}), told(result)
+    assert sorted(change.identity.name for change in result.written) == ["a", "b"]
     shop.assert_converged()
     second, first = shop.state().history
     assert [(run.commit, run.subject) for run in (first, second)] == [(older, "1 documents"), (shop.head, "2 documents")]
-    assert first.id != second.id == result.run
+    assert [run.counts.get("created") for run in (first, second)] == [1, 1]
+    assert first.id == announced != second.id
 
 
-def test_a_recovery_killed_after_its_first_write_still_prunes_nothing_in_its_first_round(shop: Shop, wired: Wire) -> None:
+def test_a_run_that_finds_nothing_more_to_do_for_who_asked_meanwhile_tells_what_it_did(shop: Shop, wired: Wire) -> None:
+    shop.push(*maps(shop, 3))
+    wire = wired()
+
+    def ask(_: Handler) -> bool:
+        assert shop.handler.lock(shop.target).request()
+        return True
+
+    wire.meet(1, ask, is_object_write)
+    result = shop.handler_at(wire.kubeconfig).run(shop.job("push", run=run_id(shop.name)))
+    assert (result.outcome, result.counts, result.message) == (Outcome.APPLIED, {"created": 3}, "3 objects written"), told(result)
+    assert len(shop.labelled()) == 3
+    (entry,) = shop.state().history
+    assert (entry.id, entry.outcome, entry.counts) == (result.run, "applied", {"created": 3})
+
+
+def test_a_hold_after_a_round_that_wrote_tells_both(shop: Shop, wired: Wire) -> None:
+    """Another commit, which deletes nearly all, is pushed while the first one is written."""
+    shop.push(*maps(shop))
+    wire = wired()
+
+    def push_and_ask(_: Handler) -> bool:
+        shop.push(*maps(shop, 1))
+        assert shop.handler.lock(shop.target).request()
+        return True
+
+    wire.meet(1, push_and_ask, is_object_write)
+    result = shop.handler_at(wire.kubeconfig).run(shop.job("push"))
+    many = len(shop.labelled())
+    assert (result.outcome, result.counts["created"], result.counts["to prune"]) == (Outcome.HELD, many, many - 1), told(result)
+    assert f"; before that, {many} objects written" in result.message
+    assert (len(result.written), len(result.left)) == (many, many - 1)
+
+
+def test_a_failure_after_a_round_that_wrote_counts_that_and_stays_one(shop: Shop, wired: Wire) -> None:
+    shop.push(*maps(shop, 2))
+    wire = wired()
+
+    def push_and_ask(_: Handler) -> bool:
+        shop.push(*maps(shop, 2), config_map(shop.name, "bad", {"NO KEY/": "x"}))
+        assert shop.handler.lock(shop.target).request()
+        return True
+
+    wire.meet(1, push_and_ask, is_object_write)
+    result = shop.handler_at(wire.kubeconfig).run(shop.job("push"))
+    assert (result.outcome, result.code, result.counts) == (Outcome.FAILED, "plan-refused", {"created": 2}), told(result)
+    newest, older = shop.state().history
+    assert [(run.outcome, run.counts) for run in (newest, older)] == [("failed", {}), ("applied", {"created": 2})]
+
+
+def test_a_recovery_killed_after_its_first_write_still_prunes_nothing_in_its_first_round(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The record that the killed run left has no commit: it is still a recovery."""
     shop.push(config_map(shop.name, "a"), *maps(shop, 2))
     shop.applied()
@@ -154,11 +210,11 @@ def test_a_recovery_killed_after_its_first_write_still_prunes_nothing_in_its_fir
     assert shop.run().outcome is Outcome.FAILED
     assert (shop.state().commit, bool(shop.state().attempt)) == ("", True)
     shop.push(config_map(shop.name, "a", {"key": "2"}))
-    assert shop.run("tick").outcome in DONE
-    second, first = shop.state().history[:2]
-    assert first.counts.get("skipped") == 2
+    with monkeypatch.context() as patched:
+        first = only_round(shop, patched)
+    assert (first.counts.get("skipped"), len(shop.labelled())) == (2, 3)
     assert "pruned" not in first.counts
-    assert second.counts["pruned"] == 2
+    assert shop.applied("tick").counts["pruned"] == 2
     shop.assert_converged()
 
 

@@ -16,7 +16,7 @@ from handler.state.configmap import state_name
 from infra.controlplane import controlplane as controlplanes
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, deployment, namespace, offer
-from tests.e2e.shop import DONE, STATES, Shop, told, version
+from tests.e2e.shop import DONE, STATES, Shop, only_round, told, version
 from tests.kubectl import Kubectl
 
 EVERY_KIND = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
@@ -33,12 +33,22 @@ def test_a_deleted_state_is_found_again_by_the_labels(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     forget_state(shop)
     result = shop.applied()
-    assert result.counts["pruned"] == 1
+    assert result.counts == {"unchanged": 1, "pruned": 1}
     shop.assert_converged()
-    first, second = reversed(shop.state().history)
-    assert "pruned" not in first.counts, "the first round only shows what would go"
-    assert first.counts["skipped"] == 1
-    assert second.counts["pruned"] == 1
+    (entry,) = shop.state().history
+    assert (entry.id, entry.counts) == (result.run, result.counts), "one commit, one entry"
+
+
+def test_the_first_round_of_a_recovery_only_shows_what_would_go(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
+    shop.applied()
+    shop.push(config_map(shop.name, "a"))
+    forget_state(shop)
+    with monkeypatch.context() as patched:
+        first = only_round(shop, patched)
+    assert first.counts == {"unchanged": 1, "skipped": 1}
+    assert len(shop.labelled()) == 2
+    assert shop.applied("tick").counts == {"unchanged": 1, "pruned": 1}
 
 
 def test_a_recovery_holds_a_mass_deletion(shop: Shop) -> None:
@@ -77,7 +87,8 @@ def test_an_emptied_cluster_converges_from_the_same_repository(shop: Shop) -> No
     shop.configure()
     result = shop.run("tick")
     assert result.outcome in DONE, told(result)
-    assert [run.outcome for run in shop.state().history] == ["unchanged", "applied"], "found by its labels, then planned fully"
+    assert [run.outcome for run in shop.state().history] == ["applied"], "found by its labels, then planned fully"
+    assert result.counts == {"created": 3, "unchanged": 1}
     shop.assert_converged()
 
 

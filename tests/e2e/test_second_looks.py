@@ -79,7 +79,8 @@ def test_a_create_does_not_take_over_what_another_tool_made_meanwhile(shop: Shop
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
     theirs = config_map(shop.name, "b", {"key": "theirs"}, labels={"kustomize.toolkit.fluxcd.io/name": "apps"})
     result = run_meeting(shop, wired, write_of("PATCH", "/configmaps/b"), partial(create, shop, theirs))
-    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
+    assert (result.outcome, result.code, result.counts) == (Outcome.FAILED, "apply-failed", {"created": 1}), told(result)
+    assert [change.identity.name for change in result.written] == ["a"]
     (problem,) = result.problems
     assert problem.message == "belongs to Flux Kustomization apps"
     assert problem.place == f"deploy/ConfigMap-{shop.name}-b.yaml:1"

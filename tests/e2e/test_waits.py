@@ -23,8 +23,8 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.run import quiet
 from handler.run.waits import looking
-from handler.state.record import Summary
 from handler.state.rules import seconds_of
+from handler.state.summary import Summary
 from tests.e2e.conftest import Open
 from tests.e2e.shop import Shop, told
 from tests.e2e.test_rollback import deployed, good

@@ -24,15 +24,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
-from handler.model.errors import AuthorError, NewerHead, OperatorError, Problem, TransientError
+from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorError, PlanRefused, Problem, TransientError
 from handler.model.names import Identity
-from handler.model.plan import Action, Plan
+from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import Mode, Phase
 from handler.plan.admit import Desired
 from handler.run import expiring
 from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import is_due
+from handler.run.errors import ApplyFailed
 from handler.run.hooked import Hooked
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
@@ -45,6 +46,7 @@ from handler.run.waits.waiting import Waits
 
 _NAMED = 3
 """How many objects the name of a wait tells."""
+_UNMADE = "was deleted to be made anew, and isn't yet"
 
 
 @dataclass(slots=True)
@@ -59,6 +61,7 @@ class Walk:
     planned: Planned
     repairs: bool = False
     applier: Applier = field(init=False)
+    pruner: Pruner = field(init=False)
     waits: Waits = field(init=False)
     journal: Journal = field(init=False)
     hooks: Hooking = field(init=False)
@@ -67,6 +70,7 @@ class Walk:
     def __post_init__(self) -> None:
         """Put the hands together."""
         self.applier = Applier(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, noted=self._note)
+        self.pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.stored.uids)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)
@@ -82,22 +86,44 @@ class Walk:
         """Walk to the end; return the plan as it came out.
 
         Raises:
+            ApplyFailed: an object was refused after others were written.
             RolloutFailed: it doesn't work, and why.
             NewerHead, StillWaiting: it isn't healthy yet, and is left as it is.
             AnnealError: whatever a write meets.
 
         """
         if not self.due:
-            return self._carry_out()
+            return self._told()
         self.journal.begin()
         self.hooks.expect(Phase.PRE_SYNC, Phase.SYNC)
         try:
-            return self._carry_out()  # the write that records the commit ends the rollout, too
+            return self._told()  # the write that records the commit ends the rollout, too
         except AuthorError as error:
             self._fail(error)
             raise
         finally:
             self.journal.close()
+
+    def written(self) -> tuple[Change, ...]:
+        """Return what of the plan has been written so far; what was deleted to be made anew, and isn't yet, is pruned."""
+        done = {change.identity: change for change in (*self.applier.outcomes, *self.pruner.outcomes)}
+        removed = {
+            change.identity: change if change.action is Action.PRUNE else replace(change, action=Action.PRUNE, reason=_UNMADE)
+            for change in self.planned.plan.changes
+            if change.identity in self.applier.removed
+        }
+        found = removed | done
+        planned = dict.fromkeys(change.identity for change in self.planned.plan.changes)
+        return tuple(found[each] for each in planned if each in found and found[each].writes)
+
+    def _told(self) -> Plan:
+        """Carry out the plan; say of a refusal whether anything was written before."""
+        try:
+            return self._carry_out()
+        except (ApiRefused, PlanRefused) as error:
+            if self.written():
+                raise ApplyFailed(*error.problems) from error
+            raise
 
     def _carry_out(self) -> Plan:
         """Go through the parts in their order; hooks and groups only where they are due."""
@@ -117,15 +143,14 @@ class Walk:
         if self.due:
             self.hooks.expect(Phase.POST_SYNC)
         self._all_healthy()
-        pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.stored.uids)
         unwritten = self._unwritten()
         if unwritten:
-            pruner.keep_all(unwritten)
+            self.pruner.keep_all(unwritten)
         else:
-            pruner.prune()
+            self.pruner.prune()
         if self.due:
             self.hooks.phase(Phase.POST_SYNC)
-        plan = self.planned.plan.with_outcomes([*self.applier.outcomes, *pruner.outcomes])
+        plan = self.planned.plan.with_outcomes([*self.applier.outcomes, *self.pruner.outcomes])
         return replace(plan, notes=(*plan.notes, *self.waits.notes, *filter(None, [doubted(plan)])))
 
     def _unwritten(self) -> list[Identity]:

@@ -83,8 +83,10 @@ class Recorded:
 
     def state(self, target: Target) -> State:
         """Return what a run would have recorded at the head."""
-        blank = self.handler().store(target).blank(target.repository.url, self.handler().cluster_uid(target))
-        return replace(blank, commit=self.commits[target.repository.url], reads="d" * 64, settings=settings_digest(target), status=_APPLIED)
+        blank = self.handler().store(target).blank(self.handler().cluster_uid(target))
+        url = target.repository.url
+        applied = replace(blank, repository=url, commit=self.commits[url], reads="d" * 64, status=_APPLIED)
+        return replace(applied, settings=settings_digest(target))
 
     def change(self, name: str, **parts: Any) -> None:
         """Write other parts into a target's record, as a run or a person does."""

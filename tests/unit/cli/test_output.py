@@ -20,7 +20,7 @@ from handler.model.masking import masked
 from handler.model.names import GroupKind, Identity
 from handler.model.plain import plain
 from handler.model.plan import Action, Change, Due, FieldChange, Hold, Plan
-from handler.model.result import Outcome, Result
+from handler.model.result import ONLY_PLANNED, Outcome, Result
 
 SECRET = "canary-0123456789"
 ONE = Identity("apps", "Deployment", "shop", "api")
@@ -35,7 +35,9 @@ PLAN = Plan(
 
 
 def result(outcome: Outcome, plan: Plan | None = PLAN, **more: Any) -> Result:
-    return Result("shop", outcome, "c" * 40, "oneoff", "message", plan.counts() if plan else {}, plan=plan, duration=1.25, **more)
+    done = {"written": plan.writes} if plan and outcome not in ONLY_PLANNED else {}
+    made = Result("shop", outcome, "c" * 40, "oneoff", "message", plan.counts() if plan else {}, plan=plan, duration=1.25)
+    return replace(made, **(done | more))
 
 
 @pytest.mark.parametrize(
@@ -101,10 +103,21 @@ def test_a_plan_shows_live_then_declared(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.splitlines()[:5] == [
         "~ update Deployment/shop/api  api.yaml:1",
         "    spec.replicas: 3 → 2  (live by kubectl-edit)",
-        "    spec.paused: true → (none)",
+        "    - spec.paused: true → (removed)",
         "- prune Service/shop/old  (no longer declared)",
-        "shop at cccccccccccc: 1 to update, 1 to prune",
+        "shop at cccccccccccc: 1 to update, 1 to prune; 1 field removed",
     ]
+
+
+def test_a_plan_names_on_v_what_stays_undeclared(capsys: pytest.CaptureFixture[str]) -> None:
+    (change,) = PLAN.stages[0]
+    plan = replace(PLAN, stages=((replace(change, undeclared=(FieldChange("spec.replicas", "", "4", "keda"),)),),))
+    differences.show(Output(), plan)
+    assert "undeclared" not in capsys.readouterr().out
+    differences.show(Output(verbose=True), plan)
+    assert "    spec.replicas: 4  (undeclared, by keda; it stays)" in capsys.readouterr().out.splitlines()
+    (stage,) = reports.plan_facts(plan)["stages"]
+    assert stage[0]["undeclared"][0].manager == "keda"
 
 
 def test_a_plan_tells_which_hooks_and_steps_it_carries_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,9 +136,31 @@ def test_the_json_of_a_run_has_everything_but_the_objects(capsys: pytest.Capture
     reports.result(Output(as_json=True), result(Outcome.HELD))
     found = json.loads(capsys.readouterr().out)
     assert (found["outcome"], found["held"]["id"], found["nextTry"]) == ("held", HELD.id, None)
-    assert [change["object"] for change in found["changes"]] == ["Deployment/shop/api", "Service/shop/old"]
+    told = [(change["object"], change["done"]) for change in found["changes"]]
+    assert told == [("Deployment/shop/api", False), ("Service/shop/old", False)]
     assert found["notes"] == list(PLAN.notes) != []
     assert reports.plan_facts(PLAN)["digest"] == PLAN.digest()
+
+
+def test_a_run_that_failed_in_the_middle_tells_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
+    (updated,) = PLAN.stages[0]
+    ended = result(Outcome.FAILED, None, problems=(Problem("Service/shop/old", "no"),), written=(updated,), counts={"configured": 1})
+    reports.result(Output(), ended)
+    assert capsys.readouterr().out.splitlines() == [
+        "Deployment/shop/api configured",
+        "shop: failed cccccccccccc in 1.2 s: 1 configured",
+    ]
+    (told,) = reports.facts(ended)["changes"]
+    assert (told["object"], told["action"], told["done"]) == ("Deployment/shop/api", "update", True)
+
+
+def test_a_run_that_wrote_and_then_waits_for_a_person_tells_both(capsys: pytest.CaptureFixture[str]) -> None:
+    (updated,) = PLAN.stages[0]
+    reports.result(Output(), result(Outcome.HELD, written=(updated,)))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["Deployment/shop/api configured", "shop waits for approval:"]
+    told = reports.facts(result(Outcome.HELD, written=(updated,)))["changes"]
+    assert [change["done"] for change in told] == [True, False, False]
 
 
 # --- masks

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
-from handler.cluster.errors import Place, never_sent, place_of, refused, rule_text, unreachable
+from handler.cluster.errors import Place, QuotaExceeded, never_sent, place_of, refused, rule_text, unreachable
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, ClusterUnavailable, KubeconfigInvalid, Moved, NotReady
 
 CONFIG_MAP = "/api/v1/namespaces/shop/configmaps/a"
@@ -42,6 +42,11 @@ def test_a_place_reads_like_kubectl() -> None:
 RBAC = 'configmaps "a" is forbidden: User "u" cannot patch resource "configmaps" in API group "" in the namespace "shop"'
 CONSTRAINED = 'configmaps "a" is forbidden: User "u" cannot impersonate-on:serviceaccount:get resource "configmaps" in API group ""'
 GRANT = 'roles "r" is forbidden: user "u" (groups=["g"]) is attempting to grant RBAC permissions not currently held:\n{…}'
+FULL = 'configmaps "a" is forbidden: exceeded quota: tight, requested: configmaps=1, used: configmaps=2, limited: configmaps=2'
+COVERED = 'pods "a" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [system-cluster-critical]}]'
+UNDECLARED = 'pods "a" is forbidden: failed quota: tight: must specify limits.cpu for: web'
+UNCOUNTED = 'pods "a" is forbidden: status unknown for quota: tight, resources: pods'
+RANGE = 'pods "a" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
 TYPED = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .dota: field not declared in schema"
 PRUNED = "failed to prune fields: failed to convert merged object to last applied version: .spec.currency: field not declared in schema"
 UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "FieldValueInvalid"}]
@@ -61,7 +66,22 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
         ),
         (403, status(CONSTRAINED, "Forbidden"), AccessDenied, 'resources: ["serviceaccounts"], verbs: ["impersonate"]'),
         (403, status(GRANT, "Forbidden"), AccessDenied, '"escalate"'),
-        (403, status("exceeded quota: q", "Forbidden"), ApiRefused, "exceeded quota"),
+        (
+            403,
+            status(FULL, "Forbidden"),
+            QuotaExceeded,
+            "ResourceQuota/shop/tight has no room: exceeded quota: tight, requested: configmaps=1",
+        ),
+        (403, status(FULL, "Forbidden"), QuotaExceeded, "; who owns the quota makes room: kubectl -n shop edit resourcequota tight"),
+        (403, status(COVERED, "Forbidden"), QuotaExceeded, "kubectl -n shop describe resourcequota"),
+        (403, status(UNDECLARED, "Forbidden"), ApiRefused, "must specify limits.cpu"),
+        (403, status(RANGE, "Forbidden"), ApiRefused, "maximum cpu usage"),
+        (
+            403,
+            status('configmaps "a" is forbidden: status unknown for quota: tight, resources: pods', "Forbidden"),
+            NotReady,
+            "isn't counted",
+        ),
         (403, status("x", "Forbidden", [{"reason": "NamespaceTerminating"}]), NotReady, "is being deleted"),
         (403, None, AccessDenied, 'verbs: ["patch"]'),
         (404, status("not found", "NotFound"), ApiRefused, "not found"),
@@ -102,6 +122,12 @@ def test_a_field_that_another_entrys_version_lacks_is_told_from_the_authors_mist
     error = refused(500, status(text), "PATCH", "/apis/example.com/v2/namespaces/shop/offers/tea", "Offer/shop/tea")
     assert isinstance(error, ApiRefused)
     assert (error.status, error.reason) == (422, reason)
+
+
+def test_a_quota_without_room_is_told_of_a_secret_too_and_is_its_owners() -> None:
+    error = refused(403, status(FULL.replace("configmaps", "secrets"), "Forbidden"), "PATCH", SECRET, "Secret/shop/s")
+    assert "requested: secrets=1, used: secrets=2" in str(error)
+    assert (error.who, error.code) == ("operator", "quota-exceeded")
 
 
 def test_a_refusal_keeps_the_servers_status_and_reason() -> None:

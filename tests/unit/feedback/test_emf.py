@@ -40,7 +40,7 @@ def result(outcome: Outcome = Outcome.APPLIED, **about: Any) -> Result:
 
 
 def test_a_run_is_one_line_of_the_embedded_metric_format(lines: Lines, told: list[str]) -> None:
-    lines.run(PUSH, result(plan=PLAN, standing=STANDING), 1.23456)
+    lines.run(PUSH, result(plan=PLAN, written=PLAN.writes, standing=STANDING), 1.23456)
     (line,) = told
     assert "\n" not in line
     found = json.loads(line)
@@ -83,6 +83,12 @@ def test_a_failure_is_counted_and_a_plan_writes_nothing(lines: Lines, told: list
     assert (found["anneal_run_failures"], found["anneal_changes"], found["code"]) == (failed, 0, "x")
 
 
+def test_what_a_failed_run_wrote_is_counted_and_an_approval_is_no_replay(lines: Lines, told: list[str]) -> None:
+    lines.run(Job("shop", "replay", approve="h1"), result(Outcome.FAILED, written=PLAN.writes), 1.0)
+    found = json.loads(told[0])
+    assert (found["anneal_changes"], found["trigger"]) == (len(PLAN.writes), "approval")
+
+
 def test_where_no_record_could_be_read_nothing_is_said_of_the_target(lines: Lines, told: list[str]) -> None:
     lines.run(PUSH, result(Outcome.FAILED), 1.0)
     lines.run(PUSH, result(standing=Standing()), 1.0)
@@ -103,9 +109,9 @@ def test_the_door_tells_deliveries_and_wrong_tokens_and_no_request(lines: Lines,
 
 def test_the_names_are_prometheus_own(lines: Lines, told: list[str]) -> None:
     runs = RunMetrics(lambda: 0.0, lambda: 0.0, lambda: 0.0)
-    runs.run(PUSH, result(plan=PLAN, standing=STANDING), 1.0)
+    runs.run(PUSH, result(plan=PLAN, written=PLAN.writes, standing=STANDING), 1.0)
     known = {family.name for text in (runs.text(), DoorMetrics("", lambda: 0.0, lambda: 0.0).text()) for family in _families(text)}
-    lines.run(PUSH, result(plan=PLAN, standing=STANDING), 1.0)
+    lines.run(PUSH, result(plan=PLAN, written=PLAN.writes, standing=STANDING), 1.0)
     lines.delivery("github", "matched")
     lines.token_failure("/metrics")
     named = {metric["Name"] for line in told for metric in json.loads(line)["_aws"]["CloudWatchMetrics"][0]["Metrics"]}

@@ -41,7 +41,7 @@ def change(action: Action, name: str) -> Change:
 def test_a_run_is_counted_by_target_trigger_and_outcome_and_what_it_wrote_by_action() -> None:
     metrics = counting(waiting=2, running=1, requests=7)
     plan = Plan("shop", "a" * 40, ((change(Action.CREATE, "a"), change(Action.UNCHANGED, "b")),), (change(Action.PRUNE, "c"),))
-    applied = Result("shop", Outcome.APPLIED, plan=plan, standing=GOOD)
+    applied = Result("shop", Outcome.APPLIED, plan=plan, written=plan.writes, standing=GOOD)
     metrics.run(replace(TICK, trigger="push"), applied, 0.3)
     metrics.run(TICK, Result("shop", Outcome.UNCHANGED, standing=GOOD), 0.01)
     metrics.run(TICK, Result("shop", Outcome.HELD, plan=plan, standing=GOOD), 0.01)
@@ -58,6 +58,15 @@ def test_a_run_is_counted_by_target_trigger_and_outcome_and_what_it_wrote_by_act
     assert found["anneal_run_duration_seconds_count", ("shop",)] == 3
     assert found["anneal_run_duration_seconds_bucket", ("0.05", "shop")] == 2
     assert (found["anneal_queue_waiting", ()], found["anneal_queue_running", ()], found["anneal_cluster_requests", ()]) == (2, 1, 7)
+
+
+def test_what_a_run_wrote_is_counted_however_it_ended_and_its_cause_is_the_act() -> None:
+    metrics = counting()
+    made = change(Action.CREATE, "a")
+    metrics.run(replace(TICK, trigger="oneoff", rollback=True), Result("shop", Outcome.FAILED, written=(made,)), 0.1)
+    found = parsed(metrics.text())
+    assert found["anneal_changes_total", ("created", "shop")] == 1
+    assert found["anneal_runs_total", ("failed", "shop", "rollback")] == 1
 
 
 def test_how_a_target_stands_is_what_its_record_says() -> None:

@@ -21,8 +21,9 @@ from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Sqs
 from handler.reading import Looks
 from handler.state.objects import Body
-from handler.state.record import Attempt, State, Status, Summary, Suspend
+from handler.state.record import Attempt, State, Status, Suspend
 from handler.state.rules import stamp
+from handler.state.summary import Summary
 from handler.summaries import Readable
 from handler.triggers.phases import due_between
 from tests.fakes.door import Kept

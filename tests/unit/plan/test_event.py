@@ -62,3 +62,20 @@ def test_the_last_twenty_deliveries_are_kept() -> None:
     older = Job("shop", "push", deliveries=tuple(delivery(number) for number in range(15)))
     newer = Job("shop", "push", deliveries=tuple(delivery(number) for number in range(15, 30)))
     assert [int(each.id) for each in older.merged(newer).deliveries] == list(range(10, 30))
+
+
+@pytest.mark.parametrize(
+    ("job", "cause"),
+    [
+        (Job("shop", "replay"), "replay"),
+        (Job("shop", "replay", approve="h"), "approval"),
+        (Job("shop", "oneoff", approve="h", force=True), "approval"),
+        (Job("shop", "oneoff", rollback=True), "rollback"),
+        (Job("shop", "replay", rollback=True, commit="c"), "rollback"),
+        (Job("shop", "replay", unpin=True), "unpin"),
+        (Job("shop", "oneoff", commit="c"), "oneoff"),
+        (Job("shop", "push"), "push"),
+    ],
+)
+def test_reports_call_a_request_by_its_act(job: Job, cause: str) -> None:
+    assert job.cause == cause

@@ -241,7 +241,7 @@ def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: p
         rooms = handler.rooms(target.name)
         rooms.preparer.source = source
         run = Context(rooms, Job(target.name, "push"), threading.Event(), f"{target.name}.waits")
-        run.stored = rooms.store.create(rooms.store.blank(target.repository.url, "uid"))
+        run.stored = rooms.store.create(rooms.store.blank("uid"))
         run.goal = run.head = host.head
         outlooks.append(Lookout(run))
     seen = []

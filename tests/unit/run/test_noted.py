@@ -53,7 +53,7 @@ def test_a_dry_run_leaves_what_it_would_do(handler: Handler, host: GitHost) -> N
     before, newer = state_of(handler), pushed(host, "2")
     assert asked(handler, dry_run=True).outcome is Outcome.PLANNED
     found = entry(handler)
-    assert (found.outcome, found.commit, found.changed) == ("planned", newer, ("ConfigMap/shop/web update",))
+    assert (found.outcome, found.commit, found.changed) == ("planned", newer, ("ConfigMap/shop/web to update",))
     assert standing(state_of(handler)) == standing(before)
 
 

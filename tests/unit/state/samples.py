@@ -45,6 +45,7 @@ def blank(**parts: Any) -> State:
 
 def full() -> State:
     return blank(
+        path="deploy",
         commit=sha(),
         reads="b" * 64,
         settings="c" * 64,
@@ -130,7 +131,8 @@ states = st.builds(
     target=st.just("shop"),
     installation=labels,
     cluster_uid=texts,
-    repository=texts,
+    repository=texts.filter(bool),
+    path=texts,
     commit=shas,
     reads=shas,
     settings=shas,

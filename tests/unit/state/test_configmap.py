@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
-from handler.state.configmap import LIMIT, decode, encode, fitted, read_summary, size
-from handler.state.record import Orphan, Progress, Run, State, StepRecord, Summary
+from handler.state.configmap import decode, encode, read_summary
+from handler.state.record import Orphan, Progress, Run, State, StepRecord
+from handler.state.size_limit import LIMIT, fitted, size
 from handler.state.stood import Stood
+from handler.state.summary import Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
 Body = dict[str, Any]
@@ -33,7 +35,7 @@ def test_a_full_state_comes_back_as_it_was() -> None:
 
 def test_a_blank_state_comes_back_as_it_was() -> None:
     body = encode(blank(), NAMESPACE, TOOLING)
-    assert list(body["data"]) == ["target.json"]
+    assert list(body["data"]) == ["repository", "target.json"]
     assert read(body) == blank()
 
 
@@ -167,8 +169,11 @@ BROKEN = {
     "not JSON": (changed("data", "attempt.json", "{"), "data key `attempt.json`"),
     "NaN": (changed("data", "history.json", "[NaN]"), "NaN isn't JSON"),
     "wrong type": (changed("data", "attempt.json", "[]"), "expected an object"),
-    "not a sha": (changed("data", "applied.json", '{"commit": "../../etc"}'), "commit: expected 40 to 64 hex digits"),
-    "a sha and more": (changed("data", "applied.json", json.dumps({"commit": sha() + "\n"})), "commit: expected 40 to 64 hex digits"),
+    "not a sha": (changed("data", "commit", "../../etc"), "data key `commit`: commit: expected 40 to 64 hex digits"),
+    "a sha and more": (changed("data", "commit", sha() + "\n"), "commit: expected 40 to 64 hex digits"),
+    "no text": (changed("data", "commit", 7), "commit: expected 40 to 64 hex digits"),
+    "a second commit": (changed("data", "applied.json", json.dumps({"commit": sha("b")})), "commit stands in another key, too"),
+    "no repository": (changed("data", "repository", None), "`repository`: is missing, and something is applied"),
     "missing field": (changed("data", "pin.json", "{}"), "commit is missing"),
     "unknown field": (changed("data", "pin.json", json.dumps({"commit": sha(), "evil": 1})), "'evil' is unknown here"),
     "unknown key": (changed("data", "evil.json", "{}"), "`evil.json`: is unknown here"),
@@ -235,7 +240,7 @@ json_values = st.recursive(
 def test_whatever_stands_in_a_state_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
     body = copy.deepcopy(encode(full(), NAMESPACE, TOOLING))
     key = data.draw(st.sampled_from(sorted(body["data"])))
-    parsed = json.loads(body["data"][key])
+    parsed = json.loads(body["data"][key]) if key.endswith(".json") else None
     if isinstance(parsed, dict) and data.draw(st.booleans()):
         parsed[data.draw(st.sampled_from(sorted(parsed)))] = data.draw(json_values)
         text = json.dumps(parsed)

@@ -57,7 +57,7 @@ def test_backoff_doubles_from_15_seconds_to_5_minutes() -> None:
 def test_a_run_names_what_it_changed_and_caps_the_list() -> None:
     changes = tuple(Change(Action.UPDATE, Identity("apps", "Deployment", "shop", f"api-{number}")) for number in range(60))
     plan = Plan("shop", sha(), ((*changes, Change(Action.UNCHANGED, API)),))
-    result = Result("shop", Outcome.APPLIED, sha(), "push", counts=plan.counts(), duration=1.5, run="r1", plan=plan)
+    result = Result("shop", Outcome.APPLIED, sha(), "push", counts=plan.counts(), duration=1.5, run="r1", plan=plan, written=plan.writes)
     entry = run_of(result, CommitInfo(sha(), "Add api", "Ada", 0), "ada", START)
     assert (entry.subject, entry.author, entry.actor, entry.started) == ("Add api", "Ada", "ada", NOON)
     assert len(entry.changed) == 50
@@ -130,3 +130,8 @@ def test_a_run_has_one_entry_its_last() -> None:
     busy = Run("shop.asked", "replay", "busy", "2026-03-01T12:00:00Z")
     first, applied = replace(busy, id="shop.first", trigger="tick"), replace(busy, outcome="applied", commit="a" * 40)
     assert append((busy, first), applied) == (applied, first)
+
+
+def test_a_failure_that_wrote_something_else_is_an_entry_of_its_own() -> None:
+    wrote = replace(run(1, "failed", "no"), changed=("ConfigMap/shop/a create",))
+    assert [entry.times for entry in append(append((wrote,), run(2, "failed", "no")), run(3, "failed", "no"))] == [2, 1]

@@ -13,11 +13,12 @@ import pytest
 
 from handler.model.errors import StateInvalid
 from handler.state import configmap, pieces
-from handler.state.configmap import decode, fitted
+from handler.state.configmap import decode
 from handler.state.pieces import SIZE, gzipped
 from handler.state.record import Progress, State, StepRecord
 from handler.state.remembered import Remembered
 from handler.state.rules import write_record
+from handler.state.size_limit import fitted
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, sha
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from handler.model.errors import AccessDenied, Busy, LeaseLost, Moved, StateInvalid, TargetMoved
-from handler.state.record import Attempt, Pin, State, Suspend
+from handler.model.names import GroupKind
+from handler.state.record import Attempt, Pin, State, Status, Suspend
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank, full, sha
@@ -222,21 +223,33 @@ def test_update_gives_up_when_others_are_always_quicker(store: StateStore, objec
 def test_update_makes_the_first_state_only_when_asked(store: StateStore) -> None:
     with pytest.raises(StateInvalid, match="never ran"):
         store.update(suspended)
-    stored = store.update(suspended, initial=store.blank("https://git.example.com/acme/shop.git", "u-1"))
-    assert stored.state == suspended(blank())
+    stored = store.update(suspended, initial=store.blank("u-1"))
+    assert stored.state == suspended(blank(repository=""))
     assert stored.state.fresh
 
 
 def test_a_record_of_another_home_is_refused_with_every_difference(objects: FakeObjects) -> None:
     store = StateStore(objects, NAMESPACE, "shop", "other", TOOLING)
     with pytest.raises(TargetMoved) as caught:
-        store.check_home(blank(), "https://elsewhere.example.com/x.git", "u-2")
+        store.at_home(blank(commit=sha()), "https://elsewhere.example.com/x.git", "u-2")
     assert len(caught.value.problems) == 3
     assert "`anneal retarget shop`" in str(caught.value)
 
 
 def test_a_record_at_home_is_accepted(store: StateStore) -> None:
-    store.check_home(blank(), "https://git.example.com/acme/shop.git", "u-1")
+    assert store.at_home(blank(commit=sha()), "https://git.example.com/acme/shop.git", "u-1") == blank(commit=sha())
+
+
+def test_a_record_by_which_nothing_was_applied_goes_wherever_its_target_does(store: StateStore) -> None:
+    typo = blank(repository="https://git.example.com/acme/shpo.git", installation="odd", cluster_uid="u-0", status=Status("failed"))
+    found = store.at_home(typo, "https://git.example.com/acme/shop.git", "u-1")
+    assert found == blank(repository="", status=Status("failed"))
+
+
+@pytest.mark.parametrize("begun", [{"attempt": attempt()}, {"kinds": frozenset({GroupKind("", "ConfigMap")})}])
+def test_a_record_whose_run_has_begun_to_apply_stays_where_it_is(store: StateStore, begun: dict[str, Any]) -> None:
+    with pytest.raises(TargetMoved):
+        store.at_home(blank(**begun), "https://elsewhere.example.com/x.git", "u-1")
 
 
 def test_a_foreign_configmap_of_the_same_name_is_refused(store: StateStore, objects: FakeObjects) -> None:

@@ -73,7 +73,7 @@ class Recreate(Keyless):
         except (AccessDenied, ApiRefused, PlanRefused) as error:
             if not gone or stage.live(item.resource, item.identity) is not None:
                 raise
-            kind = AccessDenied if isinstance(error, AccessDenied) else RolloutFailed
+            kind = type(error) if isinstance(error, AccessDenied) else RolloutFailed
             raise kind(*(_lost(item, problem) for problem in error.problems)) from error
 
 

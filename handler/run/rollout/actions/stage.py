@@ -204,6 +204,7 @@ class StepStage:
         """
         with self._fenced_again():
             self.writer.delete(resource, identity, uid, version, propagation)
+        self.applier.removed.add(identity)
         self.gone(resource, identity, uid)
 
     def remove(self, resource: Resource, identity: Identity, uid: str) -> None:

@@ -1,0 +1,59 @@
+"""How large a record may become, and what of it is left out first so that it stays below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from handler.model.errors import StateInvalid
+from handler.state.configmap import decode, encode, state_name
+from handler.state.objects import Body
+from handler.state.record import Progress, State
+
+LIMIT = 700_000
+"""Most bytes of data and binaryData (as base64); the API server's own limit is 1 MiB."""
+_BRIEF = 200
+"""Characters of what a step says where there is no room for more."""
+
+
+def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
+    """Return what will really be stored, trimmed to the limit, and its ConfigMap.
+
+    History goes first, then changed subjects, then what a rollout's steps say, then the drift record, then the read paths (the next push
+    then renders); `declared` never.
+    Raises StateInvalid when that isn't enough, or when a value breaks its rule: nothing is written that couldn't be read again.
+    """
+    for smaller in _trimmed(state):
+        body = encode(smaller, namespace, tooling)
+        if size(body) <= LIMIT:
+            return decode(body, namespace, state.target, tooling), body
+    raise StateInvalid.of(
+        f"ConfigMap/{namespace}/{state_name(state.target)}",
+        f"the record of {len(state.declared)} objects needs {size(body)} bytes, {LIMIT} are allowed",
+        fix="split the target in two",
+    )
+
+
+def _trimmed(state: State) -> Iterator[State]:
+    yield state
+    for count in (10, 5):
+        yield replace(state, history=state.history[:count])
+    bare = replace(state, history=tuple(replace(run, changed=()) for run in state.history[:5]))
+    yield bare
+    for most in (_BRIEF, 0):
+        bare = replace(bare, rollout=_shortened(bare.rollout, most))
+        yield bare
+    yield replace(bare, drift=())
+    yield replace(bare, drift=(), reads_paths=())
+
+
+def _shortened(rollout: Progress | None, most: int) -> Progress | None:
+    """Return a rollout whose steps say less; what has ended how stays."""
+    if rollout is None:
+        return None
+    return replace(rollout, steps=tuple(replace(step, message=step.message[:most], stood=()) for step in rollout.steps))
+
+
+def size(body: Body) -> int:
+    """Return how many bytes of data a ConfigMap holds."""
+    return sum(len(value.encode()) for part in ("data", "binaryData") for value in body[part].values())

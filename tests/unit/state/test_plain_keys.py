@@ -1,0 +1,79 @@
+"""What is applied can be read by kubectl alone; records of the format before are read and written anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.model.errors import StateInvalid
+from handler.state.configmap import SUMMARY, decode, encode
+from handler.state.record import FORMAT, State
+from handler.state.store import StateStore
+from handler.state.summary import home_of
+from tests.fakes.objects import FakeObjects
+from tests.unit.state.samples import NAMESPACE, TOOLING, blank, full, sha
+
+Body = dict[str, Any]
+
+
+def read(body: Body) -> State:
+    return decode(body, NAMESPACE, "shop", TOOLING)
+
+
+def test_what_is_applied_stands_there_as_plain_text_and_nowhere_else() -> None:
+    data = encode(full(), NAMESPACE, TOOLING)["data"]
+    assert (data["commit"], data["repository"], data["path"]) == (sha(), "https://git.example.com/acme/shop.git", "deploy")
+    assert not {"commit", "repository", "path"} & (json.loads(data["applied.json"]) | json.loads(data["target.json"])).keys()
+
+
+def test_nothing_that_is_not_recorded_has_a_key() -> None:
+    body = encode(replace(blank(), repository=""), NAMESPACE, TOOLING)
+    assert list(body["data"]) == ["target.json"]
+    assert read(body) == replace(blank(), repository="")
+
+
+def older(state: State) -> Body:
+    """A record as the format before wrote it: its commit and repository stand in the groups."""
+    body = encode(state, NAMESPACE, TOOLING)
+    data = body["data"]
+    for key, name, more in (("applied.json", "commit", {}), ("target.json", "repository", {"format": 1})):
+        data[key] = json.dumps(json.loads(data.get(key, "{}")) | {name: data.pop(name)} | more)
+    known = json.loads(body["metadata"]["annotations"][SUMMARY])
+    known["home"] = home_of(state.repository, state.installation, state.cluster_uid, 1)
+    body["metadata"]["annotations"][SUMMARY] = json.dumps(known, separators=(",", ":"))
+    return body
+
+
+def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys() -> None:
+    state = replace(full(), path="")
+    found = read(older(state))
+    assert found == state
+    assert encode(found, NAMESPACE, TOOLING) == encode(state, NAMESPACE, TOOLING)
+    assert json.loads(encode(found, NAMESPACE, TOOLING)["data"]["target.json"])["format"] == FORMAT
+
+
+def test_a_record_of_the_format_before_is_written_anew_by_whoever_brings_its_summary_up_to_date() -> None:
+    objects = FakeObjects()
+    body = older(replace(blank(commit=sha()), path=""))
+    objects.create(body)
+    store = StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
+    stored = store.read()
+    assert stored.state is not None
+    assert store.swap(stored, stored.state) is not stored
+    written = objects.get("ConfigMap", NAMESPACE, "anneal-shop")
+    assert written is not None
+    assert (written["data"]["commit"], json.loads(written["data"]["target.json"])["format"]) == (sha(), FORMAT)
+
+
+def test_a_version_before_says_of_it_that_it_is_a_newer_ones() -> None:
+    """It meets keys that it doesn't know; the format is told first, for its way out deletes nothing."""
+    body = encode(full(), NAMESPACE, TOOLING)
+    target = json.loads(body["data"]["target.json"])
+    body["data"] |= {"target.json": json.dumps(target | {"format": FORMAT + 1}), "another": "key"}
+    with pytest.raises(StateInvalid) as caught:
+        read(body)
+    assert "written by a newer Anneal" in str(caught.value)
+    assert "delete" not in str(caught.value)
