@@ -72,13 +72,13 @@ class Line:
     def seen(self, run: str, target: str) -> bool:
         """Judge what a record tells of a request by name: one end, which stays. Whether it tells any.
 
-        Two may have one message in hand: the `busy` of one, or a failure that is nobody's to cure, gives way to the end of the other.
+        Another's `busy` gives way. A push whose message two have in hand is run by both: the record has the end of the later one.
         """
         state = self.look(target)
         found = [each.outcome for each in state.history if each.id == run] if state else []
         before = self.ends.get(run, "")
-        passing = {str(each.outcome) for each in self.told.get(run, ()) if each.outcome is Outcome.FAILED and each.who == "nobody"}
-        if len(found) > 1 or (found and before not in ("", Outcome.BUSY, found[0], *passing)):
+        pushed = run in self.asked and bool(self.asked[run].deliveries)
+        if len(found) > 1 or (found and not pushed and before not in ("", Outcome.BUSY, found[0])):
             self.broken.append(f"I9: {run} ended as {found}, and as {before or 'nothing'} before")
         self.ends |= dict.fromkeys((run,), found[0]) if found else {}
         return bool(found) or state is None
