@@ -16,7 +16,14 @@ MASKED = "***"
 _SHOWN = 200
 """Characters of a value that are shown; more says nothing a person reads."""
 _TELLING = re.compile(r"(password|passwd|token|secret|api[-_]?key|private[-_]?key|credentials?)\W*$", re.IGNORECASE)
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_REPEATING = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff",
+    "kapp.k14s.io/original-diff-full",
+    "objectset.rio.cattle.io/applied",
+)
+"""Annotations by which appliers remember the whole object."""
 _SECRET_OPEN = ("metadata.labels", "metadata.name", "metadata.namespace", "type", "immutable")
 """The fields of a Secret that may be read; its annotations often repeat its data."""
 
@@ -35,7 +42,7 @@ def is_sensitive(kind: GroupKind, path: str) -> bool:
     """Whether the field at a path may never be shown."""
     if kind == GroupKind("", "Secret"):
         return not any(path == allowed or path.startswith(f"{allowed}.") for allowed in _SECRET_OPEN)
-    return path.endswith(_LAST_APPLIED) or bool(_TELLING.search(path.removesuffix(".value")))
+    return path.endswith(_REPEATING) or bool(_TELLING.search(path.removesuffix(".value")))
 
 
 def masked(body: dict[str, Any]) -> dict[str, Any]:

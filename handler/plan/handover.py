@@ -12,6 +12,7 @@ move it.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -102,9 +103,13 @@ def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem 
     return Problem(subject, seen, place, "take it out of one of the two files")
 
 
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+"""What a target may be called."""
+
+
 def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:
     """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them."""
-    identity = item.identity
+    identity, owner = item.identity, owner if _NAME.fullmatch(owner) else "TARGET"  # a mark of live: nobody pastes what it holds otherwise
     kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
     where = " ".join(filter(None, [kind, identity.name, f"-n {identity.namespace}" if identity.namespace else ""]))
     seen = f"belongs to target {owner}, which isn't of this repository, revision, cluster and installation"

@@ -66,8 +66,11 @@ class Ignoring:
 
     def spared(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> list[Path]:
         """Return the paths of live that are ignored: whoever owns them keeps them."""
-        pointers = self._pointers(identity, desired, live)
-        return [path for pointer in pointers for path, _ in _expand(live, live, _steps(pointer)) if path not in _NEVER]
+        found: list[Path] = []
+        for steps in map(_steps, self._pointers(identity, desired, live)):
+            found += [path for path, _ in _expand(live, live, steps)]
+            found += [path for _, path in _expand(desired, live, steps)]  # an element of a list is where its name is, not its position
+        return [path for path in found if path not in _NEVER]
 
     def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[str]:
         """Yield every pointer that holds for an object."""

@@ -3,8 +3,8 @@
     managedFields of live --> entries that the table names --> merged into our own entry --> the apply that follows drops what git lacks
 
 Law: what people wrote with kubectl and git doesn't declare goes, at adoption as in drift; so does what a tool wrote that `adopt` names.
-What controllers and others wrote stays, and so do status, ignored fields and the restart mark of `kubectl rollout restart`. What goes is
-in the plan, and the server judges the object without it before the first write.
+What controllers and others wrote stays, and so do status, finalizers, owners, ignored fields, protections from deletion, and the mark of
+`kubectl rollout restart`. What goes is in the plan, and the server judges the object without it before the first write.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from handler.model.names import FIELD_MANAGER
 from handler.plan.field_sets import applied_over, existing, going, parted, paths, without
 from handler.plan.owned import Fields, Step, difference, managed_fields, our_entry, union
 from handler.plan.ownership import deployed, deployers, marks_of
+from handler.plan.prune import PROTECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,9 @@ PEOPLE = (
 The API server calls what was written before an object's first server-side apply `before-first-apply`. We ourselves only apply."""
 
 _RESTARTED: tuple[Step, ...] = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
-_SPARED: tuple[tuple[Step, ...], ...] = (("status",), _RESTARTED)
-"""What stays whoever wrote it: without the mark of a restart all pods would roll once more; status is never git's."""
+_SPARED: tuple[tuple[Step, ...], ...] = (("status",), _RESTARTED, ("metadata", "finalizers"), ("metadata", "ownerReferences"))
+"""What stays whoever wrote it: status is never git's, without the mark of a restart all pods would roll once more, and what holds an object
+or has it deleted with another isn't taken off by the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def takeover(
     others = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
     if not marks and all(part is None for _, part in others):
         return None
-    version, staying = (ours or live)["apiVersion"], (*_SPARED, *spared())
+    version, staying = (ours or live)["apiVersion"], (*_SPARED, *_protections(live), *spared())
     left, theirs = [], marks
     for entry, part in others:
         spare, taken = _parted(part or {}, live, staying)
@@ -106,6 +108,12 @@ def takeover(
     merged = union((ours or {}).get("fieldsV1") or {}, theirs)
     first = {"fieldsType": "FieldsV1", **(ours or {}), "manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": version}
     return Takeover(({**first, "fieldsV1": merged}, *left), going(merged, desired, kept_by))
+
+
+def _protections(live: dict[str, Any]) -> Iterator[tuple[Step, ...]]:
+    """Yield where a live object carries a word about its deletion: people set it there, and a run that drops it could delete it next."""
+    for name, _ in PROTECTIONS:
+        yield from (("metadata", part, name) for part in ("annotations", "labels") if name in (live["metadata"].get(part) or {}))
 
 
 def _becoming_ours(entry: dict[str, Any], tools: Collection[str]) -> Fields | None:

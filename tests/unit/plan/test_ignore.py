@@ -212,3 +212,10 @@ def test_no_pointer_takes_the_marks_off_that_make_an_object_ours(pointer: str) -
 def test_a_label_may_be_ignored() -> None:
     body, live = document(metadata={"labels": {"a": "1", "b": "1"}}), document(metadata={"labels": {"a": "2", "b": "2"}})
     assert effective(body, live, "/metadata/labels/a")["metadata"]["labels"] == {"a": "2", "b": "1"}
+
+
+def test_what_is_ignored_by_position_is_spared_where_its_name_is_live() -> None:
+    declared = document("Deployment", api="apps/v1", spec={"containers": [{"name": "app"}]})
+    live = document("Deployment", api="apps/v1", spec={"containers": [{"name": "sidecar", "image": "s"}, {"name": "app", "image": "a"}]})
+    ignoring = Ignoring((IgnoreRule(IgnoreSelect(), ("/spec/containers/0/image",)),))
+    assert ("spec", "containers", 1, "image") in ignoring.spared(identity_of(declared), declared, live)

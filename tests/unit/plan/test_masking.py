@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.model.masking import shown
+from handler.model.masking import MASKED, shown
 from handler.model.names import GroupKind
 
 SECRET, OTHER = GroupKind("", "Secret"), GroupKind("apps", "Deployment")
@@ -35,3 +35,8 @@ SECRET, OTHER = GroupKind("", "Secret"), GroupKind("apps", "Deployment")
 )
 def test_a_value_is_shown_only_if_anyone_may_read_it(kind: GroupKind, path: str, value: Any, text: str) -> None:
     assert shown(kind, path, value) == text
+
+
+@pytest.mark.parametrize("name", ["kapp.k14s.io/original", "objectset.rio.cattle.io/applied"])
+def test_what_repeats_the_whole_object_is_masked(name: str) -> None:
+    assert shown(GroupKind("", "ConfigMap"), f"metadata.annotations.{name}", '{"data":{"password":"CANARY"}}') == MASKED

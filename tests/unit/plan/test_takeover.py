@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from handler.model.names import FIELD_MANAGER
+from handler.plan.prune import PROTECTIONS
 from handler.plan.takeover import Takeover, foreseen, takeover, undeclared
 from tests.unit.plan.samples import document, entry
 
@@ -180,12 +181,29 @@ def test_a_list_merged_by_key_loses_only_elements_that_were_owned_themselves() -
 
 
 def test_members_of_a_set_go_by_value() -> None:
-    owned: dict[str, Any] = {"f:metadata": {"f:finalizers": {".": {}, 'v:"a"': {}, 'v:"b"': {}}}}
-    live = body(entry(owned, "kubectl-patch", "Update"))
-    live["metadata"]["finalizers"] = ["a", "b", "theirs"]
-    found = takeover(live, document(metadata={"finalizers": ["b"]}), adopted=True)
+    owned: dict[str, Any] = {"f:spec": {"f:members": {".": {}, 'v:"a"': {}, 'v:"b"': {}}}}
+    live = body(entry(owned, "kubectl-patch", "Update"), spec={"members": ["a", "b", "theirs"]})
+    found = taken(live, spec={"members": ["b"]})
     assert found
-    assert found.after(live)["metadata"]["finalizers"] == ["b", "theirs"]
+    assert found.after(live)["spec"] == {"members": ["b", "theirs"]}
+
+
+@pytest.mark.parametrize(("key", "values"), PROTECTIONS)
+@pytest.mark.parametrize("part", ["annotations", "labels"])
+def test_a_protection_that_people_set_live_stays(key: str, values: frozenset[str], part: str) -> None:
+    live = body(entry({"f:metadata": {f"f:{part}": {".": {}, f"f:{key}": {}}}}, "kubectl-annotate", "Update"))
+    live["metadata"][part] = {key: min(values)}
+    assert taken(live, adopted=False) is None
+    found = taken(live)
+    assert found
+    assert (found.goes, told(found)[1][0]) == ({}, "kubectl-annotate")
+
+
+@pytest.mark.parametrize("name", ["finalizers", "ownerReferences"])
+def test_what_holds_an_object_is_not_taken_off(name: str) -> None:
+    live = body(entry({"f:metadata": {f"f:{name}": {".": {}, 'v:"a"': {}}}}, "kubectl-patch", "Update"))
+    live["metadata"][name] = ["a"]
+    assert taken(live, adopted=False) is None
 
 
 def test_what_should_become_of_an_object_is_told_without_a_server() -> None:

@@ -210,8 +210,7 @@ class _Trial:
     # --- what lives
     def _wanted(self, live: Object) -> Object:
         """Return what the stable Deployment would become."""
-        effective = self.stage.applier.planned.decision.comparison.effective(self.item, live)
-        return canaries.wanted_of(effective, self.stage.dry_runner)
+        return canaries.wanted_of(self.stage.applier.planned.decision.comparison, self.item, live, self.stage.dry_runner)
 
     def _stable(self) -> Object | None:
         return self.stage.live(self.item.resource, self.step.identity)

@@ -43,7 +43,7 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
     planned, target, item = stage.applier.planned, stage.target, stage.journal.inputs.prepared.rolled.doomed[step.identity]
     adopted = stage.change is not None and stage.change.adopted
     if not is_member(live, step.identity, target.name, stage.applyset):
-        theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step, or delete it by hand")
+        theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step")
         refusal = planned.decision.judge.refusal_to_use(item, live, THEIRS_STAY) if adopted else theirs
         if refusal:
             raise PlanRefused(refusal)
