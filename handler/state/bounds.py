@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.model.names import GroupKind
 from handler.state.record import State
 
 
 def bounded(state: State) -> State:
     """Return a state whose kinds and namespaces hold every object that it names: declared ones, and those that were kept."""
     named = (*state.declared, *(orphan.identity for orphan in state.orphans))
-    kinds = {identity.group_kind for identity in named}
-    namespaces = {identity.namespace for identity in named if identity.namespace}
-    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces)
+    kinds = {GroupKind(*pair) for pair in {(identity.group, identity.kind) for identity in named}} - state.kinds  # few kinds, many objects
+    namespaces = {identity.namespace for identity in named if identity.namespace} - state.namespaces
+    return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | namespaces) if kinds or namespaces else state
