@@ -91,8 +91,8 @@ def summary(ended: Result) -> str:
     text = f"{ended.target}: {ended.outcome}{commit} in {ended.duration:.1f} s"
     if ended.counts:
         text += f": {counted(ended.counts)}"
-    elif ended.message and not ended.problems:
-        text += f": {ended.message}"
+    if ended.message and not ended.problems and (not ended.counts or ended.outcome is Outcome.SUPERSEDED):
+        text += f"{';' if ended.counts else ':'} {ended.message}"
     if ended.next_try > time.time():
         text += f"; next try in {ended.next_try - time.time():.0f} s"
     return text

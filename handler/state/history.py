@@ -112,9 +112,11 @@ def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
 
 
 def _same_failure(older: Run, newer: Run) -> bool:
-    facts = [(each.outcome, each.commit, each.code, each.message, each.changed) for each in (older, newer)]
+    """Whether a failure only repeats the one before it, and has written nothing more."""
+    facts = [(each.outcome, each.commit, each.code, each.message) for each in (older, newer)]
     waited_for = any(_is_asked(each) and each.trigger != "oneoff" for each in (older, newer))
-    return facts[0] == facts[1] and newer.outcome == Outcome.FAILED and not waited_for
+    same = facts[0] == facts[1] and newer.outcome == Outcome.FAILED
+    return same and newer.changed in ((), older.changed) and not waited_for
 
 
 def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[Delivery, ...]:

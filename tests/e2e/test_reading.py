@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from jsonschema import Draft202012Validator
 
 from handler.model.event import Delivery
 from handler.model.result import Outcome
+from handler.state.configmap import state_name
 from tests.e2e.documents import config_map
 from tests.e2e.killing import outlive
 from tests.e2e.serving import PATIENCE, ROOT, TOKEN, Serving, signed, until
@@ -90,6 +92,13 @@ def pushed(server: Serving, shop: Shop, sha: str) -> str:
     return next(str(row["run"]) for row in answer["matched"] if row["target"] == shop.name)
 
 
+def exposed(server: Serving) -> str:
+    """Return the metrics."""
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/metrics", headers=bearer(TOKEN))
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return str(answer.read().decode())
+
+
 def ended(server: Serving, run: str) -> dict[str, Any]:
     """Follow a run to its end."""
     found: dict[str, Any] = {}
@@ -143,6 +152,27 @@ def test_a_push_and_a_replay_are_followed_to_the_record_that_they_leave(serving:
             Draft202012Validator({"$ref": f"#/components/schemas/{schema}", **schemas}).validate(read(serving, path, token))
     for found in (told, back, wrong):
         Draft202012Validator({"$ref": "#/components/schemas/Run", **schemas}).validate(found)
+
+
+def test_a_run_of_two_rounds_is_told_once_with_what_both_wrote(serving: Serving, shop: Shop) -> None:
+    """Its record is lost: the first round finds the members, the second one prunes. Page, log, metrics and record say the same."""
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
+    serving.start().ready()
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
+    shop.kubectl.run("delete", "configmap", state_name(shop.name), "-n", STATES)
+    run = replay(serving, shop.name)
+    told = ended(serving, run)
+    assert (told["run"], told["outcome"], told["counts"]) == (run, "applied", {"created": 1, "unchanged": 1, "pruned": 1}), told
+    assert told["changed"] == [f"ConfigMap/{shop.name}/b create", f"ConfigMap/{shop.name}/gone prune"]
+    assert sorted(shop.labelled()) == [f"ConfigMap/{shop.name}/a", f"ConfigMap/{shop.name}/b"]
+    (line,) = serving.runs(run=run)
+    assert (line["outcome"], line["counts"], line["note"]) == ("applied", told["counts"], "1 object written, 1 pruned")
+    changes = [row for row in exposed(serving).splitlines() if row.startswith("anneal_changes_total") and shop.name in row]
+    counted = {row.partition('action="')[2].partition('"')[0]: row.rpartition(" ")[2] for row in changes}
+    assert counted == {"created": "3.0", "pruned": "1.0"}, "two by the first run"
+    (entry,) = read(serving, f"/api/targets/{shop.name}")["state"]["history"]
+    assert (entry["id"], entry["counts"]) == (run, told["counts"])
 
 
 def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Serving, shop: Shop) -> None:

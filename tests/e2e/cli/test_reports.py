@@ -93,6 +93,12 @@ def full(shop: Shop, kubectl: Kubectl, more: int) -> None:
     until(lambda: kubectl("get", "resourcequota", "tight", "-n", shop.namespace)["status"].get("hard") == hard["spec"]["hard"])
 
 
+def room(shop: Shop, kubectl: Kubectl) -> int:
+    """Return for how many more ConfigMaps the quota has room, as its controller counts."""
+    status = kubectl("get", "resourcequota", "tight", "-n", shop.namespace)["status"]
+    return int(status["hard"]["configmaps"]) - int(status["used"]["configmaps"])
+
+
 def test_a_quota_with_room_for_one_of_five_fails_in_the_middle_and_what_was_written_is_told(shop: Shop, kubectl: Kubectl) -> None:
     shop.cli("apply")
     shop.declare("one", "two", "three", *NAMES)
@@ -128,6 +134,34 @@ def test_a_full_quota_is_its_owners_before_anything_is_written(shop: Shop, kubec
     assert (ended["code"], ended["who"], ended["counts"], ended["changes"]) == ("quota-exceeded", "operator", {}, [])
     assert len(ended["problems"]) == 3
     assert kubectl.tried("get", "secret", "login", "-n", shop.namespace).returncode == 1
+
+
+def test_what_was_deleted_to_be_made_anew_and_finds_no_room_is_told(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
+    def declare(value: str) -> None:
+        body = {"kind": "ConfigMap", "apiVersion": "v1", "immutable": True, "data": {"value": value}}
+        body["metadata"] = {"name": "c0", "annotations": {"anneal.dev/recreate": "allow"}}
+        shop.work.write("deploy/c0.yaml", json.dumps(body))
+        shop.push(f"Of value {value}")
+
+    def fill(_: Handler) -> bool:
+        """Take the room of what was deleted, once it is counted."""
+        until(lambda: kubectl.tried("create", "configmap", "filler", "-n", shop.namespace).returncode == 0)
+        return True
+
+    declare("1")
+    shop.cli("apply")
+    full(shop, kubectl, 0)
+    declare("2")
+    wire = wired()
+    wire.meet(1, fill, lambda method, path: method == "PATCH" and is_object_write(method, path) and "/c0" in path)
+    ended = shop.cli.json("apply", "-y", code=1, kubeconfig=wire.kubeconfig)
+    assert there(shop, kubectl) == set()
+    assert (ended["code"], ended["counts"], actions(ended)) == ("quota-exceeded", {"pruned": 1}, {"prune": ["c0"]})
+    assert ended["changes"][0]["reason"] == "was deleted to be made anew, and isn't yet"
+    kubectl.run("delete", "configmap", "filler", "-n", shop.namespace)
+    until(lambda: room(shop, kubectl) == 1)
+    assert shop.cli.json("apply")["counts"]["created"] == 1
+    assert there(shop, kubectl) == {"c0"}
 
 
 def test_a_run_that_is_refused_in_the_middle_has_a_code_of_its_own(shop: Shop, kubectl: Kubectl) -> None:

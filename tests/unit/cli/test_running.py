@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,8 @@ from handler.cli.printing import Output
 from handler.cli.running import run, stoppable
 from handler.cli.session import Session
 from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.plan import Action, Change
 from handler.model.result import Outcome, Result
 
 
@@ -53,8 +56,11 @@ def outcomes(session: Session, *results: Result) -> tuple[Result, list[Job]]:
 
 def test_a_newer_head_that_came_meanwhile_is_gone_on_with(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
     moved = Result("shop", Outcome.SUPERSEDED, message="the head moved", again=Job("shop", "push", hint="b" * 40))
-    found, jobs = outcomes(session, moved, moved, Result("shop", Outcome.APPLIED))
-    assert found.outcome is Outcome.APPLIED
+    made = Change(Action.CREATE, Identity("", "ConfigMap", "shop", "a"))
+    first = replace(moved, run="shop.1", trigger="rollback", written=(made,), counts={"created": 1})
+    found, jobs = outcomes(session, first, moved, Result("shop", Outcome.APPLIED, run="shop.3"))
+    assert (found.outcome, found.run, found.trigger) == (Outcome.APPLIED, "shop.1", "rollback")
+    assert (found.written, found.counts) == ((made,), {"created": 1}), "what was written before the newer head came"
     assert [(job.commit, job.rollback, job.actor) for job in jobs] == [("a" * 40, True, "ann"), ("", False, "ann"), ("", False, "ann")]
     assert capsys.readouterr().err.count("the head moved; going on with that") == 2
 

@@ -134,4 +134,7 @@ def test_a_run_has_one_entry_its_last() -> None:
 
 def test_a_failure_that_wrote_something_else_is_an_entry_of_its_own() -> None:
     wrote = replace(run(1, "failed", "no"), changed=("ConfigMap/shop/a create",))
-    assert [entry.times for entry in append(append((wrote,), run(2, "failed", "no")), run(3, "failed", "no"))] == [2, 1]
+    again = append(append((wrote,), run(2, "failed", "no")), run(3, "failed", "no"))
+    assert [(entry.times, entry.changed) for entry in again] == [(3, wrote.changed)], "tried again, and nothing more was written"
+    more = replace(run(4, "failed", "no"), changed=("ConfigMap/shop/b create",))
+    assert [entry.times for entry in append(again, more)] == [1, 3]
