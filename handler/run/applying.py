@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -243,7 +243,7 @@ class Applier:
 
         Raises:
             PlanRefused, AccessDenied: it can't be written any more.
-            PlanStale: fields would go that the plan didn't show, such as what somebody has just written.
+            PlanStale: what others wrote would go with it otherwise than the plan showed.
 
         """
         item = self._desired(change)
@@ -259,11 +259,10 @@ class Applier:
         again = next(outcome for outcome in outcomes if isinstance(outcome, Change))
         shown = {field.path for field in change.fields if not field.declared}
         more = [field.path for field in again.fields if not field.declared and field.path not in shown] if again.managed_fields else []
-        if more:
-            raise PlanStale.of(
-                str(change.identity), f"changed since it was planned: {', '.join(more)} would go, which the plan didn't show"
-            )
-        return again
+        if more and change.managed_fields:
+            seen = f"changed since it was planned: {', '.join(more)} would go, which the plan didn't show"
+            raise PlanStale.of(str(change.identity), seen)
+        return _leaving(again, more) if more else again
 
     def _wait_for(self, needed: set[Identity]) -> None:
         """Wait for those of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""
@@ -284,6 +283,11 @@ class Applier:
             raise NotReady(*problems)
         if any(identity.group_kind == CRD for identity in wanted):
             self._discovery.refresh()
+
+
+def _leaving(change: Change, paths: Collection[str]) -> Change:
+    """Return a change that leaves what others have just written with them: the next drift run shows it before it goes."""
+    return replace(change, managed_fields=b"", fields=tuple(field for field in change.fields if field.path not in paths))
 
 
 def _manifest(change: Change) -> Manifest:

@@ -80,9 +80,12 @@ class LiveDryRun:
                 return [self._undryable(taken)]
             if isinstance(error, AccessDenied):
                 return placed(error, self.item)
+            final = self._final(error)
+            if any(isinstance(each, Change) for each in final):
+                return final  # it may be made anew
             kept = self._kept(taken)
             words = "; ".join(problem.message for problem in error.problems)
-            return [live_only.refusal(self.item, self.live, kept, words)] if kept else self._final(error)
+            return [live_only.refusal(self.item, self.live, kept, words)] if kept else final
 
     def _kept(self, taken: Takeover) -> list[tuple[Step, ...]]:
         """Return which of the fields that would go the server won't let go, each asked about alone."""
@@ -90,7 +93,7 @@ class LiveDryRun:
         for path, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
             try:
                 DryRunner(self.api).become(self.item.resource, self.live, less)
-            except ApiRefused:
+            except (ApiRefused, AccessDenied):
                 found.append(path)
         return found
 

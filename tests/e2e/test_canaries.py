@@ -142,7 +142,7 @@ def test_applying_changing_drifting_and_deleting_a_secret_shows_no_value(shop: S
     shop.configure(drift="report")
     results.append(run(shop, shop.job("drift")))
     assert results[-1].outcome is Outcome.DRIFTED
-    assert [item.path for item in shop.state().drift] == ["data.value"]
+    assert [item.path for item in shop.state().drift] == ["data.value", "metadata.annotations.note"]
     assert_silent(shop, logged, *results)
     shop.configure(drift="correct")
     results.append(run(shop, shop.job("drift")))

@@ -58,7 +58,8 @@ def test_a_drift_run_heals_an_edit_and_names_who_made_it(shop: Shop) -> None:
 def test_what_others_add_beside_our_fields_is_left_alone(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
-    edit(shop, "cm", "a", {"data": {"theirs": "1"}, "metadata": {"annotations": {"seen-by": "them"}}})
+    more = json.dumps({"data": {"theirs": "1"}, "metadata": {"annotations": {"seen-by": "them"}}})
+    shop.kubectl.run("patch", "cm", "a", "-n", shop.name, "-p", more, "--field-manager=their-operator")
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     live = shop.live(config_map(shop.name, "a"))
     assert live

@@ -69,6 +69,7 @@ def test_a_moved_object_keeps_what_the_plan_ignores(shop: Shop, wired: Wire) -> 
     assert live
     assert live["spec"]["replicas"] == 7, "the autoscaler's"
     assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "shop:2"
+    assert live["metadata"]["annotations"]["touched"] == "yes", "it goes once a plan has shown it"
 
 
 def create(shop: Shop, document: Document) -> None:
@@ -98,6 +99,10 @@ def test_a_create_adopts_what_nobody_owns_and_the_record_says_update(shop: Shop,
     assert result.counts == {"created": 1, "configured": 1}
     assert result.plan
     assert [change.adopted for change in result.plan.changes] == [False, True]
+    live = shop.live(by_hand)
+    assert live
+    assert live["data"] == {"key": "1", "more": "of it"}, "it goes once a plan has shown it"
+    shop.applied("drift")
     shop.assert_converged()
 
 
