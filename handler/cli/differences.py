@@ -35,8 +35,7 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
     for due in plan.due:
         _due(output, due)
     words = Counter(f"to {_WORDS[change.action]}" if change.writes else _WORDS[change.action] for change in plan.changes)
-    removed = sum(not field.declared for change in plan.changes if change.action is Action.UPDATE for field in change.fields)
-    gone = f"; {many(removed, 'field')} removed" if removed else ""
+    gone = f"; {many(plan.removed, 'field')} removed" if plan.removed else ""
     output.line(f"{plan.target} at {plan.commit[:12]}: {counted(words)}{gone}", "head")
     for note in plan.notes:
         output.line(f"note: {note}", "dim")

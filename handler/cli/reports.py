@@ -184,6 +184,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "commit": plan.commit,
         "digest": plan.digest(),
         "counts": plan.counts(done=False),
+        "removedFields": plan.removed,
         "stages": [[change_facts(change) for change in stage] for stage in plan.stages],
         "prunes": [change_facts(change) for change in plan.prunes],
         "due": [due_facts(due) for due in plan.due],

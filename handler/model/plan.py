@@ -161,6 +161,11 @@ class Plan:
         return f"live equals git{f', but for {kept} left alone' if kept else ''}"
 
     @property
+    def removed(self) -> int:
+        """How many fields of objects that stay go."""
+        return sum(not field.declared for change in self.changes if change.action is Action.UPDATE for field in change.fields)
+
+    @property
     def works(self) -> bool:
         """Whether there is anything to do: an object to write, a step or a hook to carry out."""
         return bool(self.writes or self.due)
