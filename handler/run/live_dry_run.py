@@ -22,7 +22,7 @@ from handler.model.resource import Resource
 from handler.plan import live_only, schema, versions
 from handler.plan.admit import CRD, Desired
 from handler.plan.judge import Judge
-from handler.plan.owned import Step, managed_fields
+from handler.plan.owned import Step, managed_fields, our_entry
 from handler.plan.takeover import Takeover, foreseen
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.missing_first import MissingFirst
@@ -60,6 +60,13 @@ class LiveDryRun:
             wanted = DryRunner(self.api).apply(self.item.resource, self._body)
         except (ApiRefused, AccessDenied) as error:
             return self._refused(error, taken)
+        if managed_fields(self.live):
+            return self._judged(wanted, taken)
+        noted = replace(self, live=_noted(self.live, wanted))
+        return noted._judged(wanted, noted._taken_over(noted.live))  # noqa: SLF001 - of itself
+
+    def _judged(self, wanted: Object, taken: Takeover | None) -> list[Finding]:
+        """Judge what the apply alone would make of the object, and what goes with it."""
         if taken and taken.goes:
             return self._merged(taken.after(wanted), taken)
         return [self.judge.present(self.item, self.live, wanted, taken)]
@@ -168,6 +175,12 @@ class LiveDryRun:
         change = self.judge.present(self.item, live, found, taken)
         reason = change.reason or f"was applied in {versions.recorded_in(self.live)}"
         return [replace(change, action=Action.UPDATE, reason=reason, managed_fields=canonical(entries))]
+
+
+def _noted(live: Object, wanted: Object) -> Object:
+    """Return a live object whose writers nobody has noted, with what the server notes of it at its first apply (`before-first-apply`)."""
+    entries = [entry for entry in managed_fields(wanted) if entry is not our_entry(wanted)]
+    return {**live, "metadata": {**live["metadata"], "managedFields": entries}}
 
 
 def _is_rebound(desired: Object, live: Object) -> bool:

@@ -102,7 +102,6 @@ def test_each_form_deploys_itself_and_moving_to_the_other_changes_nothing(bed: B
         live(bed, text)
         for component, count in zip(("door", "worker"), SHAPES[overlay], strict=True):
             bed.running(component, count)
-        bed.cli(config, "apply")  # what `kubectl apply` of the rights may have left on objects that were Anneal's by then
 
         sha = pushed(bed, itself, server, forms.helm())
         entry = bed.recorded(config, sha, server).history[0]

@@ -232,3 +232,13 @@ def test_what_people_write_between_plan_and_apply_is_not_undone_unshown(shop: Sh
     assert (live["metadata"]["annotations"]["by"], live["data"]) == ("hand", {"key": "2"})
     changes, _ = carried_out(shop, [data], "drift")
     assert gone(changes["ConfigMap"]) == {"metadata.annotations.by"}
+
+
+def test_an_object_whose_writers_nobody_noted_is_told_whole_at_first_contact(shop: Shop) -> None:
+    shop.kubectl.apply(config_map(shop.name, "a", {"key": "1", "old": "1"}))
+    nobody = json.dumps([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
+    shop.kubectl.run("patch", "configmap", "a", "-n", shop.name, "--type=json", "-p", nobody)
+    data = config_map(shop.name, "a", {"key": "1"})
+    shop.push(data)
+    changes, _ = carried_out(shop, [data])
+    assert gone(changes["ConfigMap"]) == {"data.old", LAST_APPLIED}
