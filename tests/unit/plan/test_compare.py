@@ -141,3 +141,25 @@ def test_a_kind_that_git_writes_in_two_versions_is_judged_in_each_objects_own() 
     alone = Comparison("shop", SET, {old.identity: old}, Ignoring(()))
     alone.see([{**live(old.manifest.body()), "apiVersion": "autoscaling/v2"}], [second])
     assert list(alone.undecided) == [old.identity], "its own version is served no more, or not yet"
+
+
+def annotated(found: Comparison, key: str, value: str) -> dict[str, Any]:
+    """What lives, with an annotation that was set live."""
+    body = applied(found)
+    return body | {"metadata": body["metadata"] | {"annotations": body["metadata"]["annotations"] | {key: value}}}
+
+
+def test_what_an_annotation_leaves_alone_is_a_member_that_is_never_compared() -> None:
+    found = comparison(document(data={"a": "1"}))
+    found.see([changed(annotated(found, "kustomize.toolkit.fluxcd.io/reconcile", "disabled"), a="2")])
+    assert (list(found.left), found.same, found.undecided, found.members) == ([WEB], {}, {}, 1)
+    found.see([applied(found)])
+    assert (found.left, list(found.same)) == ({}, [WEB]), "a later state has it no more"
+
+
+def test_a_live_value_that_its_tool_does_not_know_is_noted_and_changes_nothing() -> None:
+    found = comparison(document(data={"a": "1"}))
+    found.see([annotated(found, "kustomize.toolkit.fluxcd.io/ssa", "Nevr")])
+    assert list(found.notes) == [WEB]
+    assert "Nevr" in found.notes[WEB]
+    assert not found.left

@@ -125,3 +125,11 @@ def test_a_secret_shows_only_that_it_differs() -> None:
 
 def test_every_field_is_listed() -> None:
     assert len(field_changes(DEPLOYMENT, document(data={str(i): 1 for i in range(199)}), document(data={}))) == 199
+
+
+def test_another_order_is_named_beside_what_else_differs() -> None:
+    before, after = containers({"name": "a"}, {"name": "b"}), containers({"name": "b"}, {"name": "a", "image": "x"})
+    assert [(c.path, c.live, c.declared) for c in field_changes(DEPLOYMENT, before, after)] == [
+        ("spec.containers[order]", '["[name=a]", "[name=b]"]', '["[name=b]", "[name=a]"]'),
+        ("spec.containers[name=a].image", "", "x"),
+    ]

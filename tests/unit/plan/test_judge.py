@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from handler.config.settings import Recreate
 from handler.model.errors import ApiRefused, Problem
 from handler.model.plan import Action, Change
+from handler.model.rollout import Mode
 from handler.plan.admit import Desired
 from handler.plan.judge import RECREATE, Judge
 from handler.plan.takeover import takeover
@@ -260,3 +262,28 @@ def test_unless_a_job_has_finished_the_way_out_is_told(kind: str, api: str, stat
 
 def test_membership_is_what_makes_an_object_ours() -> None:
     assert judge().present(item(), member(document()), member(document())).adopted is False
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason", "annotations", "action", "said"),
+    [
+        (Mode.APPLY, "", {}, None, ""),
+        (Mode.LEAVE, "git says so", {}, Action.SKIP, "git says so"),
+        (Mode.APPLY, "", {"kustomize.toolkit.fluxcd.io/reconcile": "disabled"}, Action.SKIP, "set live"),
+        (Mode.KEEP, "ssa: IfNotPresent", {}, Action.SKIP, "only created where it is missing: ssa: IfNotPresent"),
+        (Mode.KEEP, "", {}, Action.UNCHANGED, ""),
+    ],
+)
+def test_what_is_left_as_it_lives(mode: Mode, reason: str, annotations: dict[str, str], action: Action | None, said: str) -> None:
+    declared = replace(item(), mode=mode, reason=reason)
+    found = applied(declared)
+    found["metadata"]["annotations"].update(annotations)
+    kept = judge().kept(declared, found)
+    assert (kept and kept.action) == action
+    assert said in (kept.reason if kept else "")
+
+
+def test_what_a_step_only_creates_and_is_not_ours_stays_and_says_so() -> None:
+    kept = judge().kept(replace(item(), mode=Mode.KEEP), document(metadata={"namespace": "shop", "uid": "u", "resourceVersion": "1"}))
+    assert kept
+    assert (kept.action, kept.reason) == (Action.SKIP, "lives already and isn't ours; its step would only create it")
