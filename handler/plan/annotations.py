@@ -1,6 +1,7 @@
-"""Annotations of other tools that steer an apply or a prune: one literal table of what each asks for and what Anneal does about it.
+"""Annotations that steer an apply or a prune, ours and those of other tools: one literal table of what each asks for.
 
     KEEP, LEAVE, MERGE, RECREATE, PROTECT   honoured
+    ELSEWHERE                               honoured where it is read: in `prune`, in `ignore`
     REFUSE                                  refused before the first write: what it asks for isn't done, and doing without would surprise
     IGNORE                                  harmless: an apply does so anyway, or it speaks of something else than an apply
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 
 ANY = "*"
-"""As a row's value: any value, also an empty one, that has no row of its own. At the end of a key: any key that begins so."""
+"""As a row's value: any value, also an empty one, that has no row of its own. At the end of a value or a key: any that begins so."""
 
 
 class Side(Flag):
@@ -39,6 +40,7 @@ class Effect(StrEnum):
     MERGE = "merge"
     RECREATE = "recreate"
     PROTECT = "protect"
+    ELSEWHERE = "elsewhere"
     REFUSE = "refuse"
     IGNORE = "ignore"
 
@@ -77,6 +79,7 @@ class Row:
     fix: str = ""
 
 
+ANNEAL = Tool("Anneal", lists=True)
 FLUX = Tool("Flux", labels=True, folds=True)
 ARGO = Tool("Argo CD", lists=True)
 HELM = Tool("Helm", folds=True)
@@ -85,6 +88,7 @@ KLUCTL = Tool("kluctl", folds=True, off=frozenset({"false", "f", "0"}))
 CLI = Tool("cli-utils")
 FLEET = Tool("Fleet", labels=True)
 
+_ANNEAL = "anneal.dev/"
 _KS, _ARGO, _KAPP, _KLUCTL = "kustomize.toolkit.fluxcd.io/", "argocd.argoproj.io/", "kapp.k14s.io/", "kluctl.io/"
 _CONFIG, _LIFECYCLE = "config.kubernetes.io/", "client.lifecycle.config.k8s.io/"
 _GIT, _LIVE, _BOTH = Side.GIT, Side.LIVE, Side.BOTH
@@ -107,6 +111,10 @@ _RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name i
 _POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
 
 TABLE = (
+    Row(ANNEAL, _ANNEAL + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
+    Row(ANNEAL, _ANNEAL + "prune", ("allow",), _LIVE, Effect.ELSEWHERE, "a Namespace, CRD or volume may be deleted"),
+    Row(ANNEAL, _ANNEAL + "recreate", ("allow",), _GIT, _RECREATE, "may be made anew where an immutable field changes"),
+    Row(ANNEAL, _ANNEAL + "ignore", ("/*",), _GIT, Effect.ELSEWHERE, "JSON pointers to fields that others may own, separated by commas"),
     Row(FLUX, _KS + "ssa", ("Override",), _GIT, _IGNORE, _DEFAULT),
     Row(FLUX, _KS + "ssa", ("Merge",), _BOTH, _MERGE, "the declared fields are applied; what others wrote beside them stays"),
     Row(FLUX, _KS + "ssa", ("IfNotPresent",), _GIT, _KEEP, _CREATED),

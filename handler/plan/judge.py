@@ -12,7 +12,7 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import ApiRefused, Problem
-from handler.model.manifest import at, canonical
+from handler.model.manifest import canonical
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
@@ -138,11 +138,8 @@ class Judge:
     def _may_recreate(self, item: Desired, live: Mapping[str, Any]) -> bool:
         """Finished Jobs always; others by annotation or option; what holds data only by the option, by name."""
         kind = item.identity.group_kind
-        annotated = at(item.manifest.body(), "metadata", "annotations", RECREATE) == "allow"
-        annotated = annotated or may_recreate(live, item.manifest)
-        return (
-            listed(kind, self.target.recreate.kinds) or (annotated and kind not in _NEVER_UNNAMED) or (kind == _JOB and is_finished(live))
-        )
+        annotated = kind not in _NEVER_UNNAMED and may_recreate(live, item.manifest)
+        return listed(kind, self.target.recreate.kinds) or annotated or (kind == _JOB and is_finished(live))
 
     def _recreate_fix(self, item: Desired) -> str:
         kind = item.identity.group_kind

@@ -21,10 +21,10 @@ from handler.plan.order import depends_on, sort_key, wave_of
 from handler.plan.steering import protections
 
 ALLOW = "anneal.dev/prune"
-"""Annotation on an object: `allow` opts a guarded kind in, `disabled` keeps any object."""
+"""Annotation on a live object: `allow` opts a guarded kind in."""
 _GUARDED = {NAMESPACE, CRD, GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim")}
-PROTECTIONS: tuple[tuple[str, frozenset[str]], ...] = ((ALLOW, frozenset({"disabled"})), *protections())
-"""Annotations and labels that keep an object: our own, and those of other tools (`annotations.TABLE`); values in lower case."""
+PROTECTIONS = protections()
+"""Annotations and labels that keep an object (`annotations.TABLE`); values in lower case."""
 
 
 @dataclass(frozen=True, slots=True)

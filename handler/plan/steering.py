@@ -1,4 +1,4 @@
-"""What the annotations of other tools (`annotations.TABLE`) ask for one object, in git and live. Pure.
+"""What annotations, ours and those of other tools (`annotations.TABLE`), ask for one object, in git and live. Pure.
 
 Law: git's word is read at admission, where all mistakes are refused together; live's word is read where an object is compared. What only
 our own applies wrote live is git's earlier word: where git has dropped it since, it no longer counts.
@@ -13,12 +13,14 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
+from handler.model.names import IDENTITY
 from handler.model.rollout import Mode
 from handler.model.tree import printable
 from handler.plan.annotations import ANY, TABLE, Effect, Row, Side
 from handler.plan.owned import is_ours_alone
 
 Rows = tuple[Row, ...]
+_OURS = "anneal.dev/"
 _SHOWN = 80
 """Characters of a value that are shown."""
 _MODES = {Effect.LEAVE: Mode.LEAVE, Effect.KEEP: Mode.KEEP}
@@ -66,7 +68,8 @@ class _Mark:
         """Return the values that its tool doesn't know."""
         tool = self.known[0].tool
         named = frozenset().union(*(_named(row) for row in self.known))
-        return () if ANY in named else tuple(part for value, part in tool.values(self.text).items() if value not in named)
+        begins = tuple(each.removesuffix(ANY) for each in named if each.endswith(ANY))
+        return tuple(part for value, part in tool.values(self.text).items() if value not in named and not value.startswith(begins))
 
     def __str__(self) -> str:
         return f"{self.key}: {printable(self.text, _SHOWN)}"
@@ -74,11 +77,12 @@ class _Mark:
 
 def asked(manifest: Manifest, body: Mapping[str, Any]) -> Asked:
     """Return what git asks for an object, with every annotation that can't be followed as a problem. `body`: the manifest's."""
-    marks = [mark for mark in _marks(body) if mark.rows or mark.odd]
-    if not marks:
+    marks, misspelt = [mark for mark in _marks(body) if mark.rows or mark.odd], _misspelt(body)
+    if not marks and not misspelt:
         return _NOTHING
     subject, place = str(manifest.identity), manifest.place
-    problems = [_unknown(mark, value, subject, place) for mark in marks for value in mark.odd]
+    problems = [Problem(subject, f"{key} means nothing to Anneal", place, f"did you mean {near}?") for key, near in misspelt]
+    problems += [_unknown(mark, value, subject, place) for mark in marks for value in mark.odd]
     found = [(row, mark) for mark in marks for row in mark.rows if row.side & Side.GIT]
     problems += [_refusal(row, subject, place) for row, _ in found if row.effect is Effect.REFUSE]
     for effect, mode in _MODES.items():
@@ -103,7 +107,7 @@ def merges_others(live: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
 
 
 def may_recreate(live: Mapping[str, Any], manifest: Manifest) -> bool:
-    """Whether an annotation of another tool, in git or live, lets an object be made anew where an immutable field changes."""
+    """Whether an annotation, in git or live, lets an object be made anew where an immutable field changes."""
     return _says(live, manifest.body(), Effect.RECREATE)
 
 
@@ -182,6 +186,14 @@ def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
     return any(not keys.keys().isdisjoint(part) for part in parts)
 
 
+def _misspelt(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the annotations that were probably meant for Anneal, each with the one that was meant."""
+    written = ((body.get("metadata") or {}).get("annotations") or {}).keys() - _EXACT.keys() - {IDENTITY}
+    ours = [key.removeprefix(_OURS) for key in _EXACT if key.startswith(_OURS)]
+    found = ((key, _near(key.removeprefix(_OURS), ours)) for key in sorted(written) if key.startswith(_OURS))
+    return [(key, f"{_OURS}{near}") for key, near in found if near]
+
+
 def _refusal(row: Row, subject: str, place: str) -> Problem:
     value = "" if ANY in row.values else f": {row.values[0]}"
     return Problem(subject, f"asks by {row.key}{value} for what isn't done: {row.does}", place, row.fix)
@@ -189,10 +201,11 @@ def _refusal(row: Row, subject: str, place: str) -> Problem:
 
 def _unknown(mark: _Mark, value: str, subject: str, place: str) -> Problem:
     """Refuse a value that its tool doesn't know: what was meant would silently not be done."""
-    tool, known = mark.known[0].tool, [each for row in mark.known for each in row.values]
-    near = _near(value, known)
+    tool, known = mark.known[0].tool, {each: row for row in mark.known for each in row.values}
+    near = _near(value, list(known))
     seen = f"{mark.key}: {printable(value, _SHOWN)} means nothing to {tool.name}"
-    return Problem(subject, seen, place, f"did you mean {near}?" if near else f"write one of {', '.join(known)}, or remove it")
+    shown = (f"{each.removesuffix(ANY)}… ({row.does})" if each.endswith(ANY) else each for each, row in known.items())
+    return Problem(subject, seen, place, f"did you mean {near}?" if near else f"write one of {', '.join(shown)}, or remove it")
 
 
 def _near(value: str, known: Sequence[str]) -> str:

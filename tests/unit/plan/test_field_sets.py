@@ -94,12 +94,12 @@ def test_a_set_is_parted_at_a_path_of_the_value(fields: Fields, path: tuple[Any,
 
 
 def test_only_what_a_value_has_exists() -> None:
-    fields = {".": {}, "f:x": {"f:y": {}, "f:old": {}}, "f:old": {}, "f:gone": {"f:y": {}}, "f:only": {"f:old": {}}}
+    fields: Fields = {".": {}, "f:x": {"f:y": {}, "f:old": {}}, "f:old": {}, "f:gone": {"f:y": {}}, "f:only": {"f:old": {}}}
     assert existing(fields, {"x": {"y": 1}, "only": {}}) == {".": {}, "f:x": {"f:y": {}}}
 
 
 def test_each_leaf_has_its_path_and_its_own_set() -> None:
-    fields = {".": {}, "f:x": {"f:y": {}}, "f:l": {A: {".": {}, "f:v": {}}, 'v:"m"': {}}, "f:whole": {".": {}}}
+    fields: Fields = {".": {}, "f:x": {"f:y": {}}, "f:l": {A: {".": {}, "f:v": {}}, 'v:"m"': {}}, "f:whole": {".": {}}}
     assert list(paths(fields)) == [
         (("x", "y"), {"f:x": {"f:y": {}}}),
         (("l", (("name", "a"),), "v"), {"f:l": {A: {"f:v": {}}}}),

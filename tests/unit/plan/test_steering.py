@@ -115,13 +115,32 @@ def test_case_labels_lists_and_what_is_off(marks: dict[str, str], part: str, mod
         ("kapp.k14s.io/update-strategy", "Skip", "Skip means nothing to kapp", "did you mean skip?"),
         ("kluctl.io/skip-delete", "never", "never means nothing to kluctl", "write one of true, t, 1, or remove it"),
         ("helm.sh/resource-policy", "keeep", "keeep means nothing to Helm", "did you mean keep?"),
+        ("anneal.dev/prune", "false", "false means nothing to Anneal", "write one of disabled, allow, or remove it"),
+        ("anneal.dev/prune", "Disabled", "Disabled means nothing to Anneal", "did you mean disabled?"),
+        ("anneal.dev/recreate", "true", "true means nothing to Anneal", "write one of allow, or remove it"),
+        (
+            "anneal.dev/ignore",
+            "/data/a,data.k",
+            "data.k means nothing to Anneal",
+            "write one of /… (JSON pointers to fields that others may own, separated by commas), or remove it",
+        ),
     ],
 )
 def test_a_value_that_its_tool_does_not_know_is_refused_in_git_and_noted_live(key: str, value: str, seen: str, fix: str) -> None:
     (problem,) = asked({key: value}).problems
     assert (problem.message, problem.fix) == (f"{key}: {seen}", fix)
     noted = steering.note(live({key: value}))
-    assert noted.endswith("set live, means nothing to its tool") if key != "kapp.k14s.io/update-strategy" else noted == ""
+    read_live = key not in ("kapp.k14s.io/update-strategy", "anneal.dev/recreate", "anneal.dev/ignore")
+    assert noted.endswith("set live, means nothing to its tool") if read_live else noted == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "near"), [("anneal.dev/prunee", "prune"), ("anneal.dev/recreated", "recreate"), ("anneal.dev/Ignore", "ignore")]
+)
+def test_an_annotation_that_was_probably_meant_for_us_is_refused(key: str, near: str) -> None:
+    (problem,) = asked({key: "allow"}).problems
+    assert (problem.message, problem.fix) == (f"{key} means nothing to Anneal", f"did you mean anneal.dev/{near}?")
+    assert asked({"anneal.dev/identity": "shop:x", "anneal.dev/team": "a", "example.com/prunee": "b"}).problems == ()
 
 
 def test_everything_that_is_wrong_is_refused_together_with_its_place() -> None:
@@ -179,7 +198,7 @@ def test_a_hook_that_is_left_alone_is_none() -> None:
 def told(row: Row) -> tuple[str, str, str, str]:
     """Return a row as the page has it."""
     values = [value for value in row.values if row.values != ("true", "t", "1") or value == "true"]
-    shown = ", ".join(f"`{value}`" for value in values if value != ANY)
+    shown = ", ".join(f"`{value.replace(ANY, '…')}`" for value in values if value != ANY)
     key = f"`{row.key.replace(ANY, '…')}`"
     name, verdict = f"{key}: {shown}" if shown else key, f"{WORDS.get(row.effect, 'honoured')}: {row.does}"
     return name, row.tool.name, SIDES[row.side], verdict
