@@ -65,13 +65,16 @@ class Admission:
         asks = [asked(manifest, body) for manifest, body in documents]
         applied = [body for (_, body), ask in zip(documents, asks, strict=True) if ask.mode is not Mode.LEAVE]
         declared = dict(kind for body in applied for kind in declared_kinds(body))
+        written = [body for (_, body), ask in zip(documents, asks, strict=True) if ask.mode is None]
+        defined = {found.group_kind for body in written for _, found in declared_kinds(body)}
         found: dict[Identity, Desired] = {}
         problems = [problem for ask in asks for problem in ask.problems]
         for (manifest, body), ask in zip(documents, asks, strict=True):
             kind = manifest.api_version, manifest.identity.kind
-            resource = declared.get(kind) or self.find(*kind) or (_unserved(manifest) if ask.mode is Mode.LEAVE else None)
+            served = None if manifest.identity.group_kind in defined else self.find(*kind)  # its CRD of git is what will be served
+            resource = declared.get(kind) or served or (_unserved(manifest) if ask.mode is Mode.LEAVE else None)
             if resource is None:
-                problems.append(self._unknown_kind(manifest, body))
+                problems.append(self._unknown_kind(manifest, body, declared.values(), defined))
                 continue
             named = self._placed(manifest, body, resource)
             problems += self._refusals(named, resource) if resource.plural else []
@@ -98,6 +101,9 @@ class Admission:
     def _refusals(self, manifest: Manifest, resource: Resource) -> list[Problem]:
         """Return every reason why this target may not declare an object."""
         identity = manifest.identity
+        if resource.verbs and "list" not in resource.verbs:
+            seen = f"{resource.kind} is a request, not an object: the API server keeps none of it"
+            return [Problem(str(identity), seen, manifest.place, "remove it from git")]
         if resource.namespaced:
             return self._namespaced_refusals(manifest)
         problems = []
@@ -126,13 +132,17 @@ class Admission:
         fix = f"add to target {self.target.name}: namespaces: [{_with(self.target.namespaces, namespace)}]"
         return Problem(str(manifest.identity), f"namespace {namespace} is not in the target's whitelist", manifest.place, fix)
 
-    def _unknown_kind(self, manifest: Manifest, body: dict[str, Any]) -> Problem:
-        """Refuse a kind that isn't served, with the nearest one that is."""
+    def _unknown_kind(
+        self, manifest: Manifest, body: dict[str, Any], declared: Iterable[Resource], defined: Container[GroupKind]
+    ) -> Problem:
+        """Refuse a kind that isn't served, with the nearest one that is, or will be: `defined` are the kinds of git's own CRDs."""
         wanted = f"{manifest.api_version} {manifest.identity.kind}"
-        near = difflib.get_close_matches(wanted, [f"{kind.api_version} {kind.kind}" for kind in self.kinds], n=1)
+        served = (*declared, *(kind for kind in self.kinds if kind.group_kind not in defined))
+        near = difflib.get_close_matches(wanted, [f"{kind.api_version} {kind.kind}" for kind in served], n=1)
         fix = f"did you mean {near[0]}?" if near else "declare its CustomResourceDefinition in the same path, or install it first"
         unseen = ", and SkipDryRunOnMissingResource=true applies nothing unseen" if skips_dry_run(body) else ""
-        return Problem(str(manifest.identity), f"the API server doesn't serve {wanted}{unseen}", manifest.place, fix)
+        by = "git's own CustomResourceDefinition" if manifest.identity.group_kind in defined else "the API server"
+        return Problem(str(manifest.identity), f"{by} doesn't serve {wanted}{unseen}", manifest.place, fix)
 
 
 def allows(target: Target, namespace: str) -> bool:

@@ -124,7 +124,7 @@ def before(state: State) -> str:
         return state.commit
     deployed = [run for run in state.history if run.outcome in _DEPLOYED and run.commit]
     same = {state.commit}
-    for run, older in zip(deployed, [*deployed[1:], None], strict=True):
+    for run, older in zip(deployed, [*deployed, None][1:], strict=True):
         if run.commit not in same:
             return run.commit
         if older is not None and run.outcome == Outcome.UNCHANGED:

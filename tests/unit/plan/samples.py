@@ -20,6 +20,8 @@ SERVED = (
     Resource("", "v1", "Service", "services", True, VERBS),
     Resource("", "v1", "Namespace", "namespaces", False, VERBS),
     Resource("", "v1", "Pod", "pods", True, VERBS),
+    Resource("", "v1", "Binding", "bindings", True, frozenset({"create"})),
+    Resource("acme.io", "v0", "Gadget", "gadgets", True, VERBS),
     Resource("", "v1", "ServiceAccount", "serviceaccounts", True, VERBS),
     Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, VERBS),
     Resource("apps", "v1", "Deployment", "deployments", True, VERBS),

@@ -98,6 +98,11 @@ def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
             ),
         ),
         (
+            document("Binding"),
+            {},
+            "0.yaml:1: Binding/shop/web: Binding is a request, not an object: the API server keeps none of it; remove it from git",
+        ),
+        (
             document("ConfigMap", "anneal-shop", metadata={"namespace": "anneal-system"}),
             {"namespaces": ("*",)},
             "0.yaml:1: ConfigMap/anneal-system/anneal-shop: is where Anneal keeps its own state; give it another name or namespace",
@@ -132,6 +137,19 @@ def test_a_kind_that_this_commit_brings_is_known_and_waits_for_its_crd_and_names
 
 def test_a_version_that_isnt_served_is_unknown() -> None:
     assert "doesn't serve acme.io/v0 Widget" in refusals(CRD, document("Widget", "w", "acme.io/v0"), cluster_scoped=(CRD["kind"],))[0]
+
+
+def test_what_gits_crd_will_serve_counts_not_what_the_live_one_serves() -> None:
+    names, versions = {"kind": "Gadget", "plural": "gadgets"}, [{"name": "v0", "served": False}, {"name": "v1", "served": True}]
+    spec = {"group": "acme.io", "scope": "Namespaced", "names": names, "versions": versions}
+    crd = document("CustomResourceDefinition", "gadgets.acme.io", "apiextensions.k8s.io/v1", spec=spec)
+    gadget = document("Gadget", "g", "acme.io/v0")
+    assert refusals(crd, gadget, cluster_scoped=(CRD["kind"],)) == [
+        "1.yaml:1: Gadget/g: git's own CustomResourceDefinition doesn't serve acme.io/v0 Gadget; did you mean acme.io/v1 Gadget?"
+    ]
+    assert desired(gadget)
+    created_only = {**crd, "metadata": {**crd["metadata"], "annotations": {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}}}
+    assert desired(created_only, gadget, cluster_scoped=(CRD["kind"],)), "the live one stays as it is"
 
 
 @pytest.mark.parametrize("spec", [None, "text", [], {"versions": "v1"}, {"names": "w", "versions": ["v1", {"name": "v1"}]}])

@@ -10,7 +10,8 @@ from handler.config.settings import Rollback
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.rollout.hooks import ROLLOUT
-from handler.state.record import Pin
+from handler.run.rollback import before as deployed_before
+from handler.state.record import Pin, State
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.engine import ONE, state_of
@@ -90,3 +91,7 @@ def test_a_persons_pin_stands_that_came_while_a_rollout_failed() -> None:
     pin = state_of(handler).pin
     assert pin
     assert (pin.commit, pin.by) == (first, "jo")
+
+
+def test_before_a_first_deployment_there_is_none_to_go_back_to() -> None:
+    assert deployed_before(State("shop", "default", "c1")) == ""
