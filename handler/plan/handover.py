@@ -11,11 +11,8 @@ move it.
 
 from __future__ import annotations
 
-import copy
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
@@ -78,13 +75,6 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
     return "", ""
 
 
-def mark_of(live: Mapping[str, Any], identity: Identity) -> str:
-    """Return the target that an object's identity annotation names, if that names exactly this object."""
-    mark = str((live["metadata"].get("annotations") or {}).get(IDENTITY) or "")
-    target, _, rest = mark.partition(":")
-    return target if rest and identity.mark(target) == mark else ""
-
-
 def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem | None:
     """Return why a taker may not have what a sibling owns, or None. `pinned`: the taker's own commit, where that isn't the head."""
     subject, place = str(item.identity), item.manifest.place
@@ -103,13 +93,9 @@ def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem 
     return Problem(subject, seen, place, "take it out of one of the two files")
 
 
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-"""What a target may be called."""
-
-
 def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:
     """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them."""
-    identity, owner = item.identity, owner if _NAME.fullmatch(owner) else "TARGET"  # a mark of live: nobody pastes what it holds otherwise
+    identity = item.identity
     kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
     where = " ".join(filter(None, [kind, identity.name, f"-n {identity.namespace}" if identity.namespace else ""]))
     seen = f"belongs to target {owner}, which isn't of this repository, revision, cluster and installation"
@@ -129,12 +115,3 @@ def taken_from(giver: str, change: Change) -> Change:
     more = f"; {change.reason}" if change.action is Action.RECREATE else ""
     action = Action.UPDATE if change.action is Action.UNCHANGED else change.action
     return replace(change, action=action, reason=f"taken over from {giver}{more}", adopted=True, sibling=giver)
-
-
-def as_ours(live: Mapping[str, Any], identity: Identity, target: str, applyset: str) -> dict[str, Any]:
-    """Return a live object as it will be with our marks: what is taken over is judged by the taker's rules."""
-    found = copy.deepcopy(dict(live))
-    metadata = found["metadata"]
-    metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: applyset}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(target)}
-    return found

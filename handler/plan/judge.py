@@ -17,7 +17,7 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.plan.diff import differs, field_changes
 from handler.plan.missing import FIELD_ERROR
 from handler.plan.ownership import TOOLS, Owner, foreign_owner

@@ -24,10 +24,10 @@ from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import missing, schema
 from handler.plan.admit import CRD, Desired
-from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
-from handler.plan.handover import as_ours, taken_from
+from handler.plan.handover import taken_from
 from handler.plan.judge import Judge, skipped
+from handler.plan.membership import as_ours, is_member
 from handler.plan.steering import note
 from handler.run.coming import Coming
 from handler.run.expiring import REASON, Known, has_run

@@ -9,7 +9,6 @@ copy of its own Preparer: its runs, which may be under way in other threads, kee
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,8 @@ from handler.model.errors import AnnealError, Moved, PlanRefused, Problem, Trans
 from handler.model.names import PART_OF, Identity
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.plan.handover import Declared, Standing, kept_for, mark_of, may_declare, refused, refused_to_strangers
+from handler.plan.handover import Declared, Standing, kept_for, may_declare, refused, refused_to_strangers
+from handler.plan.membership import marked_target
 from handler.run.preparing import Preparer
 from handler.state.record import State, Suspend
 from handler.state.rules import seconds_of
@@ -92,10 +92,8 @@ class HandOver:
     _others: Sequence[Sibling] | None = None
     _looks: dict[str, _Look] = field(default_factory=dict)
     _late: bool = False
-    _tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
-    _asked: int = 0
-    _served: int = 0
-    _versions: Mapping[str, str] = field(default_factory=dict)
+    _reads: int = 0
+    _versions: Mapping[str, str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     # --- the giver
@@ -141,7 +139,7 @@ class HandOver:
 
         """
         labelled = (live["metadata"].get("labels") or {}).get(PART_OF)
-        name = mark_of(live, item.identity)
+        name = marked_target(live, item.identity)
         if not name or labelled in (None, applyset):
             return ""
         with self._lock:
@@ -223,12 +221,15 @@ class HandOver:
         return False
 
     def _versions_now(self) -> Mapping[str, str]:
-        """Read the versions of all records; one read serves every thread that asked before it began."""
-        mine = self._asked = next(self._tickets)
+        """Read the versions of all records.
+
+        Threads that ask while one reads wait for the lock, and share the next read: it begins after they asked, so it is as good as their own.
+        """
+        begun = self._reads
         with self._lock:
-            if self._served < mine:
-                begun, self._versions = self._asked, self.siblings.versions()
-                self._served = max(mine, begun)
+            if self._versions is None or self._reads == begun:
+                self._reads, self._versions = self._reads + 1, None
+                self._versions = self.siblings.versions()
             return self._versions
 
 

@@ -20,7 +20,7 @@ from handler.model.names import Identity
 from handler.model.rollout import Hook, Policy
 from handler.plan import missing
 from handler.plan.admit import Desired
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone

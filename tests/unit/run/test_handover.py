@@ -17,16 +17,6 @@ from tests.fakes.engine import SHOP, state_of
 from tests.unit.run.two_targets import A, B, Bench, change_of, document
 
 
-@pytest.fixture
-def bench() -> Bench:
-    """Target a has x."""
-    made = Bench()
-    made.push(a={"x": document("x")})
-    made.applied("a", "b")
-    made.sent.clear()
-    return made
-
-
 def test_the_giver_runs_first(bench: Bench) -> None:
     uid = bench.uid()
     bench.push(b={"x": document("x")})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
 import urllib3
 
 from tests.fakes.apiserver import ApiServer, FakeConnection
@@ -17,16 +16,6 @@ from tests.unit.run.two_targets import A, B, Bench, X, document
 
 def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
     raise urllib3.exceptions.ProtocolError("connection refused")
-
-
-@pytest.fixture
-def bench() -> Bench:
-    """Target a has x."""
-    made = Bench()
-    made.push(a={"x": document("x")})
-    made.applied("a", "b")
-    made.sent.clear()
-    return made
 
 
 def test_a_target_of_another_revision_is_no_sibling_and_the_commands_are_told(bench: Bench) -> None:
