@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
-from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.names import IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admit import NAMESPACE, Desired, allows, listed
 
@@ -96,14 +96,12 @@ def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem 
 def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:
     """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them."""
     identity = item.identity
-    kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
-    where = " ".join(filter(None, [kind, identity.name, f"-n {identity.namespace}" if identity.namespace else ""]))
     seen = f"belongs to target {owner}, which isn't of this repository, revision, cluster and installation"
     steps = (
         f"`anneal suspend {owner}` (by its own configuration; a target that is configured nowhere needs none)",
         f"take it out of the repository of {owner}",
-        f"`kubectl label {where} {PART_OF}-`",
-        f"`kubectl annotate {where} {IDENTITY}-`",
+        f"`{kubectl('label', identity, f'{PART_OF}-')}`",
+        f"`{kubectl('annotate', identity, f'{IDENTITY}-')}`",
         f"`anneal apply {taker}`",
         f"`anneal resume {owner}`",
     )

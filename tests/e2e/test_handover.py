@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -218,7 +219,7 @@ def test_between_repositories_the_printed_commands_move_it(pair: Pair, host: Hos
     work.push()
 
     def run(command: str, code: int = 0) -> str:
-        program, *arguments = command.split()
+        program, *arguments = shlex.split(command)
         if program == "kubectl":
             return pair.a.kubectl.run(*arguments)
         environ = {"ANNEAL_CONFIG": str(config), "KUBECONFIG": str(pair.a.kubectl.kubeconfig)}

@@ -88,7 +88,7 @@ def test_a_taker_takes_nothing_from_who_cannot_be_rendered() -> None:
 
 def test_the_commands_name_kind_group_namespace_and_name() -> None:
     fix = refused_to_strangers(ITEM, "c", "b").fix
-    assert "`kubectl label deployment.apps x -n shop applyset.kubernetes.io/part-of-`" in fix
+    assert "`kubectl label Deployment.apps/x -n shop applyset.kubernetes.io/part-of-`" in fix
     assert fix.index("anneal suspend c") < fix.index("kubectl label") < fix.index("anneal apply b") < fix.index("anneal resume c")
 
 
