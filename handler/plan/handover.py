@@ -55,11 +55,12 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
 
     Args:
         identity: what the giver doesn't declare any more.
-        found: what siblings that may declare it do, each at every commit that it is on or may come to.
+        found: what siblings that may declare it do, each at every commit that it is on or may come to; read until one declares it.
 
     """
-    rest = list(found)
-    for declared in rest:
+    rest = []
+    for declared in found:
+        rest.append(declared)
         if identity in declared.places:
             standing = declared.standing
             more = f", which {standing.why}; `{standing.way_out}` ends that" if standing.why else ""
