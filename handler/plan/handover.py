@@ -1,7 +1,8 @@
 """An object between two targets of one repository: what the giver leaves, what the taker may take, and what is refused. Pure.
 
     the giver      doesn't declare it any more: while a sibling does, or may, it is left untouched
-    the taker      declares it, and it carries a sibling's marks: taken, unless that sibling declares it at the commit it should be on
+    the taker      declares it, and it carries a sibling's marks: taken, unless that sibling declares it at the commit it should be on;
+                   what the taker only creates where it is missing, or leaves alone, changes its marks and nothing else
     both declare   the one that doesn't own it is refused, naming both files
 
 Law: nothing that a sibling declares, or may declare, is deleted, and nothing is taken from a sibling that declares it or can't be rendered.
@@ -19,6 +20,7 @@ from handler.model.errors import AnnealError, Problem
 from handler.model.names import IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admit import NAMESPACE, Desired, allows, listed
+from handler.plan.membership import marks_of
 
 HAND_OVER = "hand over to"
 
@@ -114,3 +116,9 @@ def taken_from(giver: str, change: Change) -> Change:
     more = f"; {change.reason}" if change.action is Action.RECREATE else ""
     action = Action.UPDATE if change.action is Action.UNCHANGED else change.action
     return replace(change, action=action, reason=f"taken over from {giver}{more}", adopted=True, sibling=giver)
+
+
+def marks_taken_from(giver: str, change: Change, item: Desired) -> Change:
+    """Return the change of an object whose content its taker leaves as it lives: its marks alone are written."""
+    taken = taken_from(giver, change)
+    return replace(taken, reason=f"{taken.reason}; its content stays as it is", manifest=marks_of(item.manifest), marks_only=True)

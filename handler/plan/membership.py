@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handler.config.forms import FORMS
+from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 
 
@@ -35,3 +36,12 @@ def as_ours(live: Mapping[str, Any], identity: Identity, target: str, applyset: 
     metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: applyset}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(target)}
     return found
+
+
+def marks_of(manifest: Manifest) -> Manifest:
+    """Return the part of an admitted object that makes it ours, and names it."""
+    body = manifest.body()
+    metadata = body["metadata"]
+    marks = {"labels": {PART_OF: metadata["labels"][PART_OF]}, "annotations": {IDENTITY: metadata["annotations"][IDENTITY]}}
+    named = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+    return Manifest.of({"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": named | marks}, manifest.place)

@@ -208,7 +208,8 @@ class Applier:
             merged = self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
             version = str(merged["metadata"]["resourceVersion"])
             self._refuse_unforeseen(change, resource, merged)
-        self.stored.note(change.identity, self._writer.apply(resource, _manifest(change).body(), uid, version))
+        write = self._writer.merge if change.marks_only else self._writer.apply
+        self.stored.note(change.identity, write(resource, _manifest(change).body(), uid, version))
         return change
 
     def _refuse_unforeseen(self, change: Change, resource: Resource, merged: dict[str, Any]) -> None:

@@ -138,8 +138,14 @@ class HandOver:
         return moved, f"target {moved} has moved on since this was planned; looked at again soon" if moved else ""
 
     # --- the taker
-    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str) -> str | Problem:
+    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str, *, kept: bool = False) -> str | Problem:
         """Return the sibling that gives up an object which isn't ours; empty: it is no target's.
+
+        Args:
+            item: what is declared.
+            live: the object.
+            applyset: ours.
+            kept: it is left as it lives, also where it is the object of a target that is no sibling.
 
         Raises:
             TransientError: whether it does can't be known now, or the head has moved.
@@ -154,7 +160,7 @@ class HandOver:
         with self._lock:
             owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
             if owner is None:
-                return refused_to_strangers(item, name, self.target.name)
+                return "" if kept else refused_to_strangers(item, name, self.target.name)
             self._refuse_if_late(item.identity)
             look = self._look(owner)
             found = self._at(look, look.standing) if isinstance(look, _Look) else look

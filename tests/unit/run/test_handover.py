@@ -264,12 +264,13 @@ def test_a_step_of_the_taker_takes_it(bench: Bench) -> None:
     assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "b", {"key": "2"})  # type: ignore[index]  # it lives
 
 
-def test_a_step_that_only_creates_leaves_it_with_the_giver_which_leaves_it_to_the_taker(bench: Bench) -> None:
+def test_a_step_that_only_creates_takes_its_marks_and_leaves_its_content(bench: Bench) -> None:
     uid = bench.uid()
     bench.configure(b={"rollout": "b/rollout.yaml"})
     bench.push(b={"x": document("x", "2")}, extra={"b/rollout.yaml": ROLLOUT.format(action="CreateIfNotExist")})
     bench.applied("b", "a")
-    assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "a", {"key": "1"})  # type: ignore[index]  # it lives
+    assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "b", {"key": "1"})  # type: ignore[index]  # it lives
+    assert state_of(bench.handler, "a").orphans == ()
 
 
 def test_a_step_does_not_delete_what_a_sibling_declares(bench: Bench) -> None:
