@@ -22,6 +22,7 @@ from handler.model.errors import (
     Moved,
     NotReady,
 )
+from handler.model.names import Identity, kubectl
 
 
 class QuotaExceeded(AccessDenied):
@@ -171,10 +172,11 @@ def _over_quota(text: str, place: Place, subject: str) -> AnnealError | None:
     quota = _QUOTA.search(text)
     if quota is None:
         return None
-    namespaced, name = f"kubectl -n {place.namespace}", quota.group(1)
+    name = quota.group(1)
     if name is None:
-        return QuotaExceeded.of(subject, quota.group(), fix=f"who owns the quotas allows it: {namespaced} describe resourcequota")
-    fix = f"who owns the quota makes room: {namespaced} edit resourcequota {name}"
+        fix = f"who owns the quotas allows it: kubectl describe ResourceQuota -n {place.namespace}"
+        return QuotaExceeded.of(subject, quota.group(), fix=fix)
+    fix = f"who owns the quota makes room: {kubectl('edit', Identity('', 'ResourceQuota', place.namespace, name))}"
     return QuotaExceeded.of(subject, f"ResourceQuota/{place.namespace}/{name} has no room: {quota.group()}", fix=fix)
 
 

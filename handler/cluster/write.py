@@ -11,14 +11,17 @@ from typing import Any, Literal
 
 from handler.cluster.api import JSON, Api, Request, encode
 from handler.cluster.live import named
+from handler.model.errors import Moved
 from handler.model.names import FIELD_MANAGER, Identity, identity_of
 from handler.model.resource import Resource
 
 APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
 _QUERY = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
 _DRY = {**_QUERY, "dryRun": "All"}
-_DRY_PATCH = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "dryRun": "All"}
+_PATCH = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+_DRY_PATCH = {**_PATCH, "dryRun": "All"}
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _NOT_SENT = frozenset({"managedFields", "creationTimestamp", "generation", "resourceVersion", "uid"})
 
@@ -37,14 +40,18 @@ class DryRunner:
         Raises ApiRefused with `status` 404 when its Namespace or CRD is missing, 400 when a webhook doesn't support dry run, 422 when
         it is invalid or a field is immutable.
         """
-        return self._api.expect(_applying(resource, body, _DRY))
+        return self._api.expect(_patching(resource, body, _DRY))
 
     def check(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
         """Return only the metadata of what the object would become; without a resourceVersion it doesn't exist yet.
 
         For new objects, whose content nobody compares: a CRD's answer would cost the server as much again as its check.
         """
-        return named(self._api.expect(_applying(resource, body, _DRY, accept=_METADATA)), resource)
+        return named(self._api.expect(_patching(resource, body, _DRY, accept=_METADATA)), resource)
+
+    def merge(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what a live object would become if a body were merged into it: what that doesn't hold stays."""
+        return named(self._api.expect(_patching(resource, body, _DRY_PATCH, content_type=_MERGE_PATCH)), resource)
 
     def become(self, resource: Resource, live: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         """Return what a live object would be if its content were `body`'s: admitted, defaulted and validated as an update.
@@ -71,7 +78,19 @@ class Writer:
         create an absent one). Without, it creates or merges.
         """
         conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-        return named(self._api.expect(_applying(resource, body, _QUERY, conditions, self._fence, _METADATA)), resource)
+        return named(self._api.expect(_patching(resource, body, _QUERY, conditions, self._fence, _METADATA)), resource)
+
+    def merge(self, resource: Resource, body: dict[str, Any], uid: str, resource_version: str) -> dict[str, Any]:
+        """Merge a body into exactly this object, and return its metadata as stored; Moved when it changed, or is gone.
+
+        Of what the body doesn't hold nothing changes, nor who owns it: an apply would drop what else we own.
+        """
+        conditions = {"uid": uid, "resourceVersion": resource_version}
+        request = _patching(resource, body, _PATCH, conditions, self._fence, _METADATA, _MERGE_PATCH)
+        stored = self._api.send(request)
+        if stored is None:
+            raise Moved.of(request.name, "is gone since it was planned")
+        return named(stored, resource)
 
     def delete(
         self, resource: Resource, identity: Identity, uid: str, resource_version: str = "", propagation: Propagation = "Background"
@@ -119,17 +138,18 @@ def _patch(live: dict[str, Any], body: dict[str, Any]) -> list[dict[str, Any]]:
     return list(operations(parts))
 
 
-def _applying(
+def _patching(
     resource: Resource,
     body: dict[str, Any],
     query: dict[str, str],
     conditions: dict[str, str] | None = None,
     fence: Callable[[], None] | None = None,
     accept: str = JSON,
+    content_type: str = APPLY,
 ) -> Request:
-    """Make the PATCH of a server-side apply; what only a server may say is left out of the body."""
+    """Make the PATCH of a server-side apply, or of a merge; what only a server may say is left out of the body."""
     identity = identity_of(body)
     metadata = {key: value for key, value in body["metadata"].items() if key not in _NOT_SENT} | (conditions or {})
     sent = {key: value for key, value in body.items() if key != "status"} | {"apiVersion": resource.api_version, "metadata": metadata}
     path = resource.path(identity.namespace, identity.name)
-    return Request("PATCH", path, query, encode(sent), APPLY, accept, str(identity), before=fence)
+    return Request("PATCH", path, query, encode(sent), content_type, accept, str(identity), before=fence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,15 @@ def identity_of(body: dict[str, Any]) -> Identity:
     metadata = body.get("metadata") or {}
     group = group_of(str(body.get("apiVersion") or ""))
     return Identity(group, str(body.get("kind") or ""), str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+
+
+def kubectl(verb: str, identity: Identity, *more: str) -> str:
+    """Return the kubectl command on exactly one object, as a shell takes it: RBAC's names may hold anything but `/` and `%`.
+
+    The kind stands with its group, for another group may serve one of that name, and before a `/`, so that no name reads as an option.
+    """
+    where = ("-n", identity.namespace) if identity.namespace else ()
+    return shlex.join(("kubectl", verb, f"{identity.group_kind}/{identity.name}", *where, *more))
 
 
 def group_of(api_version: str) -> str:

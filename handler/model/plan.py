@@ -51,6 +51,7 @@ class Change:
     `managed_fields`: the entries to write first, what others wrote merged into ours (canonical JSON), else empty.
     `undeclared`: what git doesn't declare and stays, with the manager that keeps it; known only to a plan that is shown.
     `reason` says why: for a skip or a prune it names what was seen. `sibling`: the target that an object is left to, or taken over from.
+    `marks_only`: an update of the label and the annotation that make it ours, which are all that `manifest` holds.
     """
 
     action: Action
@@ -66,6 +67,7 @@ class Change:
     finalizers: tuple[str, ...] = ()
     undeclared: tuple[FieldChange, ...] = ()
     sibling: str = ""
+    marks_only: bool = False
 
     @property
     def is_left(self) -> bool:

@@ -19,10 +19,10 @@ from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admit import Desired
-from handler.plan.adopt import is_member
 from handler.plan.diff import text_of
 from handler.plan.field_sets import at_path
 from handler.plan.ignore import Ignoring
+from handler.plan.membership import is_member
 from handler.plan.owned import is_same
 from handler.plan.takeover import Takeover, takeover, undeclared
 

@@ -1,7 +1,8 @@
 """An object between two targets of one repository: what the giver leaves, what the taker may take, and what is refused. Pure.
 
     the giver      doesn't declare it any more: while a sibling does, or may, it is left untouched
-    the taker      declares it, and it carries a sibling's marks: taken, unless that sibling declares it at the commit it should be on
+    the taker      declares it, and it carries a sibling's marks: taken, unless that sibling declares it at the commit it should be on;
+                   what the taker only creates where it is missing, or leaves alone, changes its marks and nothing else
     both declare   the one that doesn't own it is refused, naming both files
 
 Law: nothing that a sibling declares, or may declare, is deleted, and nothing is taken from a sibling that declares it or can't be rendered.
@@ -11,17 +12,15 @@ move it.
 
 from __future__ import annotations
 
-import copy
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
-from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.names import IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admit import NAMESPACE, Desired, allows, listed
+from handler.plan.membership import marks_of
 
 HAND_OVER = "hand over to"
 
@@ -58,11 +57,12 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
 
     Args:
         identity: what the giver doesn't declare any more.
-        found: what siblings that may declare it do, each at every commit that it is on or may come to.
+        found: what siblings that may declare it do, each at every commit that it is on or may come to; read until one declares it.
 
     """
-    rest = list(found)
-    for declared in rest:
+    rest = []
+    for declared in found:
+        rest.append(declared)
         if identity in declared.places:
             standing = declared.standing
             more = f", which {standing.why}; `{standing.way_out}` ends that" if standing.why else ""
@@ -76,13 +76,6 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
             seen = f"target {declared.target} may declare it and can't be rendered at {declared.standing.commit[:12]}"
             return declared.target, f"{seen}: {declared.failure.problems[0]}"
     return "", ""
-
-
-def mark_of(live: Mapping[str, Any], identity: Identity) -> str:
-    """Return the target that an object's identity annotation names, if that names exactly this object."""
-    mark = str((live["metadata"].get("annotations") or {}).get(IDENTITY) or "")
-    target, _, rest = mark.partition(":")
-    return target if rest and identity.mark(target) == mark else ""
 
 
 def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem | None:
@@ -103,21 +96,15 @@ def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem 
     return Problem(subject, seen, place, "take it out of one of the two files")
 
 
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-"""What a target may be called."""
-
-
 def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:
     """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them."""
-    identity, owner = item.identity, owner if _NAME.fullmatch(owner) else "TARGET"  # a mark of live: nobody pastes what it holds otherwise
-    kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
-    where = " ".join(filter(None, [kind, identity.name, f"-n {identity.namespace}" if identity.namespace else ""]))
+    identity = item.identity
     seen = f"belongs to target {owner}, which isn't of this repository, revision, cluster and installation"
     steps = (
         f"`anneal suspend {owner}` (by its own configuration; a target that is configured nowhere needs none)",
         f"take it out of the repository of {owner}",
-        f"`kubectl label {where} {PART_OF}-`",
-        f"`kubectl annotate {where} {IDENTITY}-`",
+        f"`{kubectl('label', identity, f'{PART_OF}-')}`",
+        f"`{kubectl('annotate', identity, f'{IDENTITY}-')}`",
         f"`anneal apply {taker}`",
         f"`anneal resume {owner}`",
     )
@@ -131,10 +118,7 @@ def taken_from(giver: str, change: Change) -> Change:
     return replace(change, action=action, reason=f"taken over from {giver}{more}", adopted=True, sibling=giver)
 
 
-def as_ours(live: Mapping[str, Any], identity: Identity, target: str, applyset: str) -> dict[str, Any]:
-    """Return a live object as it will be with our marks: what is taken over is judged by the taker's rules."""
-    found = copy.deepcopy(dict(live))
-    metadata = found["metadata"]
-    metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: applyset}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(target)}
-    return found
+def marks_taken_from(giver: str, change: Change, item: Desired) -> Change:
+    """Return the change of an object whose content its taker leaves as it lives: its marks alone are written."""
+    taken = taken_from(giver, change)
+    return replace(taken, reason=f"{taken.reason}; its content stays as it is", manifest=marks_of(item.manifest), marks_only=True)

@@ -17,8 +17,8 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admit import CRD, NAMESPACE, Desired, listed
-from handler.plan.adopt import is_member
 from handler.plan.diff import differs, field_changes
+from handler.plan.membership import is_member
 from handler.plan.missing import FIELD_ERROR
 from handler.plan.ownership import TOOLS, Owner, foreign_owner
 from handler.plan.prune import kept_by_itself

@@ -15,7 +15,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from handler.config.settings import Tool
-from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.names import PART_OF, Identity
+from handler.plan.membership import marked_target
 from handler.plan.owned import Fields, difference, managed_fields, union
 
 Entry = dict[str, Any]
@@ -173,10 +174,10 @@ def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopt
 def _fixed(live: dict[str, Any], identity: Identity, applyset: str) -> Iterator[str]:
     """Name the owners that no setting takes an object over from."""
     metadata = live.get("metadata") or {}
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    labels = metadata.get("labels") or {}
     if labels.get(PART_OF, applyset) != applyset:
-        sibling = _sibling(annotations.get(IDENTITY), identity)
-        yield f"target {sibling}" if sibling else f"ApplySet {labels[PART_OF]}"
+        target = marked_target(live, identity)
+        yield f"target {target}" if target else f"ApplySet {labels[PART_OF]}"
     yield from (f"{owner.get('kind')} {owner.get('name')}" for owner in metadata.get("ownerReferences") or [] if owner.get("controller"))
     if controller := _set_owner(live):
         yield controller
@@ -187,12 +188,6 @@ def _set_owner(live: dict[str, Any]) -> str:
     annotations = (live.get("metadata") or {}).get("annotations") or {}
     kind = str(annotations.get("objectset.rio.cattle.io/owner-gvk", "")).rpartition("Kind=")[2]
     return f"{_shown(kind)} {_shown(str(annotations.get('objectset.rio.cattle.io/owner-name', '')))}" if kind else ""
-
-
-def _sibling(mark: Any, identity: Identity) -> str:
-    """Return the target that an identity annotation names, if it names exactly this object."""
-    target, _, rest = str(mark or "").partition(":")
-    return target if rest and identity.mark(target) == mark else ""
 
 
 def _deployer(live: dict[str, Any], tool: Tool) -> tuple[str, str] | None:

@@ -18,9 +18,9 @@ from handler.model.plan import Action, Change, Due
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
 from handler.plan.judge import Judge
+from handler.plan.membership import is_member
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
 from handler.run.handover import HandOver
 from handler.run.judging import PruneJudge

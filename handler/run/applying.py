@@ -22,7 +22,7 @@ from handler.cluster.wait import until
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
-from handler.model.names import PART_OF, GroupKind, Identity
+from handler.model.names import PART_OF, GroupKind, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE, Desired
@@ -208,7 +208,8 @@ class Applier:
             merged = self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
             version = str(merged["metadata"]["resourceVersion"])
             self._refuse_unforeseen(change, resource, merged)
-        self.stored.note(change.identity, self._writer.apply(resource, _manifest(change).body(), uid, version))
+        write = self._writer.merge if change.marks_only else self._writer.apply
+        self.stored.note(change.identity, write(resource, _manifest(change).body(), uid, version))
         return change
 
     def _refuse_unforeseen(self, change: Change, resource: Resource, merged: dict[str, Any]) -> None:
@@ -274,13 +275,8 @@ class Applier:
         asked = [(self.planned.desired[identity].resource, identity) for identity in wanted]
         missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence, f"{PART_OF}={self.planner.applyset}")
         if missing:
-            problems = [
-                Problem(
-                    str(identity), f"does not stand after {_READY_TIMEOUT:.0f} s", fix=f"kubectl describe {identity.kind} {identity.name}"
-                )
-                for identity, _ in missing
-            ]
-            raise NotReady(*problems)
+            seen = f"does not stand after {_READY_TIMEOUT:.0f} s"
+            raise NotReady(*(Problem(str(identity), seen, fix=kubectl("describe", identity)) for identity, _ in missing))
         if any(identity.group_kind == CRD for identity in wanted):
             self._discovery.refresh()
 

@@ -24,14 +24,14 @@ from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import missing, schema
 from handler.plan.admit import CRD, Desired
-from handler.plan.adopt import is_member
 from handler.plan.compare import Comparison
-from handler.plan.handover import as_ours, taken_from
+from handler.plan.handover import marks_taken_from, taken_from
 from handler.plan.judge import Judge, skipped
+from handler.plan.membership import as_ours, is_member, marks_of
 from handler.plan.steering import note
 from handler.run.coming import Coming
 from handler.run.expiring import REASON, Known, has_run
-from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema
+from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.handover import HandOver
 from handler.run.live_dry_run import LiveDryRun
 from handler.run.missing_first import MissingFirst
@@ -62,7 +62,7 @@ class Decision:
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
         needs = {need for item in self.comparison.absent() for need in item.needs}
-        self._probe([item for item in self.comparison.absent() if item.identity in needs])
+        self._probe([item for item in self.comparison.absent() if item.identity in needs or item.mode is Mode.LEAVE])
         if self.target.validate == "none" or self.target.adopt == "never":
             self._probe(self.comparison.absent())
         absent = [item for item in self.comparison.absent() if not has_run(item, self.ran)]
@@ -168,11 +168,10 @@ class Decision:
         return [*mistakes_of(self.api, item, missing.without(item), self.stand_in.name)] if found else []
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
-        """Judge an object that is there: whether it is left alone, whose it is, then what an apply would make of it."""
-        kept = self.judge.kept(item, live)
+        """Judge an object that is there: whose it is, whether it is left as it lives, then what an apply would make of it."""
+        ours, kept = is_member(live, item.identity, self.target.name, self.applyset), self.judge.kept(item, live)
         if kept:
-            return [kept]
-        ours = is_member(live, item.identity, self.target.name, self.applyset)
+            return [kept] if ours else self._kept(item, live, kept)
         giver = "" if ours else self.handover.giver(item, live, self.applyset)
         refusal = giver if isinstance(giver, Problem) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
         if refusal:
@@ -187,6 +186,20 @@ class Decision:
             self.api, self.judge, self.missing, self.is_served, self.comparison.effective(item, live), live, judged, adopted=not ours
         )
         return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in asked.findings()]
+
+    def _kept(self, item: Desired, live: dict[str, Any], kept: Change) -> list[Finding]:
+        """Judge what is left as it lives and isn't ours: where a sibling gives it up, its marks become ours."""
+        giver = self.handover.giver(item, live, self.applyset, kept=True)
+        if isinstance(giver, Problem) or not giver:
+            return [giver or kept]
+        try:
+            wanted = DryRunner(self.api).merge(item.resource, marks_of(item.manifest).body())
+        except (ApiRefused, AccessDenied) as error:
+            if NO_DRY_RUN not in str(error):
+                return placed(error, item)
+            self.notes.append(f"{item.identity}: an admission webhook does not support dry run; its marks are written as they are")
+            wanted = as_ours(live, item.identity, self.target.name, self.applyset)
+        return [marks_taken_from(giver, self.judge.present(item, live, wanted), item)]
 
 
 def _elsewhere(need: Identity, found: Sequence[tuple[missing.Missing, Identity | None]]) -> str:

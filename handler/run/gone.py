@@ -8,7 +8,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.wait import until_gone
 from handler.model.errors import Problem, StillDeleting
-from handler.model.names import Identity
+from handler.model.names import Identity, kubectl
 from handler.model.resource import Resource
 
 TIMEOUT = 60.0
@@ -46,6 +46,4 @@ def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
     finalizers = [str(name) for name in live["metadata"].get("finalizers") or []]
     told = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
     why = f"finalizers: {', '.join(told)}" if told else "the server has not removed it yet"
-    return Problem(
-        str(identity), f"is not gone yet; {why}", fix=f"kubectl get {identity.kind.lower()} {identity.name} -o yaml shows who must act"
-    )
+    return Problem(str(identity), f"is not gone yet; {why}", fix=f"{kubectl('get', identity, '-o', 'yaml')} shows who must act")

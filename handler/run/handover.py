@@ -9,7 +9,6 @@ copy of its own Preparer: its runs, which may be under way in other threads, kee
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,11 +19,12 @@ from handler.model.errors import AnnealError, Moved, PlanRefused, Problem, Trans
 from handler.model.names import PART_OF, Identity
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.plan.handover import Declared, Standing, kept_for, mark_of, may_declare, refused, refused_to_strangers
+from handler.plan.handover import Declared, Standing, kept_for, may_declare, refused, refused_to_strangers
+from handler.plan.membership import marked_target
 from handler.run.preparing import Preparer
 from handler.state.record import State, Suspend
 from handler.state.rules import seconds_of
-from handler.state.store import StateStore, Stored
+from handler.state.store import StateStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class Alone:
 
 @dataclass(slots=True)
 class _Look:
-    """One sibling as this plan has seen it. `commits`: what its record named; `standing`: where it should be."""
+    """One sibling as this plan has seen it. `state`: its record, None: it has none; `standing`: where it should be."""
 
     sibling: Sibling
     version: str
-    commits: frozenset[str]
+    state: State | None
     standing: Standing
     preparer: Preparer
     declared: dict[str, Declared] = field(default_factory=dict)
@@ -92,10 +92,8 @@ class HandOver:
     _others: Sequence[Sibling] | None = None
     _looks: dict[str, _Look] = field(default_factory=dict)
     _late: bool = False
-    _tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
-    _asked: int = 0
-    _served: int = 0
-    _versions: Mapping[str, str] = field(default_factory=dict)
+    _reads: int = 0
+    _versions: Mapping[str, str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     # --- the giver
@@ -110,15 +108,24 @@ class HandOver:
             found = {identity: kept_for(identity, self._declared(identity)) for identity in identities}
         return {identity: claim for identity, claim in found.items() if claim[0]}
 
-    def _declared(self, identity: Identity) -> list[Declared]:
-        """Ask each sibling that may declare an object what it does, at every commit that it is on or may come to."""
-        found = []
+    def _declared(self, identity: Identity) -> Iterator[Declared]:
+        """Yield what each sibling whose whitelists allow an object declares, commit by commit; each is rendered as it is asked for."""
         for sibling in self._all():
             if may_declare(sibling.target, identity):
                 look = self._look(sibling)
-                commits = dict.fromkeys((look.standing.commit, self.head, self.goal)) if isinstance(look, _Look) else ()
-                found += [self._at(look, commit) for commit in commits] if isinstance(look, _Look) else [look]
-        return found
+                yield from self._said(look) if isinstance(look, _Look) else [look]
+
+    def _said(self, look: _Look) -> Iterator[Declared]:
+        """Yield what a sibling declares at each commit that it should be on (its pin, the head, this run's), then at those of its record.
+
+        What the record's commits declare is wanted though no head declares it: a run that is under way goes on to its attempt's, one that
+        fails goes back to the applied one by itself, a suspended target resumes at its pin. What a person asks for later can't be known.
+        """
+        should = dict.fromkeys((look.standing.commit, self.head, self.goal))
+        yield from (self._at(look, replace(look.standing, commit=commit)) for commit in should)
+        for commit in sorted(_commits(look.state) - should.keys()):
+            late = Standing(commit, f"was last brought to {commit[:12]}", f"anneal apply {look.sibling.target.name}")
+            yield self._at(look, replace(look.standing, commit=commit) if look.standing.why else late, recorded=True)
 
     def doubt(self, identity: Identity) -> tuple[str, str]:
         """Return the sibling whose record says something else than when this was planned, and a reason to delete nothing; empty: none."""
@@ -131,8 +138,14 @@ class HandOver:
         return moved, f"target {moved} has moved on since this was planned; looked at again soon" if moved else ""
 
     # --- the taker
-    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str) -> str | Problem:
+    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str, *, kept: bool = False) -> str | Problem:
         """Return the sibling that gives up an object which isn't ours; empty: it is no target's.
+
+        Args:
+            item: what is declared.
+            live: the object.
+            applyset: ours.
+            kept: it is left as it lives, also where it is the object of a target that is no sibling.
 
         Raises:
             TransientError: whether it does can't be known now, or the head has moved.
@@ -141,16 +154,16 @@ class HandOver:
 
         """
         labelled = (live["metadata"].get("labels") or {}).get(PART_OF)
-        name = mark_of(live, item.identity)
+        name = marked_target(live, item.identity)
         if not name or labelled in (None, applyset):
             return ""
         with self._lock:
             owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
             if owner is None:
-                return refused_to_strangers(item, name, self.target.name)
+                return "" if kept else refused_to_strangers(item, name, self.target.name)
             self._refuse_if_late(item.identity)
             look = self._look(owner)
-            found = self._at(look, look.standing.commit) if isinstance(look, _Look) else look
+            found = self._at(look, look.standing) if isinstance(look, _Look) else look
         if isinstance(found.failure, TransientError):
             raise found.failure
         return refused(item, found, self.target.name, self.goal if self.goal != self.head else "") or name
@@ -187,7 +200,7 @@ class HandOver:
                 standing = self._standing(sibling, stored.state, preparer)
             except AnnealError as error:
                 return Declared(name, Standing(self.head), failure=error)
-            self._looks[name] = _Look(sibling, stored.resource_version, _commits(stored), standing, preparer)
+            self._looks[name] = _Look(sibling, stored.resource_version, stored.state, standing, preparer)
         return self._looks[name]
 
     def _standing(self, sibling: Sibling, state: State | None, preparer: Preparer) -> Standing:
@@ -201,11 +214,12 @@ class HandOver:
             return Standing(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"anneal unpin {name}")
         return Standing(self.head)
 
-    def _at(self, look: _Look, commit: str) -> Declared:
-        """Return what a sibling declares at a commit; rendered once."""
+    def _at(self, look: _Look, standing: Standing, *, recorded: bool = False) -> Declared:
+        """Return what a sibling declares at a commit; rendered once. `recorded`: what its record lists of the applied one will do."""
+        commit = standing.commit
         if commit not in look.declared:
-            standing = look.standing if look.standing.why else Standing(commit)
-            look.declared[commit] = _rendered(look, replace(standing, commit=commit), older=commit != self.head)
+            listed = recorded and look.state is not None and look.state.commit == commit
+            look.declared[commit] = _listed(look, standing) if listed else _rendered(look, standing, older=commit != self.head)
         return look.declared[commit]
 
     def _has_moved(self, sibling: Sibling, versions: Mapping[str, str]) -> bool:
@@ -217,25 +231,34 @@ class HandOver:
             return False
         stored = sibling.store().read()
         standing = self._standing(sibling, stored.state, look.preparer)
-        if standing != look.standing or _commits(stored) - look.commits - {standing.commit}:
+        if standing != look.standing or _commits(stored.state) - _commits(look.state) - {standing.commit}:
             return True
         look.version = stored.resource_version
         return False
 
     def _versions_now(self) -> Mapping[str, str]:
-        """Read the versions of all records; one read serves every thread that asked before it began."""
-        mine = self._asked = next(self._tickets)
+        """Read the versions of all records.
+
+        Threads that ask while one reads wait for the lock and share the next read: it begins after they asked, as one of their own would.
+        """
+        begun = self._reads
         with self._lock:
-            if self._served < mine:
-                begun, self._versions = self._asked, self.siblings.versions()
-                self._served = max(mine, begun)
+            if self._versions is None or self._reads == begun:
+                self._reads, self._versions = self._reads + 1, None
+                self._versions = self.siblings.versions()
             return self._versions
 
 
-def _commits(stored: Stored) -> frozenset[str]:
-    """Return the commits that a record names: applied, and being applied."""
-    state = stored.state
-    return frozenset({state.commit, *([state.attempt.commit] if state.attempt else [])}) - {""} if state else frozenset()
+def _commits(state: State | None) -> frozenset[str]:
+    """Return the commits that a record names: applied, being applied, pinned."""
+    if state is None:
+        return frozenset()
+    return frozenset({state.commit, *(each.commit for each in (state.attempt, state.pin) if each)}) - {""}
+
+
+def _listed(look: _Look, standing: Standing) -> Declared:
+    """Return what a sibling's record lists of the applied commit, its hooks included."""
+    return Declared(look.sibling.target.name, standing, dict.fromkeys(look.state.declared if look.state else (), ""))
 
 
 def _rendered(look: _Look, standing: Standing, *, older: bool) -> Declared:

@@ -23,7 +23,7 @@ from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import Identity, identity_of
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.plan.prune import Facts, custom_kinds, judge, questions
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from handler.cluster.parallel import parallel
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.names import PART_OF, GroupKind, identity_of
 from handler.model.resource import Resource
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.run.planning import Planner
 
 

@@ -16,11 +16,11 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
-from handler.model.names import Identity
+from handler.model.names import Identity, kubectl
 from handler.model.rollout import Hook, Policy
 from handler.plan import missing
 from handler.plan.admit import Desired
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
@@ -124,8 +124,7 @@ def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]
     if refusal or not deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
-    kind, where = item.resource.plural, f" -n {item.identity.namespace}" if item.identity.namespace else ""
-    return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: kubectl delete {kind}{where} {item.identity.name}")
+    return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: {kubectl('delete', item.identity)}")
 
 
 def _scratch(item: Desired) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from handler.cluster.write import Writer
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, RenderFailed, Stopping
 from handler.model.names import Identity
 from handler.model.resource import Resource
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.plan.prune import Facts, judge
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase

@@ -19,7 +19,7 @@ from dataclasses import fields
 from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
-from handler.model.names import GroupKind, applyset_id
+from handler.model.names import GroupKind, Identity, applyset_id, kubectl
 from handler.state import pieces
 from handler.state.bounds import bounded
 from handler.state.objects import Body
@@ -115,10 +115,10 @@ def _known(key: str, value: Any) -> Text | None:
 
 def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     """Read a state. Raises StateInvalid with every mistake: not ours, another tool's, malformed, too large or from a newer version."""
-    name = state_name(target)
-    subject = f"ConfigMap/{namespace}/{name}"
+    parent = Identity("", "ConfigMap", namespace, state_name(target))
+    subject = str(parent)
     if strange := foreign(body["metadata"], namespace, target, tooling):
-        look = f"look at it: kubectl -n {namespace} get configmap {name} -o yaml; if nobody needs it, delete it"
+        look = f"look at it: {kubectl('get', parent, '-o', 'yaml')}; if nobody needs it, delete it"
         raise StateInvalid.of(subject, strange, fix=look)
     found, mistakes = _decode_parts(body)
     recorded, written = found.get("target"), found.pop("format", FORMAT)
@@ -129,7 +129,7 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     if not mistakes and not found.get("repository") and not State(**found).fresh:
         mistakes.append("data key `repository`: is missing, and something is applied")
     if mistakes:
-        fix = f"kubectl -n {namespace} delete configmap {name}; the next run finds its objects by their label and prunes nothing"
+        fix = f"{kubectl('delete', parent)}; the next run finds its objects by their label and prunes nothing"
         raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
     return bounded(State(**found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from handler.build import Handler
 from handler.cli.group import anneal
 from handler.config.git import SecretRef
 from handler.config.settings import Cluster, Impersonate
+from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome, Result
 from handler.render.sandbox import Sandbox
 from infra.controlplane import controlplane as controlplanes
@@ -85,6 +87,32 @@ def test_fields_that_the_taker_does_not_declare_go_and_are_in_its_plan(pair: Pai
     pair.applied(pair.b, pair.a)
     containers = (pair.a.live(web) or {})["spec"]["template"]["spec"]["containers"]
     assert ("env" in containers[0], containers[0]["image"], pair.uids(web)) == (False, "shop:2", before)
+
+
+@pytest.mark.parametrize("value", ["IfNotPresent", "Ignore"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_what_the_taker_never_updates_changes_its_marks_alone(pair: Pair, first: str, value: str) -> None:
+    documents, before = ran(pair)
+    web = deployment(pair.space, "web", image="shop:2", replicas=7, annotations={"kustomize.toolkit.fluxcd.io/ssa": value})
+    specs = (pair.a.live(web) or {})["spec"]
+    pair.push(a=documents[1:], b=(web,))
+    planned = pair.b.run(dry_run=True).plan
+    assert planned
+    shown = {each.path for change in planned.changes if change.sibling for each in change.fields}
+    assert shown == {f"metadata.annotations.{IDENTITY}", f"metadata.labels.{PART_OF}"}
+    pair.applied(*((pair.a, pair.b) if first == "a" else (pair.b, pair.a)))
+    for shop in (pair.a, pair.b):
+        assert shop.run("drift").outcome is Outcome.UNCHANGED
+        assert shop.state().orphans == ()
+    assert (pair.uids(*documents), pair.owners(web), (pair.a.live(web) or {})["spec"]) == (before, {pair.b.name}, specs)
+    pair.push(a=documents[1:], b=(deployment(pair.space, "web", image="shop:3", replicas=None),))
+    pair.applied(pair.b)
+    spec = (pair.a.live(web) or {})["spec"]  # the replicas that a declared go with b's first apply: they were still ours
+    assert (spec["replicas"], spec["template"]["spec"]["containers"][0]["image"]) == (1, "shop:3")
+    assert pair.b.run("drift").outcome is Outcome.UNCHANGED
+    pair.push(a=documents[1:])
+    pair.applied(pair.b, pair.a)
+    assert pair.a.live(web) is None
 
 
 def test_an_immutable_field_that_changes_in_the_move_obeys_the_takers_rules(pair: Pair) -> None:
@@ -218,7 +246,7 @@ def test_between_repositories_the_printed_commands_move_it(pair: Pair, host: Hos
     work.push()
 
     def run(command: str, code: int = 0) -> str:
-        program, *arguments = command.split()
+        program, *arguments = shlex.split(command)
         if program == "kubectl":
             return pair.a.kubectl.run(*arguments)
         environ = {"ANNEAL_CONFIG": str(config), "KUBECONFIG": str(pair.a.kubectl.kubeconfig)}

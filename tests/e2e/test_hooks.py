@@ -202,7 +202,7 @@ def test_what_would_be_refused_is_refused_before_the_first_write(shop: Shop) -> 
     refused = shop.run()
     assert refused.code == "plan-refused", told(refused)
     assert "lives already, isn't ours, and this hook would have to delete it" in refused.message
-    assert f"kubectl delete jobs -n {shop.name} theirs" in refused.message
+    assert f"kubectl delete Job.batch/theirs -n {shop.name}" in refused.message
     assert shop.versions([one, migrate]) == before
     shop.push(changed, hook(shop, "migrate", "PreSync", image="act:2"))
     shop.applied()

@@ -18,7 +18,7 @@ from typing import Any
 from handler import __version__
 from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
 from handler.model.tree import ReadSet
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.state.configmap import KINDS, NAMESPACES, decode, state_name
 from handler.state.record import Pin, State
 from tests.fakes.apiserver import ApiServer, Call
@@ -153,7 +153,7 @@ class Laws:
             made_anew = write.before.get("immutable") and write.before.get("data") != wanted[write.identity].get("data")
             self._holds(bool(made_anew), "4", write, f"is deleted, and {commit[:8]} declares it")
         else:
-            sibling = self._wanted_elsewhere(process, target, commit, write.identity)
+            sibling = self._comes_to(process, target, write.identity) or self._wanted_elsewhere(process, target, commit, write.identity)
             self._holds(not sibling, "10", write, f"is deleted by {target}, and {sibling} declares it, or may")
             missing = self._unaccepted(process, target, wanted)
             self._holds(not missing, "4", write, f"is deleted before {missing} is applied")
@@ -175,6 +175,15 @@ class Laws:
         seen = self._siblings.pop(process.name, None)
         for sibling in _OURS[identity] - {target}:
             if seen is None or all(self._wants(seen, sibling, head, identity) for head in self._heads(seen, target, commit)):
+                return sibling
+        return ""
+
+    def _comes_to(self, process: Process, target: str, identity: Identity) -> str:
+        """Return the sibling whose record names a commit that declares an object: applied, being applied, pinned."""
+        for sibling in _OURS[identity] - {target}:
+            state = read_state(self._siblings.get(process.name, {}).get(state_id(sibling)), sibling)
+            named = {each.commit for each in (state, state.attempt, state.pin) if each and each.commit} if state else set()
+            if any(identity in (declared(self.host.commits[commit], sibling) or {}) for commit in named):
                 return sibling
         return ""
 

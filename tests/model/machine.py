@@ -56,7 +56,7 @@ class Deployments(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(MOVING), to=st.sampled_from(["front", "back"]), variant=st.integers(1, 3))
     def move(self, name: str, to: str, variant: int) -> None:
-        """Move an object to a target, whoever has it."""
+        """Move an object to a target, whoever has it; `to` no target: out of git."""
         self.push({slot: variant if slot.target == to else 0 for slot in SLOTS if slot.name == name}, "")
 
     @rule(back=st.integers(0, 3))
@@ -76,12 +76,13 @@ class Deployments(RuleBasedStateMachine):
     # --- deliveries: late, twice, in any order, or never
     @precondition(lambda self: self.model.deliveries)
     @rule(worker=workers, which=st.integers(0, 3), keep=st.booleans())
-    def deliver(self, worker: int, which: int, keep: bool) -> None:
+    def deliver(self, worker: int, which: int, keep: bool, lost: str = "") -> None:
+        """Hand a delivery to a worker. `lost`: the target for which it never arrives."""
         deliveries = self.model.deliveries
         delivery = deliveries[which % len(deliveries)]
         if not keep:
             deliveries.remove(delivery)
-        for target in TARGETS:
+        for target in (name for name in TARGETS if name != lost):
             self.model.workers[worker].accept(Job(target, "push", hint=delivery.hint, actor="ann", deliveries=(delivery,)))
 
     @precondition(lambda self: self.model.deliveries)
@@ -123,6 +124,14 @@ class Deployments(RuleBasedStateMachine):
         self.go(1 - worker, newer, rest)
         self.model.finish(self.model.workers[1 - worker])
         self.go(worker, {}, rest)
+
+    @rule(worker=workers, name=st.sampled_from(MOVING), to=st.sampled_from(["front", "back"]))
+    def leave_one_behind(self, worker: int, name: str, to: str) -> None:
+        """An object moves to a target, and then out of git, before the one that gives it up hears of either."""
+        for now in (to, ""):
+            self.move(name, now, 1)
+            self.deliver(worker, -1, keep=False, lost="back" if to == "front" else "front")
+            self.finish(worker)
 
     @rule(worker=workers, gone=slots, what=meddling)
     def meddle_in_the_middle(self, worker: int, gone: Slot, what: str) -> None:

@@ -29,7 +29,7 @@ from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
 from handler.plan.admit import Desired
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.plan.order import sort_key
 from handler.rollout import hooks
 from handler.run.applying import Applier

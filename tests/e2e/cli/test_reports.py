@@ -113,7 +113,7 @@ def test_a_quota_with_room_for_one_of_five_fails_in_the_middle_and_what_was_writ
     for problem in ended["problems"]:
         assert problem["place"].startswith("deploy/c")
         assert f"ResourceQuota/{shop.namespace}/tight has no room: exceeded quota: tight, requested: configmaps=1" in problem["message"]
-        assert f"kubectl -n {shop.namespace} edit resourcequota tight" in problem["fix"]
+        assert f"kubectl edit ResourceQuota/tight -n {shop.namespace}" in problem["fix"]
     (run, *_) = shop.cli.json("history")["runs"]
     assert (run["outcome"], run["counts"], run["id"], run["code"]) == ("failed", {"created": 1}, ended["run"], "quota-exceeded")
     assert run["changed"] == [f"ConfigMap/{shop.namespace}/{name} create" for name in written]

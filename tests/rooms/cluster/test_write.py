@@ -64,6 +64,39 @@ def test_an_update_of_what_was_created_anew_has_moved(apply: Apply, writer: Writ
         apply(config_map(namespace, "a", {"a": "2"}), old["metadata"]["uid"], new["resourceVersion"])
 
 
+def marks(namespace: str, mark: str) -> dict[str, Any]:
+    body = config_map(namespace, "a")
+    return {**body, "metadata": {**body["metadata"], "labels": {"mark": mark}}, "data": {}}
+
+
+def test_a_merge_changes_what_it_holds_and_nothing_else(api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str) -> None:
+    resource = kind("v1", "ConfigMap")
+    body = config_map(namespace, "a")
+    live = apply({**body, "metadata": {**body["metadata"], "labels": {"mark": "theirs", "kept": "yes"}}})["metadata"]
+    assert DryRunner(api).merge(resource, marks(namespace, "ours"))["metadata"]["labels"] == {"mark": "ours", "kept": "yes"}
+    stored = writer.merge(resource, marks(namespace, "ours"), live["uid"], live["resourceVersion"])["metadata"]
+    assert (stored["labels"], stored["uid"]) == ({"mark": "ours", "kept": "yes"}, live["uid"])
+    assert content(api, resource.path(namespace, "a")) == {"a": "1"}
+    owned = {entry["operation"]: entry["fieldsV1"] for entry in stored["managedFields"]}
+    assert owned["Apply"]["f:data"] == {"f:a": {}}
+    assert owned["Update"] == {"f:metadata": {"f:labels": {"f:mark": {}}}}
+
+
+@pytest.mark.parametrize("moved", ["changed", "made anew", "gone"])
+def test_a_merge_into_another_state_of_the_object_has_moved(
+    moved: str, api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str
+) -> None:
+    resource, live = kind("v1", "ConfigMap"), apply(config_map(namespace, "a"))["metadata"]
+    if moved != "changed":
+        writer.delete(resource, Identity("", "ConfigMap", namespace, "a"), live["uid"])
+    if moved != "gone":
+        apply(config_map(namespace, "a", {"a": "2"}))
+    with pytest.raises(Moved):
+        writer.merge(resource, marks(namespace, "ours"), live["uid"], live["resourceVersion"])
+    found = api.get(resource.path(namespace, "a"))
+    assert "labels" not in (found or {"metadata": {}})["metadata"]
+
+
 @pytest.mark.parametrize("wrong", ["uid", "resourceVersion"])
 def test_a_delete_meets_both_preconditions(wrong: str, api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str) -> None:
     resource = kind("v1", "ConfigMap")
@@ -94,7 +127,7 @@ def test_a_dry_run_writes_nothing_and_shows_what_would_be(api: Api, kind: Kind, 
 def test_a_dry_runner_has_no_way_to_write(api: Api, wire: Wire, through: Callable[..., Api], kind: Kind, namespace: str) -> None:
     runner, resource, body = DryRunner(through()), kind("v1", "ConfigMap"), config_map(namespace, "a")
     live = api.post(resource.path(namespace), body)
-    asked = {"apply": (body,), "check": (body,), "become": (live, {**live, "data": {"a": "2"}})}
+    asked = {"apply": (body,), "check": (body,), "merge": (body,), "become": (live, {**live, "data": {"a": "2"}})}
     assert {name for name in vars(DryRunner) if not name.startswith("_")} == asked.keys()
     answers = {name: getattr(runner, name)(resource, *arguments) for name, arguments in asked.items()}
     assert answers["become"]["data"] == {"a": "2"}

@@ -72,8 +72,8 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
             QuotaExceeded,
             "ResourceQuota/shop/tight has no room: exceeded quota: tight, requested: configmaps=1",
         ),
-        (403, status(FULL, "Forbidden"), QuotaExceeded, "; who owns the quota makes room: kubectl -n shop edit resourcequota tight"),
-        (403, status(COVERED, "Forbidden"), QuotaExceeded, "kubectl -n shop describe resourcequota"),
+        (403, status(FULL, "Forbidden"), QuotaExceeded, "; who owns the quota makes room: kubectl edit ResourceQuota/tight -n shop"),
+        (403, status(COVERED, "Forbidden"), QuotaExceeded, "kubectl describe ResourceQuota -n shop"),
         (403, status(UNDECLARED, "Forbidden"), ApiRefused, "must specify limits.cpu"),
         (403, status(RANGE, "Forbidden"), ApiRefused, "maximum cpu usage"),
         (

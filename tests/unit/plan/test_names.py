@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from handler.model.errors import ApiRefused, Busy, ConfigInvalid, Problem, RenderFailed
 from handler.model.manifest import at, canonical, digest_of, items_at
 from handler.model.masking import masked
-from handler.model.names import GroupKind, Identity, applyset_id, identity_of
+from handler.model.names import GroupKind, Identity, applyset_id, identity_of, kubectl
 from handler.model.plan import DONE, Action, Change, Plan
 from handler.model.resource import Resource
 from tests.unit.plan.samples import document, manifest
@@ -54,6 +55,30 @@ def test_a_kind_reads_as_it_is_written(text: str, kind: tuple[str, str]) -> None
 )
 def test_an_object_is_named_by_what_it_is(body: dict[str, Any], identity: Identity, text: str, mark: str) -> None:
     assert (identity_of(body), str(identity), identity.mark("t")) == (identity, text, mark)
+
+
+ROLES = "rbac.authorization.k8s.io"
+
+
+@pytest.mark.parametrize(
+    ("identity", "command"),
+    [
+        (Identity("apps", "Deployment", "shop", "web"), "kubectl label Deployment.apps/web -n shop tier-"),
+        (Identity("", "Namespace", "", "shop"), "kubectl label Namespace/shop tier-"),
+        (Identity(ROLES, "ClusterRole", "", "system:x"), f"kubectl label ClusterRole.{ROLES}/system:x tier-"),
+        (Identity(ROLES, "ClusterRole", "", "*"), f"kubectl label 'ClusterRole.{ROLES}/*' tier-"),
+        (Identity(ROLES, "Role", "shop", "a b"), f"kubectl label 'Role.{ROLES}/a b' -n shop tier-"),
+        (Identity(ROLES, "ClusterRole", "", "-A"), f"kubectl label ClusterRole.{ROLES}/-A tier-"),
+    ],
+)
+def test_a_command_names_exactly_one_object(identity: Identity, command: str) -> None:
+    assert kubectl("label", identity, "tier-") == command
+
+
+@pytest.mark.parametrize("name", ["x; reboot", "`reboot`", "$(reboot)", "it's", '"', "a\nb", "<x>", "~", "x&"])
+def test_a_shell_takes_whatever_a_name_holds_as_one_word(name: str) -> None:
+    command = kubectl("delete", Identity(ROLES, "ClusterRole", "", name))
+    assert shlex.split(command) == ["kubectl", "delete", f"ClusterRole.{ROLES}/{name}"]
 
 
 @pytest.mark.parametrize(

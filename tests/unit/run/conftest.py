@@ -10,6 +10,7 @@ from handler.model.result import Outcome
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import cluster, engine, pushed
 from tests.fakes.githost import GitHost
+from tests.unit.run.two_targets import Bench, document
 
 
 @pytest.fixture
@@ -29,4 +30,14 @@ def handler(server: ApiServer, host: GitHost) -> Handler:
     """One without a memory, whose target is applied."""
     made = engine(server, host)
     assert made.run(Job("shop", "tick", run="shop.first")).outcome is Outcome.APPLIED
+    return made
+
+
+@pytest.fixture
+def bench() -> Bench:
+    """Two targets of one repository, both applied; a has x."""
+    made = Bench()
+    made.push(a={"x": document("x")})
+    made.applied("a", "b")
+    made.sent.clear()
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,20 +12,12 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome
+from handler.run.preparing import Prepared, Preparer
 from handler.state.record import Pin, Suspend
 from tests.fakes.apiserver.connection import Call
+from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import SHOP, state_of
 from tests.unit.run.two_targets import A, B, Bench, change_of, document
-
-
-@pytest.fixture
-def bench() -> Bench:
-    """Target a has x."""
-    made = Bench()
-    made.push(a={"x": document("x")})
-    made.applied("a", "b")
-    made.sent.clear()
-    return made
 
 
 def test_the_giver_runs_first(bench: Bench) -> None:
@@ -63,11 +56,31 @@ def test_what_the_taker_does_not_declare_goes_and_is_shown(bench: Bench) -> None
     assert bench.live()["data"] == {"key": "1"}  # type: ignore[index]  # it lives
 
 
-def test_nothing_is_rendered_or_asked_of_siblings_unless_something_is_pruned_or_taken(bench: Bench) -> None:
+def test_nothing_is_rendered_or_asked_of_siblings_unless_something_is_pruned_or_taken(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever else a run does: create, update, adopt, make anew, leave alone, hold a pin, look for drift."""
+    rendered, prepare = set(), Preparer.prepare
+
+    def noted(self: Preparer, sha: str, *, older: bool = False) -> Prepared:
+        rendered.add(self.target.name)
+        return prepare(self, sha, older=older)
+
+    monkeypatch.setattr(Preparer, "prepare", noted)
     states = f"/api/v1/namespaces/{bench.handler.settings.state_namespace}/configmaps"
-    bench.push(a={"x": document("x", "2")})
+    for name in ("found", "ignored"):
+        body = json.loads(document(name))
+        bench.server.must(Asked("POST", "/api/v1/namespaces/shop/configmaps", {"fieldManager": "kubectl-create"}, body, "", ""))
+    flux, fixed = "kustomize.toolkit.fluxcd.io/ssa", {"anneal.dev/recreate": "allow"}
+    left = {"ignored": document("ignored", annotations={flux: "Ignore"}), "once": document("once", annotations={flux: "IfNotPresent"})}
+    old = bench.push(a={"x": document("x", "2"), "f": document("f", "1", fixed, immutable=True), "found": document("found"), **left})
+    bench.applied("a")
+    bench.push(a={"x": document("x", "3"), "f": document("f", "2", fixed, immutable=True), "found": document("found", "2"), **left})
     bench.applied("a")
     bench.applied("a", trigger="drift")
+    assert bench.run("a", "replay", commit=old, rollback=True, actor="ann").outcome is Outcome.APPLIED
+    assert (bench.live() or {})["data"] == {"key": "2"}
+    assert rendered == {"a"}
     assert not any(path in (states, f"{states}/anneal-b") for _, path in bench.sent)
 
 
@@ -274,12 +287,13 @@ def test_a_step_of_the_taker_takes_it(bench: Bench) -> None:
     assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "b", {"key": "2"})  # type: ignore[index]  # it lives
 
 
-def test_a_step_that_only_creates_leaves_it_with_the_giver_which_leaves_it_to_the_taker(bench: Bench) -> None:
+def test_a_step_that_only_creates_takes_its_marks_and_leaves_its_content(bench: Bench) -> None:
     uid = bench.uid()
     bench.configure(b={"rollout": "b/rollout.yaml"})
     bench.push(b={"x": document("x", "2")}, extra={"b/rollout.yaml": ROLLOUT.format(action="CreateIfNotExist")})
     bench.applied("b", "a")
-    assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "a", {"key": "1"})  # type: ignore[index]  # it lives
+    assert (bench.uid(), bench.owner(), bench.live()["data"]) == (uid, "b", {"key": "1"})  # type: ignore[index]  # it lives
+    assert state_of(bench.handler, "a").orphans == ()
 
 
 def test_a_step_does_not_delete_what_a_sibling_declares(bench: Bench) -> None:

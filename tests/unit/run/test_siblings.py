@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
 import urllib3
 
 from tests.fakes.apiserver import ApiServer, FakeConnection
@@ -19,16 +18,6 @@ def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
     raise urllib3.exceptions.ProtocolError("connection refused")
 
 
-@pytest.fixture
-def bench() -> Bench:
-    """Target a has x."""
-    made = Bench()
-    made.push(a={"x": document("x")})
-    made.applied("a", "b")
-    made.sent.clear()
-    return made
-
-
 def test_a_target_of_another_revision_is_no_sibling_and_the_commands_are_told(bench: Bench) -> None:
     bench.configure(b={"revision": replace(B.revision, branch="next")})
     bench.push(b={"x": document("x")})
@@ -36,8 +25,8 @@ def test_a_target_of_another_revision_is_no_sibling_and_the_commands_are_told(be
     told = str(refused.problems[0])
     assert "belongs to target a, which isn't of this repository, revision, cluster and installation" in told
     assert "`anneal suspend a`" in told
-    assert "`kubectl label configmap x -n shop applyset.kubernetes.io/part-of-`" in told
-    assert "`kubectl annotate configmap x -n shop anneal.dev/identity-`" in told
+    assert "`kubectl label ConfigMap/x -n shop applyset.kubernetes.io/part-of-`" in told
+    assert "`kubectl annotate ConfigMap/x -n shop anneal.dev/identity-`" in told
     bench.applied("a")
     assert bench.live() is None
 

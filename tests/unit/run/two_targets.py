@@ -24,9 +24,9 @@ A = Target("a", SHOP, ("shop",), path="a")
 B = Target("b", SHOP, ("shop",), path="b")
 
 
-def document(name: str, value: str = "1", **more: Any) -> str:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"key": value}}
-    return json.dumps({**body, **more})
+def document(name: str, value: str = "1", annotations: Mapping[str, str] | None = None, **more: Any) -> str:
+    metadata = {"name": name, "namespace": "shop", **({"annotations": dict(annotations)} if annotations else {})}
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": value}, **more})
 
 
 @dataclass

@@ -23,7 +23,7 @@ from handler.model.errors import AuthorError, Moved, PlanRefused, RolloutFailed
 from handler.model.names import Identity
 from handler.model.rollout import Check, Mode, Step
 from handler.plan.admit import Desired
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
 from handler.run import canaries

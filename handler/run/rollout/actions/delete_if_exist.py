@@ -9,7 +9,7 @@ from __future__ import annotations
 from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.run.acting import THEIRS_STAY
 from handler.run.due import FAILED
 from handler.run.rollout.actions.stage import Keyless, Object, StepStage

@@ -19,7 +19,7 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
-from handler.plan.adopt import is_member
+from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself
 from handler.run.acting import THEIRS_STAY
 from handler.run.rollout.actions.stage import Keyless, Object, StepStage
