@@ -21,14 +21,8 @@ from handler.model.errors import (
     KubeconfigInvalid,
     Moved,
     NotReady,
+    QuotaExceeded,
 )
-
-
-class QuotaExceeded(AccessDenied):
-    """A ResourceQuota has no room for an object: the quota's owner makes room, or git declares less."""
-
-    code = "quota-exceeded"
-
 
 RETRIED = frozenset({429, 500, 502, 503, 504})
 """Statuses that may be different next time."""

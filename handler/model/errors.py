@@ -96,6 +96,12 @@ class AccessDenied(OperatorError):
     code = "access-denied"
 
 
+class QuotaExceeded(AccessDenied):
+    """A ResourceQuota has no room for an object: the quota's owner makes room, or git declares less."""
+
+    code = "quota-exceeded"
+
+
 class TargetMoved(OperatorError):
     """Repository, installation or cluster differ from the recorded ones; `anneal retarget` accepts that."""
 
