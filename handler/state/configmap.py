@@ -15,7 +15,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
@@ -23,6 +23,7 @@ from handler.model.names import GroupKind, applyset_id
 from handler.state import pieces
 from handler.state.bounds import bounded
 from handler.state.objects import Body
+from handler.state.ran import Ran
 from handler.state.record import FORMAT, Progress, State
 from handler.state.remembered import Remembered, Text
 from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
@@ -45,6 +46,7 @@ _GROUPED = {
 }
 _FORMAT_1 = {"target": ("repository",), "applied": ("commit",)}
 """What stood in those groups before it became a plain key."""
+_JOB = GroupKind("batch", "Job")
 _IN_ANNOTATIONS = ("kinds", "namespaces")
 _ELSEWHERE = (*_PLAIN, *_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS)
 _SINGLE = tuple(item.name for item in fields(State) if item.name not in _ELSEWHERE)
@@ -131,7 +133,15 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     if mistakes:
         fix = f"kubectl -n {namespace} delete configmap {name}; the next run finds its objects by their label and prunes nothing"
         raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
-    return bounded(State(**found))
+    state = bounded(State(**found))
+    return replace(state, ran=_ran_by(state)) if written == 1 else state
+
+
+def _ran_by(state: State) -> tuple[Ran, ...]:
+    """Return the Jobs that a record of format 1, which notes none, names as declared by its commit; not what a step didn't come to."""
+    steps = state.rollout.steps if state.rollout else ()
+    undone = {step.object for step in steps if step.outcome != "done"}
+    return tuple(Ran(each) for each in state.declared if each.group_kind == _JOB and str(each) not in undone) if state.commit else ()
 
 
 def foreign(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> str:

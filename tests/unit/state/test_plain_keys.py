@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from handler.model.errors import StateInvalid
-from handler.state.configmap import SUMMARY, decode, encode
-from handler.state.record import FORMAT, State
+from handler.model.names import Identity
+from handler.state.configmap import decode, encode
+from handler.state.ran import Ran
+from handler.state.record import FORMAT, Attempt, Progress, State, StepRecord
 from handler.state.store import StateStore
-from handler.state.summary import home_of
 from tests.fakes.objects import FakeObjects
-from tests.unit.state.samples import NAMESPACE, TOOLING, blank, full, sha
+from tests.unit.state.samples import API, NAMESPACE, NOON, TOKEN, TOOLING, as_format_1, blank, full, sha
 
 Body = dict[str, Any]
 
@@ -35,21 +36,9 @@ def test_nothing_that_is_not_recorded_has_a_key() -> None:
     assert read(body) == replace(blank(), repository="")
 
 
-def older(state: State) -> Body:
-    """A record as the format before wrote it: its commit and repository stand in the groups."""
-    body = encode(state, NAMESPACE, TOOLING)
-    data = body["data"]
-    for key, name, more in (("applied.json", "commit", {}), ("target.json", "repository", {"format": 1})):
-        data[key] = json.dumps(json.loads(data.get(key, "{}")) | {name: data.pop(name)} | more)
-    known = json.loads(body["metadata"]["annotations"][SUMMARY])
-    known["home"] = home_of(state.repository, state.installation, state.cluster_uid, 1)
-    body["metadata"]["annotations"][SUMMARY] = json.dumps(known, separators=(",", ":"))
-    return body
-
-
 def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys() -> None:
     state = replace(full(), path="")
-    found = read(older(state))
+    found = read(as_format_1(encode(state, NAMESPACE, TOOLING)))
     assert found == state
     assert encode(found, NAMESPACE, TOOLING) == encode(state, NAMESPACE, TOOLING)
     assert json.loads(encode(found, NAMESPACE, TOOLING)["data"]["target.json"])["format"] == FORMAT
@@ -57,7 +46,7 @@ def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys(
 
 def test_a_record_of_the_format_before_is_written_anew_by_whoever_brings_its_summary_up_to_date() -> None:
     objects = FakeObjects()
-    body = older(replace(blank(commit=sha()), path=""))
+    body = as_format_1(encode(blank(commit=sha()), NAMESPACE, TOOLING))
     objects.create(body)
     store = StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
     stored = store.read()
@@ -66,6 +55,22 @@ def test_a_record_of_the_format_before_is_written_anew_by_whoever_brings_its_sum
     written = objects.get("ConfigMap", NAMESPACE, "anneal-shop")
     assert written is not None
     assert (written["data"]["commit"], json.loads(written["data"]["target.json"])["format"]) == (sha(), FORMAT)
+
+
+def test_a_record_of_the_format_before_knows_the_jobs_that_its_commit_declared_and_a_step_came_to() -> None:
+    brief, skipped = Identity("batch", "Job", "shop", "brief"), Identity("batch", "Job", "shop", "skipped")
+    steps = (
+        StepRecord("main", "brief", str(brief), "CreateOrUpdate", outcome="done"),
+        StepRecord("main", "skipped", str(skipped), "Recreate"),
+    )
+    rollout = Progress(sha(), "d" * 64, NOON, steps=steps)
+    state = blank(commit=sha(), digest="d" * 64, rollout=rollout, declared=(API, brief, skipped))
+    found = read(as_format_1(encode(state, NAMESPACE, TOOLING)))
+    assert found.ran == (Ran(brief),)
+    assert read(encode(found, NAMESPACE, TOOLING)).ran == (Ran(brief),), "whatever writes it anew keeps that"
+    assert read(encode(state, NAMESPACE, TOOLING)).ran == (), "a record of this format notes them itself"
+    begun = blank(declared=(brief,), attempt=Attempt(sha(), "b" * 64, "c" * 64, TOKEN, NOON))
+    assert read(as_format_1(encode(begun, NAMESPACE, TOOLING))).ran == (), "nothing was applied whole"
 
 
 def test_a_version_before_says_of_it_that_it_is_a_newer_ones() -> None:
