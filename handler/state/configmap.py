@@ -2,7 +2,10 @@
 
 What is applied stands there as plain text, `commit`, `repository` and `path`, and nowhere else. Each other part of the record is one
 readable JSON key; one over 4 KB is gzipped into binaryData. What is read is untrusted: sizes, types and forms are checked, and every
-mistake is reported with its key and the way out. What is written is first read back.
+mistake is reported with its key and the way out. What is written is first read back (`size_limit`).
+
+Law: an older version may run beside this one, so `target.json` keeps the fields that a reader of any format asks for: it gets as far as
+`format`, and says that a newer version wrote the record instead of advising to delete it.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ _GROUPED = {
     "applied": ("reads", "settings", "digest", "drift_due"),
 }
 _FORMAT_1 = {"target": ("repository",), "applied": ("commit",)}
-"""What stood in those groups before it became a plain key."""
+"""What stood in those groups before it became a plain key. A repository is still written there, empty: readers of format 1 ask for one."""
 _JOB = GroupKind("batch", "Job")
 _IN_ANNOTATIONS = ("kinds", "namespaces")
 _ELSEWHERE = (*_PLAIN, *_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS)
@@ -84,7 +87,7 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
 
 def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
     parts: dict[str, Any] = {key: write_record(state, names) for key, names in _GROUPED.items()}
-    parts["target"]["format"] = FORMAT
+    parts["target"] |= {"format": FORMAT, "repository": ""}
     known = {name: _known(camel(name), getattr(state, name)) for name in _SINGLE}
     parts |= write_record(state, ("", *(name for name in _SINGLE if not known[name])))
     data = write_record(state, ("", *(name for name in _PLAIN if getattr(state, name))))
@@ -219,7 +222,8 @@ def _unknown() -> dict[str, Any]:
 
 def _part(key: str, names: dict[str, str], plain: Any, zipped: Any) -> dict[str, Any]:
     if key in _GROUPED:
-        return read_fields(State, _json(plain, zipped)[0], (*_GROUPED[key], *_FORMAT_1[key]))
+        found = read_fields(State, _json(plain, zipped)[0], (*_GROUPED[key], *_FORMAT_1[key]))
+        return {name: value for name, value in found.items() if name != "repository" or value}
 
     def load() -> tuple[Any, int]:
         raw, size = _json(plain, zipped)

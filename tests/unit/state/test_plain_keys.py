@@ -27,7 +27,8 @@ def read(body: Body) -> State:
 def test_what_is_applied_stands_there_as_plain_text_and_nowhere_else() -> None:
     data = encode(full(), NAMESPACE, TOOLING)["data"]
     assert (data["commit"], data["repository"], data["path"]) == (sha(), "https://git.example.com/acme/shop.git", "deploy")
-    assert not {"commit", "repository", "path"} & (json.loads(data["applied.json"]) | json.loads(data["target.json"])).keys()
+    groups = json.loads(data["applied.json"]) | json.loads(data["target.json"])
+    assert (groups.get("commit"), groups["repository"], groups.get("path")) == (None, "", None)
 
 
 def test_nothing_that_is_not_recorded_has_a_key() -> None:
@@ -74,11 +75,21 @@ def test_a_record_of_the_format_before_knows_the_jobs_that_its_commit_declared_a
 
 
 def test_a_version_before_says_of_it_that_it_is_a_newer_ones() -> None:
-    """It meets keys that it doesn't know; the format is told first, for its way out deletes nothing."""
+    """It reads the format first, for its way out deletes nothing; so the part that holds that must be readable to format 1."""
+    for state in (full(), replace(blank(), repository="")):
+        body = encode(state, NAMESPACE, TOOLING)
+        target = json.loads(body["data"]["target.json"])
+        assert target.keys() == {"target", "installation", "clusterUid", "repository", "format"}, "what format 1 asks for, and no more"
+        body["data"] |= {"target.json": json.dumps(target | {"format": FORMAT + 1}), "another": "key"}
+        with pytest.raises(StateInvalid) as caught:
+            read(body)
+        assert "written by a newer Anneal" in str(caught.value)
+        assert "delete" not in str(caught.value)
+
+
+def test_a_repository_in_both_places_is_not_believed() -> None:
     body = encode(full(), NAMESPACE, TOOLING)
-    target = json.loads(body["data"]["target.json"])
-    body["data"] |= {"target.json": json.dumps(target | {"format": FORMAT + 1}), "another": "key"}
-    with pytest.raises(StateInvalid) as caught:
+    target = json.loads(body["data"]["target.json"]) | {"repository": "https://git.example.com/other.git"}
+    body["data"]["target.json"] = json.dumps(target)
+    with pytest.raises(StateInvalid, match="repository stands in another key, too"):
         read(body)
-    assert "written by a newer Anneal" in str(caught.value)
-    assert "delete" not in str(caught.value)
