@@ -2,8 +2,9 @@
 
     applied by the recorded commit       done until its declaration changes
     applied since, by an open attempt    not run again while others of its commit are waited for, or have failed
+    named by a record of format 1        done while the set that it recorded is rendered
 
-Law: one that the record doesn't know as git declares it now is created. One that made its run fail is forgotten, so that it is tried again.
+Law: one that the record doesn't know as git declares it now is created. One that made its attempt fail is forgotten and tried again.
 No `force` runs one again, for every `anneal apply` is forced: only another declaration does, or a step of a rollout that makes it anew.
 """
 

@@ -73,9 +73,8 @@ def _capped(subjects: Sequence[str]) -> tuple[str, ...]:
 def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
 
-    What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one, its last: who found a target
-    held by another worker of the same run has said `busy` before that one ended. A commit that was superseded in it keeps its entry, as
-    `<id>-1`. A commit that still waits is told of once.
+    What was asked for by name is an entry of its own, for its end is waited for. A run has one entry, its last: the `busy` of another
+    worker that had the same message gives way. A commit that was superseded in it keeps its entry, as `<id>-1`; one that waits has one.
     """
     history = tuple(_apart(each, run, history) for each in history)
     history = tuple(each for each in history if not ((run.id and each.id == run.id) or _waits_still(each, run)))
@@ -108,17 +107,17 @@ def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]
 
 
 def _is_asked(run: Run) -> bool:
-    """Whether a run was asked for by name; a rollback that nobody asked for is none."""
+    """Whether a run was asked for by name; an automatic rollback wasn't."""
     return run.trigger in ASKED and run.actor != FIELD_MANAGER
 
 
 def _is_note(run: Run) -> bool:
-    """Whether a run matters to who asked for it by name, and to nobody else."""
+    """Whether a run was asked for by name and deployed nothing."""
     return _is_asked(run) and run.outcome not in _DEPLOYING
 
 
 def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
-    """Whether an entry tells of a run for one more of those who asked for it."""
+    """Whether an entry repeats a run's end for another request that was merged into it."""
     facts = (run.started, run.commit, run.outcome)
     return _is_asked(run) and any((each.started, each.commit, each.outcome) == facts for each in older)
 
