@@ -106,7 +106,7 @@ _HOOK = 'annotate it argocd.argoproj.io/hook: Sync, an act that each rollout rep
 _RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name instead"
 _BY_CONTENT = "remove it, or let kustomize name the object by its content (configMapGenerator, secretGenerator)"
 _HOOKS = "write argocd.argoproj.io/hook: PreSync or PostSync"
-_REMOVED = "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist"
+_GONE = "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist"
 _POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
 
 TABLE = (
@@ -231,7 +231,7 @@ TABLE = (
     Row(KAPP, _KAPP + "disable-associated-resources-wait", (ANY,), _GIT, _IGNORE, _WAITS),
     Row(KAPP, _KAPP + "apps-v1-deployment-wait-minimum-replicas-available", (ANY,), _GIT, _IGNORE, _WAITS),
     Row(KLUCTL, _KLUCTL + "ignore", _TRUE, _GIT, _LEAVE, _LEFT),
-    Row(KLUCTL, _KLUCTL + "delete", _TRUE, _GIT, _REFUSE, "what git declares isn't deleted", _REMOVED),
+    Row(KLUCTL, _KLUCTL + "delete", _TRUE, _GIT, _REFUSE, "what git declares isn't deleted", _GONE),
     Row(KLUCTL, _KLUCTL + "force-apply*", (ANY,), _GIT, _IGNORE, "an apply takes every declared field"),
     Row(KLUCTL, _KLUCTL + "ignore-conflicts*", (ANY,), _GIT, _REFUSE, "an apply takes every declared field", _POINTERS),
     Row(KLUCTL, _KLUCTL + "skip-delete", _TRUE, _LIVE, _PROTECT, _UNDELETED),
