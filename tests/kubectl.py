@@ -61,6 +61,17 @@ class Kubectl:
             assert time.monotonic() < end, f"{account} is {'not ' if allows else ''}allowed {attributes}"
             time.sleep(0.1)
 
+    def account(self, name: str, place: Path) -> Path:
+        """Make a ServiceAccount, `namespace/name`, without any right; return the kubeconfig that signs in as it, in this directory."""
+        namespace, _, own = name.partition("/")
+        self.run("create", "serviceaccount", own, "-n", namespace)
+        token = self.run("create", "token", own, "-n", namespace, "--duration=1h").strip()
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+        path = place / f"{own}.kubeconfig"
+        path.write_text(yaml.safe_dump(config))
+        return path
+
     def grant(self, given: str) -> None:
         """Apply roles and their bindings to ServiceAccounts, and wait until the API server judges by the last rule of each."""
         self.run("apply", "-f", "-", given=given)

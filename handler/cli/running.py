@@ -42,12 +42,15 @@ def _shown(session: Session, doing: str) -> contextlib.AbstractContextManager[No
 
 
 def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:
-    """Run a job, and go on with the newer head where one came while its commit was waited for; return what all of that did."""
+    """Run a job, and go on with the newer head where one came while its commit was waited for.
+
+    Return what all of that did, under the id and the cause of the run that came to this end: the record has that of each.
+    """
     ends = [start(job, stop)]
     while ends[-1].outcome is Outcome.SUPERSEDED and ends[-1].again and not stop.is_set():
         session.output.note(f"{ends[-1].message}; going on with that")
         ends.append(start(replace(job, commit="", approve="", unpin=False, rollback=False), stop))
-    return summed(ends)
+    return replace(summed(ends), run=ends[-1].run, trigger=ends[-1].trigger)
 
 
 def _told(session: Session, result: Result) -> Result:

@@ -21,15 +21,9 @@ from handler.model.errors import (
     KubeconfigInvalid,
     Moved,
     NotReady,
+    QuotaExceeded,
 )
 from handler.model.names import Identity, kubectl
-
-
-class QuotaExceeded(AccessDenied):
-    """A ResourceQuota has no room for an object: the quota's owner makes room, or git declares less."""
-
-    code = "quota-exceeded"
-
 
 RETRIED = frozenset({429, 500, 502, 503, 504})
 """Statuses that may be different next time."""

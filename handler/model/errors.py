@@ -1,4 +1,4 @@
-"""Every error Anneal raises. The class says who must act; the instance carries the facts.
+"""The errors Anneal raises; those of one room stand in its own `errors`. The class says who must act; the instance carries the facts.
 
 Vendor exceptions (urllib3, dulwich, kubernetes, yaml) stop at their room's wall and leave it as one of these.
 A message starts with its subject, says what was seen, where (file:line), and the line or command that helps.
@@ -94,6 +94,12 @@ class AccessDenied(OperatorError):
     """The API server or git host said 401 or 403 to our credentials."""
 
     code = "access-denied"
+
+
+class QuotaExceeded(AccessDenied):
+    """A ResourceQuota has no room for an object: the quota's owner makes room, or git declares less."""
+
+    code = "quota-exceeded"
 
 
 class TargetMoved(OperatorError):
@@ -207,7 +213,7 @@ class Moved(TransientError):
 
 
 class PlanStale(TransientError):
-    """The server would change more than the plan showed; the next run plans anew."""
+    """A write would change or remove something that the plan didn't show; the next run plans anew."""
 
     code = "plan-stale"
 

@@ -1,7 +1,7 @@
 """The one masking function of field values: whatever shows an object's fields asks here first.
 
-Secrets show nothing but that a value is there or differs; elsewhere a field whose name says that it holds a secret, and
-`kubectl`'s last-applied annotation, which repeats the whole object, are masked too.
+Secrets show nothing but that a value is there or differs; elsewhere a field whose name says that it holds a secret, and the annotations in
+which `kubectl` and other appliers repeat the whole object, are masked, too.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ ONLY_PLANNED = frozenset({Outcome.HELD, Outcome.PLANNED, Outcome.DRIFTED})
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a target stands after a run, for whoever watches it.
+    """How a target stands after a run, for metrics and alerts.
 
     `failures` in a row; `next_try`, `succeeded`, `waiting` (since when) in seconds since the epoch, 0: none; `orphans`, `drifted`: objects.
     """

@@ -1,4 +1,4 @@
-"""One run of several rounds, told as one: what all of them wrote, each object once.
+"""One run of several rounds, reported as one: what all of them wrote, each object once.
 
 first        then         the run
 created      configured   created       it wasn't there before
@@ -21,8 +21,8 @@ from handler.model.words import many
 def summed(rounds: Sequence[Result]) -> Result:
     """Return the end of a run from the ends of its rounds, the first first.
 
-    It ends as its last round, but that one which found nothing to do after others have is `applied`. What only the last round knows (a
-    hold, problems, the next try) is that one's.
+    It ends as its last round does; where that found nothing to do and an earlier one did something, it is `applied`. Hold, problems and
+    the next try are the last round's; id and cause are the first's.
     """
     first, last = rounds[0], rounds[-1]
     if len(rounds) == 1:

@@ -108,6 +108,9 @@ _WAITS = "the target's `wait` decides what is waited for"
 _COMPANION = "means nothing by itself"
 _HOOK = 'annotate it argocd.argoproj.io/hook: Sync, an act that each rollout repeats, or anneal.dev/recreate: "allow", for immutable fields'
 _RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name instead"
+_BY_CONTENT = "remove it, or let kustomize name the object by its content (configMapGenerator, secretGenerator)"
+_HOOKS = "write argocd.argoproj.io/hook: PreSync or PostSync"
+_GONE = "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist"
 _POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
 
 TABLE = (
@@ -225,15 +228,7 @@ TABLE = (
     Row(KAPP, _KAPP + "delete-strategy", ("orphan",), _LIVE, _PROTECT, _UNDELETED),
     Row(KAPP, _KAPP + "exists", (ANY,), _GIT, _LEAVE, _LEFT),
     Row(KAPP, _KAPP + "noop", (ANY,), _GIT, _LEAVE, _LEFT),
-    Row(
-        KAPP,
-        _KAPP + "versioned",
-        (ANY,),
-        _GIT,
-        _REFUSE,
-        "no copy is made under a new name at each change",
-        "remove it, or let kustomize name the object by its content (configMapGenerator, secretGenerator)",
-    ),
+    Row(KAPP, _KAPP + "versioned", (ANY,), _GIT, _REFUSE, "no copy is made under a new name at each change", _BY_CONTENT),
     Row(KAPP, _KAPP + "versioned-*", (ANY,), _GIT, _IGNORE, _COMPANION),
     Row(KAPP, _KAPP + "num-versions", (ANY,), _GIT, _IGNORE, _COMPANION),
     Row(KAPP, _KAPP + "renew-duration", (ANY,), _GIT, _REFUSE, "nothing is renewed by the clock", "remove it"),
@@ -244,29 +239,13 @@ TABLE = (
     Row(KAPP, _KAPP + "disable-associated-resources-wait", (ANY,), _GIT, _IGNORE, _WAITS),
     Row(KAPP, _KAPP + "apps-v1-deployment-wait-minimum-replicas-available", (ANY,), _GIT, _IGNORE, _WAITS),
     Row(KLUCTL, _KLUCTL + "ignore", _TRUE, _GIT, _LEAVE, _LEFT),
-    Row(
-        KLUCTL,
-        _KLUCTL + "delete",
-        _TRUE,
-        _GIT,
-        _REFUSE,
-        "what git declares isn't deleted",
-        "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist",
-    ),
+    Row(KLUCTL, _KLUCTL + "delete", _TRUE, _GIT, _REFUSE, "what git declares isn't deleted", _GONE),
     Row(KLUCTL, _KLUCTL + "force-apply*", (ANY,), _GIT, _IGNORE, "an apply takes every declared field"),
     Row(KLUCTL, _KLUCTL + "ignore-conflicts*", (ANY,), _GIT, _REFUSE, "an apply takes every declared field", _POINTERS),
     Row(KLUCTL, _KLUCTL + "skip-delete", _TRUE, _LIVE, _PROTECT, _UNDELETED),
     Row(KLUCTL, _KLUCTL + "skip-delete-if-tags", _TRUE, _LIVE, _IGNORE, _COMPANION),
     Row(KLUCTL, _KLUCTL + "force-managed", _TRUE, _LIVE, _IGNORE, "what has an owner reference isn't pruned"),
-    Row(
-        KLUCTL,
-        _KLUCTL + "hook",
-        (ANY,),
-        _GIT,
-        _REFUSE,
-        "hooks of kluctl are not read",
-        "write argocd.argoproj.io/hook: PreSync or PostSync",
-    ),
+    Row(KLUCTL, _KLUCTL + "hook", (ANY,), _GIT, _REFUSE, "hooks of kluctl are not read", _HOOKS),
     Row(KLUCTL, _KLUCTL + "hook-*", (ANY,), _GIT, _IGNORE, _COMPANION),
     Row(KLUCTL, _KLUCTL + "wait-readiness", (ANY,), _GIT, _IGNORE, _WAITS),
     Row(KLUCTL, _KLUCTL + "is-ready", (ANY,), _GIT, _IGNORE, _WAITS),

@@ -1,7 +1,9 @@
-"""The writing half of a run: stages in parallel, then prune in reverse, every write behind the fence.
+"""Applies a plan: stage after stage, the objects of a stage in parallel, every write behind the fence.
 
-Law: nothing is written that the plan didn't show. A write that meets a moved object is planned again for that object,
-three times at most; a lost Lease stops everything; a failed apply means that nothing is pruned.
+Law: no object is deleted, and no field that others wrote is removed, unless the plan showed it; what they wrote after the plan stays, or
+the write is refused and the next run plans anew. What git declares is written over whatever lives at that moment, even if that changed
+after the plan, or a step writes an object that the plan left unchanged. A write that meets a moved object is planned again for that object,
+three times at most, and a lost Lease stops all writes.
 """
 
 from __future__ import annotations

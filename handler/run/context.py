@@ -116,11 +116,12 @@ class Context:
     def entry(self, result: Result) -> Run:
         """Return what the history tells of a round's commit: with what earlier rounds have done for it.
 
-        The run's id has one end there, which stays: another commit, and another end of the same one, is an entry of its own.
+        The run's id has one end there, which stays: another commit, and another end of the same one, is an entry of its own. Where a round
+        was superseded or its wait interrupted, the run hadn't come to its end: the next round's has the id.
         """
         before = [each for each in self.rounds if each.result.commit == result.commit]
         whole = summed([*(each.result for each in before), result])
-        known = next((each for each in self.state.history if each.id == self.run and each.outcome != Outcome.BUSY), None)
+        known = next((each for each in self.state.history if each.id == self.run and each.outcome not in history.PASSING), None)
         if self.rounds and known and (known.commit, known.outcome) != (whole.commit, whole.outcome):
             return history.run_of(replace(result, run=run_id(self.job.target)), self.commit, self.job.actor, self.started)
         commit = self.commit or next((each.commit for each in before if each.commit), None)

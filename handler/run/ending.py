@@ -1,4 +1,4 @@
-"""How several requests end as one: their errors, raised together."""
+"""Errors of several questions to the API server, raised together as one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mistakes:
 
 
 def denial(errors: Sequence[AccessDenied]) -> type[AccessDenied]:
-    """Return as what several denials are raised together: as what all of them are."""
+    """Return the class that several denials are raised as: theirs if it is one, else AccessDenied."""
     kinds = {type(error) for error in errors}
     return kinds.pop() if len(kinds) == 1 else AccessDenied
 

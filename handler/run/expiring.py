@@ -2,8 +2,9 @@
 
     applied by the recorded commit       done until its declaration changes
     applied since, by an open attempt    not run again while others of its commit are waited for, or have failed
+    named by a record of format 1        done while the set that it recorded is rendered
 
-Law: one that the record doesn't know as git declares it now is created. One that made its run fail is forgotten, so that it is tried again.
+Law: one that the record doesn't know as git declares it now is created. One that made its attempt fail is forgotten and tried again.
 No `force` runs one again, for every `anneal apply` is forced: only another declaration does, or a step of a rollout that makes it anew.
 """
 
@@ -29,18 +30,23 @@ from handler.state.record import State
 REASON = "was applied by this commit; its ttlSecondsAfterFinished removes it once it has finished"
 _MARKS = (("labels", PART_OF), ("annotations", IDENTITY))
 Known = frozenset[tuple[Identity, str]]
-"""Jobs that ran, as they were declared then."""
+"""Jobs that ran, as they were declared then; empty: as they are declared now."""
 
 
-def known(state: State, due: Iterable[Due], rolled: Rolled) -> Known:
-    """Return what ran, but for what a due step makes anew."""
+def known(state: State, due: Iterable[Due], rolled: Rolled, digest: str) -> Known:
+    """Return what ran, but for what a due step makes anew. `digest`: of the rendered set.
+
+    What a record of format 1 names counts while the same set is rendered from which its commit was applied.
+    """
+    same = bool(state.commit) and state.digest == digest
+    ran = [each for each in state.ran if each.declared or same]
     anew = {item.identity for stage in rolled.stages for item in stage if item.mode is Mode.RECREATE} & {one.identity for one in due}
-    return frozenset((each.identity, each.declared) for each in state.ran if each.identity not in anew)
+    return frozenset((each.identity, each.declared) for each in ran if each.identity not in anew)
 
 
 def has_run(item: Desired, known: Known) -> bool:
     """Whether an object that isn't there is done."""
-    return _expires(item) and (item.identity, _declaration(item)) in known
+    return _expires(item) and not known.isdisjoint({(item.identity, ""), (item.identity, _declaration(item))})
 
 
 def applied(items: Iterable[Desired]) -> tuple[Ran, ...]:

@@ -1,6 +1,8 @@
-"""Requests that were asked for by name, and whose end is waited for: each is done once, and finds its end in the record.
+"""Requests that were asked for by name, and whose end is waited for: each is done once.
 
-Law: a name stands in the history with its end, or has none yet. A message that comes again does nothing twice.
+Law: a message that comes again does nothing twice, for what has an end in the history isn't run again. Where no process remembers requests
+(`Rooms.notes`) each leaves an entry there, whatever it did; elsewhere one that changed nothing is in the worker's memory alone. An entry
+that says busy, waiting or superseded gives way to the next round of its run.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def noted(run: Context, job: Job, result: Result) -> Result:
 def ended_before(run: Context) -> Result | None:
     """Return the end of a run whose message came again after that end was recorded; None: there is something to do.
 
-    What was asked by name is done once. A pin that somebody has ended since isn't set again, and an approval that was used doesn't fail.
+    What was asked by name is done once: a pin that was ended since isn't set again, and an approval that was used doesn't fail.
     """
     job = run.job
     asked = [name for name, _ in job.requests] or ([job.run] if job.run and job.acts else [])

@@ -1,8 +1,9 @@
-"""Each way a run may end, one function: it makes the Result and writes what the record keeps of it.
+"""Each way a run ends is one function: it makes the Result and writes what the record keeps of it.
 
     reconcile -> outcomes (how this run ends) -> state_after (what the record says then) -> handler.state.store (writes that)
 
-Law: with the Lease it is written inside our attempt; without it by a swap that may be dropped, and then asks for another run.
+Law: inside our open attempt it is written in any case, and what people wrote meanwhile stays. Anything else is a swap, which is dropped
+where the record has moved: another run is asked for then, but for a failure, which the Result alone tells.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
 
 
 def sum_up(run: Context) -> None:
-    """Bring a summary up to date that another version wrote: ticks of many targets read nothing else. Who is quicker does it, too."""
+    """Bring a summary up to date that another version wrote: ticks of many targets read nothing else. A swap may be dropped."""
     if not run.rooms.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
             swap(run, run.state)
@@ -146,7 +147,7 @@ def is_mistaken(run: Context, error: AnnealError) -> bool:
 
 
 def refused(run: Context, error: AnnealError) -> Result:
-    """Return the end of a request that can't be done; the record is left as it is, but for an answer to who asked (`noted`).
+    """Return the end of a request that can't be done; the record is left as it is, but for an answer to the one that asked (`named.noted`).
 
     What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
     """
@@ -158,7 +159,7 @@ def refused(run: Context, error: AnnealError) -> Result:
 
 
 def _is_asked_for(run: Context) -> bool:
-    """Whether somebody asked for a run while we held the Lease; else it is free from now on."""
+    """Whether a run was asked for while we held the Lease; else it is free from now on."""
     with contextlib.suppress(AnnealError):
         return run.lease is not None and not run.lease.release()
     return False
@@ -167,7 +168,7 @@ def _is_asked_for(run: Context) -> bool:
 def superseded(run: Context, error: NewerHead) -> Result:
     """Record that something newer came while this commit was waited for; its attempt stays open until that is applied.
 
-    A pin leaves the wait what time is left, should somebody lift it again. A newer head ends it for good.
+    A pin leaves the wait what time is left, should it be lifted again. A newer head ends it for good.
     """
     result = run.result(Outcome.SUPERSEDED, str(error))
     entry = run.entry(result)

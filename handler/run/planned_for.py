@@ -46,7 +46,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
             frozenset(orphan.uid for orphan in state.orphans if not orphan.sibling),
             run.rooms.clock,
         ),
-        ran=expiring.known(state, due, prepared.rolled),
+        ran=expiring.known(state, due, prepared.rolled, prepared.digest),
     )
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.model.errors import AnnealError, AuthorError, Problem, RolloutFailed, TransientError
+from handler.model.errors import AnnealError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
 from handler.run.context import Context
-from handler.run.errors import RequestRefused
-from handler.state.record import Pin, State
+from handler.run.errors import ROLLOUT_FAILURES, RequestRefused
+from handler.state.record import Pin, Run, State
 from handler.state.rules import stamp
 
 TRIGGER = "rollback"
@@ -39,8 +39,8 @@ def way_back(run: Context, error: AnnealError) -> Pin | None:
 
 
 def _fails(run: Context, error: AnnealError) -> bool:
-    """Whether this is a rollout's failure that is to be rolled back: the head's, its author's, after its attempt opened."""
-    return run.rooms.target.rollback.on_failure and run.opened and run.goal == run.head and isinstance(error, AuthorError)
+    """Whether this is a rollout's failure that is to be rolled back: the head's, after its attempt opened."""
+    return run.rooms.target.rollback.on_failure and run.opened and run.goal == run.head and isinstance(error, ROLLOUT_FAILURES)
 
 
 def explained(run: Context, error: AnnealError) -> AnnealError:
@@ -73,21 +73,23 @@ def told(run: Context, result: Result) -> Result:
         return result
     name, why = run.job.target, pin.reason.removeprefix("rollback: ")
     problem = Problem(f"target {name}", f"{why}; rolled back to {run.goal[:12]}", fix=f"push what mends it; once more: anneal unpin {name}")
+    entry = _failed(run.state, back)
+    full = f"{back[:12]} failed: {entry.message}" if entry and entry.message else why  # a pin's reason has room for its beginning only
+    cause = QuotaExceeded if entry and entry.code == QuotaExceeded.code else RolloutFailed
     return replace(
         result,
         outcome=Outcome.ROLLED_BACK,
         trigger=TRIGGER,
         message=str(problem),
-        problems=(replace(problem, message=f"{_failure(run.state, back) or why}; rolled back to {run.goal[:12]}"),),
-        who=RolloutFailed.who,
-        code=RolloutFailed.code,
+        problems=(replace(problem, message=f"{full}; rolled back to {run.goal[:12]}"),),
+        who=cause.who,
+        code=cause.code,
     )
 
 
-def _failure(state: State, commit: str) -> str:
-    """Return why a commit failed, in full: a pin's reason has room for its beginning only. Empty: the history has lost it."""
-    entry = next((run for run in state.history if (run.commit, run.outcome) == (commit, Outcome.FAILED)), None)
-    return f"{commit[:12]} failed: {entry.message}" if entry and entry.message else ""
+def _failed(state: State, commit: str) -> Run | None:
+    """Return the entry of a commit's failure; None: the history has lost it."""
+    return next((run for run in state.history if (run.commit, run.outcome) == (commit, Outcome.FAILED)), None)
 
 
 # --- by hand

@@ -25,7 +25,7 @@ def unseen(_state: State) -> None:
 class Rooms:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
 
-    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `outcomes.noted`. `first`: the
+    `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `named.noted`. `first`: the
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
     seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
     `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `seen`: told of the record each time that

@@ -3,7 +3,7 @@
     reconcile -> outcomes (how this run ends) -> state_after (what the record says then) -> handler.state.store (writes that)
 
 Law: `attempt` opens before the first object write and closes when the commit moves; `kinds` and `namespaces` only grow,
-but for a drift run that LISTed a kind and found no member.
+but for a drift run that looked everywhere, wrote nothing, and found no member of a kind.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
 def _carried_out(known: Progress | None, digest: str, now: float) -> Progress | None:
     """End the rollout in the write that records its commit: a kill between two would have it carried out again.
 
-    One of another set was overtaken by this commit: who comes back to it some day begins anew.
+    One of another set was overtaken by this commit: a run that comes back to it begins anew.
     """
     if known is None or known.outcome:
         return known

@@ -1,7 +1,7 @@
 """Where members of a target can be: what a record's annotations bound, and all that the record names besides.
 
-Law: the annotations are KEP-3659's hints, and people and other tools edit them. Members of a kind that none of them names would be seen by
-no LIST, live for ever and be mentioned nowhere; so a record is never read, or written, without the kinds and namespaces that it names.
+Law: the annotations are KEP-3659's hints, and people and other tools edit them. A member of a kind that they leave out would be seen by no
+LIST and live for ever, unmentioned; so whatever reads or writes a record adds the kinds and namespaces of the objects that it names.
 """
 
 from __future__ import annotations

@@ -2,7 +2,10 @@
 
 What is applied stands there as plain text, `commit`, `repository` and `path`, and nowhere else. Each other part of the record is one
 readable JSON key; one over 4 KB is gzipped into binaryData. What is read is untrusted: sizes, types and forms are checked, and every
-mistake is reported with its key and the way out. What is written is first read back.
+mistake is reported with its key and the way out. What is written is first read back (`size_limit`).
+
+Law: an older version may run beside this one, so `target.json` keeps the fields that a reader of any format asks for: it gets as far as
+`format`, and says that a newer version wrote the record instead of advising to delete it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
@@ -23,6 +26,7 @@ from handler.model.names import GroupKind, Identity, applyset_id, kubectl
 from handler.state import pieces
 from handler.state.bounds import bounded
 from handler.state.objects import Body
+from handler.state.ran import Ran
 from handler.state.record import FORMAT, Progress, State
 from handler.state.remembered import Remembered, Text
 from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
@@ -44,7 +48,8 @@ _GROUPED = {
     "applied": ("reads", "settings", "digest", "drift_due"),
 }
 _FORMAT_1 = {"target": ("repository",), "applied": ("commit",)}
-"""What stood in those groups before it became a plain key."""
+"""What stood in those groups before it became a plain key. A repository is still written there, empty: readers of format 1 ask for one."""
+_JOB = GroupKind("batch", "Job")
 _IN_ANNOTATIONS = ("kinds", "namespaces")
 _ELSEWHERE = (*_PLAIN, *_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIONS)
 _SINGLE = tuple(item.name for item in fields(State) if item.name not in _ELSEWHERE)
@@ -82,7 +87,7 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
 
 def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:
     parts: dict[str, Any] = {key: write_record(state, names) for key, names in _GROUPED.items()}
-    parts["target"]["format"] = FORMAT
+    parts["target"] |= {"format": FORMAT, "repository": ""}
     known = {name: _known(camel(name), getattr(state, name)) for name in _SINGLE}
     parts |= write_record(state, ("", *(name for name in _SINGLE if not known[name])))
     data = write_record(state, ("", *(name for name in _PLAIN if getattr(state, name))))
@@ -131,7 +136,15 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     if mistakes:
         fix = f"{kubectl('delete', parent)}; the next run finds its objects by their label and prunes nothing"
         raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
-    return bounded(State(**found))
+    state = bounded(State(**found))
+    return replace(state, ran=_ran_by(state)) if written == 1 else state
+
+
+def _ran_by(state: State) -> tuple[Ran, ...]:
+    """Return the Jobs that a record of format 1, which notes none, names as declared by its commit; not what a step didn't come to."""
+    steps = state.rollout.steps if state.rollout else ()
+    undone = {step.object for step in steps if step.outcome != "done"}
+    return tuple(Ran(each) for each in state.declared if each.group_kind == _JOB and str(each) not in undone) if state.commit else ()
 
 
 def foreign(metadata: dict[str, Any], namespace: str, target: str, tooling: str) -> str:
@@ -209,7 +222,8 @@ def _unknown() -> dict[str, Any]:
 
 def _part(key: str, names: dict[str, str], plain: Any, zipped: Any) -> dict[str, Any]:
     if key in _GROUPED:
-        return read_fields(State, _json(plain, zipped)[0], (*_GROUPED[key], *_FORMAT_1[key]))
+        found = read_fields(State, _json(plain, zipped)[0], (*_GROUPED[key], *_FORMAT_1[key]))
+        return {name: value for name, value in found.items() if name != "repository" or value}
 
     def load() -> tuple[Any, int]:
         raw, size = _json(plain, zipped)

@@ -37,6 +37,9 @@ _PHASES = {
 _UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, Outcome.SUSPENDED, Outcome.SUPERSEDED)
 """Ends of a commit's run that say nothing of what becomes of its open attempt; those of another commit's never do."""
 
+PASSING = (Outcome.BUSY, Outcome.WAITING, Outcome.SUPERSEDED)
+"""Ends of a round after which its run may go on: under the same id, with what comes next."""
+
 _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BACK)
 
 
@@ -70,9 +73,10 @@ def _capped(subjects: Sequence[str]) -> tuple[str, ...]:
 def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     """Put a run in front. The same failure of the same commit again only counts up the entry in front: `times`, `last`, the newest id.
 
-    What was replayed is an entry of its own: somebody waits for the end of just that run. A run has one, its last: who found a target
-    held by another worker of the same run has said `busy` before that one ended. A commit that still waits is told of once.
+    What was asked for by name is an entry of its own, for its end is waited for. A run has one entry, its last: the `busy` of another
+    worker that had the same message gives way. A commit that was superseded in it keeps its entry, as `<id>-1`; one that waits has one.
     """
+    history = tuple(_apart(each, run, history) for each in history)
     history = tuple(each for each in history if not ((run.id and each.id == run.id) or _waits_still(each, run)))
     if history and _same_failure(history[0], run):
         first = history[0]
@@ -80,6 +84,13 @@ def append(history: tuple[Run, ...], run: Run) -> tuple[Run, ...]:
     runs = (run, *history)
     notes = [each for place, each in enumerate(runs) if _is_note(each) or _is_told_again(each, runs[place + 1 :])]
     return tuple(each for each in runs if each not in notes[NOTES:])[:RUNS]
+
+
+def _apart(older: Run, newer: Run, history: Iterable[Run]) -> Run:
+    """Return an entry, under an id of its own if its run was superseded there and has gone on to another commit."""
+    superseded = older.id == newer.id and older.outcome == Outcome.SUPERSEDED and older.commit != newer.commit
+    number = 1 + sum(each.id.startswith(f"{older.id}-") for each in history)
+    return replace(older, id=f"{older.id}-{number}") if older.id and superseded else older
 
 
 def _waits_still(older: Run, newer: Run) -> bool:
@@ -96,17 +107,17 @@ def overtaken(history: tuple[Run, ...], commit: str, by: str) -> tuple[Run, ...]
 
 
 def _is_asked(run: Run) -> bool:
-    """Whether a run was asked for by name; a rollback that nobody asked for is none."""
+    """Whether a run was asked for by name; an automatic rollback wasn't."""
     return run.trigger in ASKED and run.actor != FIELD_MANAGER
 
 
 def _is_note(run: Run) -> bool:
-    """Whether a run matters to who asked for it by name, and to nobody else."""
+    """Whether a run was asked for by name and deployed nothing."""
     return _is_asked(run) and run.outcome not in _DEPLOYING
 
 
 def _is_told_again(run: Run, older: Iterable[Run]) -> bool:
-    """Whether an entry tells of a run for one more of those who asked for it."""
+    """Whether an entry repeats a run's end for another request that was merged into it."""
     facts = (run.started, run.commit, run.outcome)
     return _is_asked(run) and any((each.started, each.commit, each.outcome) == facts for each in older)
 

@@ -10,8 +10,11 @@ from handler.state.rules import Sha
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One of them, by the digest of its declaration. `open`: by the open attempt, not by the recorded commit."""
+    """One of them, by the digest of its declaration. `open`: by the open attempt, not by the recorded commit.
+
+    `declared` is empty where a record of format 1 names it: as the recorded set declares it, which `digest` of the state stands for.
+    """
 
     identity: Identity
-    declared: Sha
+    declared: Sha = ""
     open: bool = False

@@ -204,7 +204,8 @@ class State:
     `commit` of `repository` and `path` is applied whole; `reads` and `settings` say from what, `digest` what was rendered. Until a run
     has begun to apply, a record belongs to no repository.
     `waiting` and `rollout` belong to the open attempt, or to the last one.
-    `declared`, `kinds` and `namespaces` (besides the state's own) bound where members can be: widened before the first write.
+    `kinds` and `namespaces` (besides the state's own) bound where members can be: widened before the first write. `declared`: what the
+    commit declares; `ran`: Jobs of it that remove themselves.
     """
 
     target: Line

@@ -1,4 +1,4 @@
-"""How large a record may become, and what of it is left out first so that it stays below."""
+"""How large a record may become, and what is left out of one that is larger, in which order."""
 
 from __future__ import annotations
 

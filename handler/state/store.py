@@ -1,4 +1,4 @@
-"""Reads and writes the record of one target by compare-and-swap. The commit moves last, and only under the Lease.
+"""Reads and writes the record of one target by compare-and-swap. The commit moves last; without the Lease only where no object is written.
 
 Three ways to write: `swap` (a run's records; a 409 drops them), `write` (a run inside its own open attempt; a 409 caused by a person is
 merged) and `update` (a person's suspend, approval or pin; tried again).

@@ -14,7 +14,7 @@ from handler.state.rules import Sha, Time, Word
 class Summary:
     """What overviews and ticks read from metadata alone, at most 1 KB. `attempt`, `pin`: commits; `unhealthy`: how many.
 
-    `home`: the `home_of` the state; `asked`: a run was asked for that nobody has begun; `orphans`, `drifted`: how many objects.
+    `home`: the `home_of` the state; `asked`: a run was asked for that hasn't begun; `orphans`, `drifted`: how many objects.
     """
 
     commit: Sha = ""
@@ -54,7 +54,7 @@ class Summary:
 
 
 def home_of(repository: str, installation: str, cluster_uid: str, written: int = FORMAT) -> str:
-    """Return the digest of where a state belongs, and of the format it is written in: who expects another one looks at the state itself."""
+    """Return the digest of where a state belongs, and of its format: a reader that expects another one reads the state itself."""
     return hashlib.sha256(canonical([written, repository, installation, cluster_uid])).hexdigest()
 
 

@@ -30,6 +30,7 @@ _LEFT_OUT = (
     "kubernetes/aio/*",  # nothing imports it
     "kubernetes/client/api/*",  # typed APIs and models are loaded when they are named, and we name none
     "kubernetes/client/models/[a-z]*",
+    "dulwich/aiohttp/*",  # a server; it needs aiohttp, which is left out, too
     "dulwich/porcelain/*",  # git's commands; we use what is below them
     "dulwich/cli.py",
     "dulwich/contrib/*",
@@ -39,6 +40,7 @@ _LEFT_OUT = (
     "dulwich/signature.py",
     "dulwich/web.py",
     "dulwich/worktree.py",
+    "jsonschema/benchmarks/*",  # its authors' own
     "pydantic/mypy.py",
     "pydantic/v1/*",
     "cffi/*",  # makes bindings; what cryptography runs with is _cffi_backend
@@ -137,7 +139,7 @@ def _trim(place: Path) -> None:
 
 def _unneeded(name: PurePath) -> bool:
     match name.parts:
-        case (("botocore" | "boto3"), "data", service, _, *_):
+        case ("botocore", "data", service, _, *_):
             return service not in _SERVICES
         case (metadata, *_, last) if metadata.endswith(".dist-info"):
             return not last.upper().startswith(_KEPT)

@@ -81,12 +81,7 @@ class Bed:
         for name in (NAMESPACE, "shop"):
             self.kubectl.run("create", "namespace", name)
         self.kubectl.run("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
-        self.kubectl.run("create", "serviceaccount", "anneal", "-n", NAMESPACE)
-        token = self.kubectl.run("create", "token", "anneal", "-n", NAMESPACE, "--duration=1h").strip()
-        config = yaml.safe_load(self.kubectl.kubeconfig.read_text())
-        config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
-        self.account = self.place / "account.kubeconfig"
-        self.account.write_text(yaml.safe_dump(config))
+        self.account = self.kubectl.account(f"{NAMESPACE}/anneal", self.place)
 
     def close(self) -> None:
         for server in self.servers:

@@ -28,7 +28,7 @@ def hint(shop: Shop, name: str) -> str:
 def namespaced(shop: Shop, place: Path, *spaces: str) -> Path:
     """Return the kubeconfig of an account that may read and write in these namespaces, and nowhere else."""
     shop.kubectl.tried("create", "namespace", STATES)
-    shop.kubectl.run("create", "serviceaccount", "deployer", "-n", shop.name)
+    kubeconfig = shop.kubectl.account(f"{shop.name}/deployer", place)
     subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": shop.name}
     own = {"apiGroups": ["", "coordination.k8s.io"], "resources": ["configmaps", "secrets", "services", "leases"], "verbs": ["*"]}
     see = {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]}
@@ -40,11 +40,6 @@ def namespaced(shop: Shop, place: Path, *spaces: str) -> Path:
         bound = {"apiVersion": f"{RBAC}/v1", "kind": f"{kind}Binding", "metadata": meta, "roleRef": reference, "subjects": [subject]}
         documents.append(bound)
     shop.kubectl.grant(yaml.safe_dump_all(documents))
-    token = shop.kubectl.run("create", "token", "deployer", "-n", shop.name, "--duration=1h").strip()
-    config = yaml.safe_load(shop.kubectl.kubeconfig.read_text())
-    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
-    kubeconfig = place / "deployer.kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config))
     return kubeconfig
 
 

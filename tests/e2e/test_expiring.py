@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from handler.config.settings import Wait
 from handler.model.result import Outcome
 from handler.model.rollout import ARGO_HOOK
+from handler.state.configmap import state_name
 from infra.controlplane.fates import FATE
 from tests.e2e.documents import Document, config_map, deployment, job
 from tests.e2e.rollouts import ROLLOUT, group, push, step
 from tests.e2e.serving import until
 from tests.e2e.shop import DONE, STATES, Shop, outwaited, told
+from tests.unit.state.samples import as_format_1
 
 PATIENT = Wait(120.0, 120.0)
 
@@ -94,6 +98,23 @@ def test_one_under_another_name_is_another_and_a_lost_record_knows_of_none(shop:
     gone(shop, brief(shop, "other"))
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     assert (ran(shop), ran(shop, "other")) == (1, 2)
+
+
+@pytest.mark.parametrize("first", ["drift", "tick", "oneoff"])
+def test_the_first_run_after_an_upgrade_takes_what_the_record_of_the_version_before_declares_for_done(shop: Shop, first: str) -> None:
+    shop.push(brief(shop), config_map(shop.name, "a"))
+    shop.applied()
+    gone(shop, brief(shop))
+    record = as_format_1(shop.kubectl("get", "configmap", state_name(shop.name), "-n", STATES))
+    assert not {"commit", "ran.json"} & record["data"].keys()
+    shop.kubectl.run("replace", "-f", "-", given=json.dumps(record))
+    shop.configure()
+    assert shop.run(first, force=first == "oneoff").outcome in DONE
+    for trigger in ("drift", "drift"):
+        assert shop.run(trigger).outcome is Outcome.UNCHANGED
+    assert ran(shop) == 1
+    assert [bool(each.declared) for each in shop.state().ran] == [True]
+    assert_done(shop)
 
 
 def test_a_drift_that_is_only_reported_does_not_tell_of_it(shop: Shop) -> None:

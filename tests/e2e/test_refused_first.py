@@ -68,7 +68,7 @@ def notes(result: Result) -> tuple[str, ...]:
 
 def limited(shop: Shop, place: Path) -> Path:
     """Return the kubeconfig of an account that may write what a shop is made of, and neither `bind` nor `escalate`."""
-    shop.kubectl.run("create", "serviceaccount", "deployer", "-n", shop.name)
+    kubeconfig = shop.kubectl.account(f"{shop.name}/deployer", place)
     shop.kubectl.tried("create", "namespace", STATES)
     core = {"apiGroups": [""], "resources": ["configmaps", "serviceaccounts", "pods", "namespaces"], "verbs": ["*"]}
     others = [
@@ -90,11 +90,6 @@ def limited(shop: Shop, place: Path) -> Path:
         "subjects": [subject],
     }
     shop.kubectl.grant(yaml.safe_dump_all([granted, bound]))
-    token = shop.kubectl.run("create", "token", "deployer", "-n", shop.name, "--duration=1h").strip()
-    config = yaml.safe_load(shop.kubectl.kubeconfig.read_text())
-    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
-    kubeconfig = place / "deployer.kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config))
     return kubeconfig
 
 

@@ -17,6 +17,7 @@ from handler.config.settings import Wait
 from handler.functions.scheduled import by_record
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE
+from handler.model.names import run_id
 from handler.model.result import Outcome, Result
 from handler.queues.handling import settles
 from handler.queues.inline import Inline
@@ -26,6 +27,7 @@ from handler.run.waits import looking
 from handler.state.rules import seconds_of
 from handler.state.summary import Summary
 from tests.e2e.conftest import Open
+from tests.e2e.documents import config_map
 from tests.e2e.shop import Shop, told
 from tests.e2e.test_rollback import deployed, good
 from tests.e2e.test_rollback import hanging as endless
@@ -150,6 +152,30 @@ def test_what_another_process_asks_for_ends_it_and_is_done_by_who_waits(open_sho
     assert "superseded" in [run.outcome for run in shop.state().history]
     shop.documents = tuple(good(shop))
     shop.assert_converged(old)
+
+
+def test_a_run_that_is_superseded_and_goes_on_ends_under_its_id_with_what_it_went_on_to(
+    open_shop: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Result and record say the same of the id that was announced; what was superseded has an entry of its own."""
+    monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)
+    shop = open_shop(lease=9.0, wait=LONG)
+    deployed(shop)
+    old, announced = shop.push(*endless(shop)), run_id(shop.name)
+    around, stop = Noticed(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(shop.handler.run, shop.job(run=announced, actor="ann"), stop, around)
+        try:
+            assert around.waits.wait(PATIENCE)
+            new = shop.push(*good(shop), config_map(shop.name, "more"))
+            assert shop.handler_at(shop.kubectl.kubeconfig).lock(shop.target).request()
+            result = waiting.result(PATIENCE)
+        finally:
+            stop.set()
+    assert (result.outcome, result.commit, result.run) == (Outcome.APPLIED, new, announced), told(result)
+    first, second, *_ = shop.state().history
+    assert (first.id, first.outcome, first.commit, first.actor) == (announced, "applied", new, "ann")
+    assert (second.id, second.outcome, second.commit) == (f"{announced}-1", "superseded", old)
 
 
 def test_a_wait_outlives_its_process_with_what_time_is_left(open_shop: Open) -> None:

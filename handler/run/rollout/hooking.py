@@ -24,7 +24,7 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.config.settings import Wait
-from handler.model.errors import AuthorError, OperatorError, Problem, RolloutFailed, TransientError
+from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
@@ -36,6 +36,7 @@ from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import token
 from handler.run.ending import raise_together
+from handler.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.run.gone import wait_until_gone
 from handler.run.hooked import ACTION, Hooked
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
@@ -73,7 +74,7 @@ class Hooking:
         """Run every hook of a phase, wave by wave, then delete those whose policy says so.
 
         Raises:
-            RolloutFailed: a hook failed, and why.
+            RolloutFailed: a hook failed, and why; QuotaExceeded: it found no room.
             NewerHead, StillWaiting: one still runs; the next run goes on with it.
             AnnealError: whatever a write meets.
 
@@ -81,7 +82,7 @@ class Hooking:
         try:
             for wave in self.hooked.waves.get(phase, ()):
                 self.wave(phase, wave)
-        except AuthorError:
+        except ROLLOUT_FAILURES:
             with contextlib.suppress(TransientError, OperatorError):  # tidying up hides no failure
                 self.clear(phase)
             raise
@@ -98,7 +99,7 @@ class Hooking:
                 made = list(alike)
                 raise_together(parallel([partial(self._start, phase, one) for one in made]), [])
             self._follow(phase, todo)
-        except AuthorError as error:
+        except ROLLOUT_FAILURES as error:
             self._failed(phase, todo, error)
         for one in todo:
             self.journal.done(phase, str(one))
@@ -193,7 +194,7 @@ class Hooking:
             self._ended.add(one)
         return found
 
-    def _failed(self, phase: Phase, todo: Sequence[Identity], error: AuthorError) -> None:
+    def _failed(self, phase: Phase, todo: Sequence[Identity], error: AuthorError | QuotaExceeded) -> None:
         """Record which hooks of a wave failed, and that the others aren't waited for; raise what was seen, naming the phase."""
         seen = {problem.subject: problem.message for problem in error.problems}
         mine = [one for one in todo if str(one) in seen]
@@ -204,7 +205,7 @@ class Hooking:
             self.journal.finished(phase, str(one), outcome, self.run.mask(text))
         places = {str(one): self._item(one).manifest.place for one in todo}
         named = (replace(p, message=f"{phase} hook: {p.message}", place=p.place or places.get(p.subject, "")) for p in error.problems)
-        raise RolloutFailed(*named) from error
+        raise rollout_failure(error, *named) from error
 
     # --- what is known
     def _item(self, one: Identity) -> Desired:

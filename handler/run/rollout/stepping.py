@@ -16,12 +16,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, RolloutFailed, StillWaiting, TransientError
+from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, QuotaExceeded, RolloutFailed, StillWaiting, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.rollout.tables import ActionRow
 from handler.run.applying import Applier
+from handler.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.run.rollout.actions.stage import Elsewhere, StepStage
 from handler.run.rollout.chains import carry_out
 from handler.run.rollout.checking import check
@@ -51,7 +52,7 @@ class Stepper:
         """Carry out every group.
 
         Raises:
-            RolloutFailed: a step failed that may not; its group, its name and why.
+            RolloutFailed: a step failed that may not; its group, its name and why. QuotaExceeded: so, for want of room.
             AnnealError: what ends the run; the next one goes on here.
 
         """
@@ -60,7 +61,7 @@ class Stepper:
             (self._failure(group, step) for group in rollout.groups for step in group.steps if self._has_failed(group, step)), None
         )
         errors = self._carried_out(rollout)
-        if isinstance(self._ending, RolloutFailed) and any(isinstance(error, StillWaiting) for error in errors):
+        if isinstance(self._ending, ROLLOUT_FAILURES) and any(isinstance(error, StillWaiting) for error in errors):
             errors += self._carried_out(rollout)  # whose wait was left to the next run, before another failed: it tidies up now
         if errors:
             raise min(errors, key=_rank)
@@ -105,7 +106,7 @@ class Stepper:
         except Elsewhere as error:
             self._leave(stage, error)
             raise
-        except AuthorError as error:
+        except ROLLOUT_FAILURES as error:
             self._failed(group, step, error)
         except AnnealError as error:
             self._end(error)
@@ -135,13 +136,13 @@ class Stepper:
             stage.healthy(stage.kept(stage.title), [stage.desired])
         return ""
 
-    def _failed(self, group: Group, step: Step, error: AuthorError) -> None:
+    def _failed(self, group: Group, step: Step, error: AuthorError | QuotaExceeded) -> None:
         """Record a failed step; end the rollout unless it may go on."""
         message = self.mask("\n".join(f"{problem.subject}: {problem.message}" for problem in error.problems))
         self.journal.finished(group.name, step.name, FAILED, message)
         if step.continue_on_error:
             return self._unwritten(step, "its step failed, and the rollout may go on without it")
-        failure = RolloutFailed(*(_named(group, step, replace(each, message=self.mask(each.message))) for each in error.problems))
+        failure = rollout_failure(error, *(_named(group, step, replace(each, message=self.mask(each.message))) for each in error.problems))
         self._end(failure)
         raise failure from error
 

@@ -13,8 +13,8 @@
 Law: everything is idempotent. A walk that was cut anywhere is walked again by the next run: what is done is seen in the plan and in the
 record, and costs a look. Hooks and groups belong to a rollout that is due; a recovery, and a run that only repairs drift, carry out none.
 A repair of what is recorded waits for what it has written, and for what an edge asks for: an outage elsewhere isn't its failure. One that
-was cut waits for everything, for nobody knows any more what it wrote. What fails by its author's doing ends the rollout: nothing after it
-is written, nothing is pruned.
+was cut waits for everything, for nobody knows any more what it wrote. What fails by its author's doing, or because a quota has no room,
+ends the rollout (`run.errors`): nothing after it is written, nothing is pruned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
-from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorError, PlanRefused, Problem, TransientError
+from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorError, PlanRefused, Problem, QuotaExceeded, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import Mode, Phase
@@ -33,7 +33,7 @@ from handler.run import expiring
 from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import is_due
-from handler.run.errors import ApplyFailed
+from handler.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.run.hooked import Hooked
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
@@ -88,6 +88,7 @@ class Walk:
         Raises:
             ApplyFailed: an object was refused after others were written.
             RolloutFailed: it doesn't work, and why.
+            QuotaExceeded: a quota has no room; who must act is its owner.
             NewerHead, StillWaiting: it isn't healthy yet, and is left as it is.
             AnnealError: whatever a write meets.
 
@@ -98,7 +99,7 @@ class Walk:
         self.hooks.expect(Phase.PRE_SYNC, Phase.SYNC)
         try:
             return self._told()  # the write that records the commit ends the rollout, too
-        except AuthorError as error:
+        except ROLLOUT_FAILURES as error:
             self._fail(error)
             raise
         finally:
@@ -220,7 +221,7 @@ class Walk:
         """Return what the plan leaves alone: it isn't waited for."""
         return {change.identity for change in self.planned.plan.changes if change.action is Action.SKIP}
 
-    def _fail(self, error: AuthorError) -> None:
+    def _fail(self, error: AuthorError | QuotaExceeded) -> None:
         """End a failed rollout: run its SyncFail hooks, whose own failure is told beside the first and never hides it."""
         try:
             with contextlib.suppress(TransientError, OperatorError):  # tidying up hides no failure

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -39,13 +38,7 @@ def crd(shop: Shop, kubectl: Kubectl) -> Iterator[str]:
 @pytest.fixture
 def account(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> Path:
     """The kubeconfig of a ServiceAccount without any right."""
-    kubectl.run("create", "serviceaccount", "anneal", "-n", shop.namespace)
-    token = kubectl.run("create", "token", "anneal", "-n", shop.namespace).strip()
-    config: dict[str, Any] = yaml.safe_load(kubectl.kubeconfig.read_text())
-    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
-    path = tmp_path / "account.kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    return path
+    return kubectl.account(f"{shop.namespace}/anneal", tmp_path)
 
 
 @pytest.fixture

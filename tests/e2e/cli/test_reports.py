@@ -128,6 +128,29 @@ def test_a_quota_with_room_for_one_of_five_fails_in_the_middle_and_what_was_writ
     assert there(shop, kubectl) == {*NAMES}
 
 
+def test_a_quota_that_is_used_up_in_the_middle_runs_the_hooks_of_a_failure_and_goes_back(shop: Shop, kubectl: Kubectl) -> None:
+    shop.configure("wait: {timeout: 2m}")
+    old = shop.work.head()
+    shop.cli("apply")
+    shop.declare("one", "two", "three", *NAMES)
+    tell = {"name": "tell", "annotations": {"argocd.argoproj.io/hook": "SyncFail"}}
+    shop.work.write("deploy/tell.yaml", json.dumps(json.loads(document("Secret", "tell")) | {"metadata": tell}))
+    new = shop.push("Five more")
+    full(shop, kubectl, 1)
+    ended = shop.cli.json("apply", code=1)
+    assert (ended["outcome"], ended["code"], ended["who"]) == ("failed", "quota-exceeded", "operator")
+    assert kubectl.tried("get", "secret", "tell", "-n", shop.namespace).returncode == 0
+    assert len(there(shop, kubectl)) == 1
+
+    shop.configure("wait: {timeout: 2m}\nrollback: {onFailure: true}")
+    until(lambda: room(shop, kubectl) == 0)
+    full(shop, kubectl, 1)
+    ended = shop.cli.json("apply", code=1)
+    assert (ended["outcome"], ended["commit"], ended["code"], ended["who"]) == ("rolled-back", old, "quota-exceeded", "operator")
+    assert there(shop, kubectl) == set()
+    assert [(run["outcome"], run["commit"]) for run in shop.cli.json("history")["runs"][:2]] == [("rolled-back", old), ("failed", new)]
+
+
 def test_a_full_quota_is_its_owners_before_anything_is_written(shop: Shop, kubectl: Kubectl) -> None:
     full(shop, kubectl, 0)
     ended = shop.cli.json("apply", code=1)

@@ -58,8 +58,8 @@ def test_a_newer_head_that_came_meanwhile_is_gone_on_with(session: Session, caps
     moved = Result("shop", Outcome.SUPERSEDED, message="the head moved", again=Job("shop", "push", hint="b" * 40))
     made = Change(Action.CREATE, Identity("", "ConfigMap", "shop", "a"))
     first = replace(moved, run="shop.1", trigger="rollback", written=(made,), counts={"created": 1})
-    found, jobs = outcomes(session, first, moved, Result("shop", Outcome.APPLIED, run="shop.3"))
-    assert (found.outcome, found.run, found.trigger) == (Outcome.APPLIED, "shop.1", "rollback")
+    found, jobs = outcomes(session, first, moved, Result("shop", Outcome.APPLIED, "b" * 40, "oneoff", run="shop.3"))
+    assert (found.outcome, found.commit, found.run, found.trigger) == (Outcome.APPLIED, "b" * 40, "shop.3", "oneoff"), "as its entry says"
     assert (found.written, found.counts) == ((made,), {"created": 1}), "what was written before the newer head came"
     assert [(job.commit, job.rollback, job.actor) for job in jobs] == [("a" * 40, True, "ann"), ("", False, "ann"), ("", False, "ann")]
     assert capsys.readouterr().err.count("the head moved; going on with that") == 2

@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
-from handler.cluster.errors import Place, QuotaExceeded, never_sent, place_of, refused, rule_text, unreachable
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, ClusterUnavailable, KubeconfigInvalid, Moved, NotReady
+from handler.cluster.errors import Place, never_sent, place_of, refused, rule_text, unreachable
+from handler.model.errors import (
+    AccessDenied,
+    AnnealError,
+    ApiRefused,
+    ClusterUnavailable,
+    KubeconfigInvalid,
+    Moved,
+    NotReady,
+    QuotaExceeded,
+)
 
 CONFIG_MAP = "/api/v1/namespaces/shop/configmaps/a"
 SECRET = "/api/v1/namespaces/shop/secrets/s"

@@ -37,8 +37,8 @@ def after(item: Desired, action: Action, state: State = BLANK, uid: str = "") ->
     return recorded(state, [change(item, action, uid)], {item.identity: item})
 
 
-def is_done(item: Desired, state: State) -> bool:
-    return has_run(item, known(state, (), Rolled()))
+def is_done(item: Desired, state: State, digest: str = "") -> bool:
+    return has_run(item, known(state, (), Rolled(), digest))
 
 
 def test_a_recorded_one_is_done_until_its_declaration_changes() -> None:
@@ -95,11 +95,26 @@ def test_a_step_that_was_left_out_ran_only_if_an_earlier_run_has_done_it() -> No
 def test_a_step_that_is_due_makes_it_anew() -> None:
     item = replace(job(), mode=Mode.RECREATE)
     state, rolled = replace(BLANK, ran=(*after(job(), Action.CREATE).ran,)), Rolled(stages=((item,),))
-    assert has_run(item, known(state, (), rolled))
-    assert not has_run(item, known(state, [Due("main", "brief", item.identity, "Recreate")], rolled))
+    assert has_run(item, known(state, (), rolled, ""))
+    assert not has_run(item, known(state, [Due("main", "brief", item.identity, "Recreate")], rolled, ""))
 
 
 def test_the_record_keeps_a_digest_and_no_more() -> None:
     (found,) = after(job(), Action.CREATE).ran
     assert isinstance(found, Ran)
     assert (found.identity, len(found.declared), found.open) == (job().identity, 64, False)
+
+
+def test_what_a_record_of_format_1_names_is_done_while_the_same_set_is_rendered_and_noted_from_then_on() -> None:
+    recorded_set, other = "d" * 64, "e" * 64
+    state = replace(BLANK, commit="a" * 40, digest=recorded_set, ran=(Ran(job().identity), Ran(job("plain").identity)))
+    assert is_done(job(), state, recorded_set)
+    assert not is_done(job(), state, other), "its declaration may be another one"
+    assert not is_done(job("new"), state, recorded_set)
+    assert not is_done(job("plain", ttl=None), state, recorded_set)
+    assert not is_done(job(), replace(state, commit="", digest=""), ""), "nothing is recorded"
+    noted_since = after(job(), Action.UNCHANGED, state)
+    assert noted_since.ran == after(job(), Action.CREATE).ran
+    assert is_done(job(), noted_since, other)
+    opened_since = opened(state, [change(job(), Action.UNCHANGED)], {job().identity: job()})
+    assert is_done(job(), opened_since, recorded_set), "a repair that is killed leaves it known"

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from handler.config.settings import Rollback
 from handler.model.event import Job
 from handler.model.result import Outcome
@@ -15,11 +17,23 @@ from handler.state.record import Pin, State
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.engine import ONE, state_of
-from tests.unit.run.town import MAPS, Town, config_map
+from tests.unit.run.town import MAPS, Town, config_map, group, step
 
 BACK = replace(ONE, targets=(replace(ONE.targets[0], rollback=Rollback(on_failure=True)),))
 HOOK = {"argocd.argoproj.io/hook": "PreSync"}
 REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": "no such table"}, {})
+
+
+def forbidden(why: str) -> Reply:
+    return (
+        403,
+        {"kind": "Status", "code": 403, "status": "Failure", "reason": "Forbidden", "message": f'configmaps "x" is forbidden: {why}'},
+        {},
+    )
+
+
+NO_ROOM = forbidden("exceeded quota: tight, requested: configmaps=1, used: configmaps=9, limited: configmaps=9")
+NO_RIGHT = forbidden('User "anneal" cannot patch resource "configmaps" in API group "" in the namespace "shop"')
 
 
 def push(town: Town, value: str, **more: dict[str, str]) -> str:
@@ -32,13 +46,13 @@ def push(town: Town, value: str, **more: dict[str, str]) -> str:
     return sha
 
 
-def refusing(name: str, before: Callable[[], None] = lambda: None) -> Callable[[Call, Callable[[], Reply]], Reply]:
+def refusing(name: str, before: Callable[[], None] = lambda: None, said: Reply = REFUSED) -> Callable[[Call, Callable[[], Reply]], Reply]:
     """Return a way on which no write of a ConfigMap is taken; `before`: done right before that is said."""
 
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
         if call.writes and call.asked.path == f"{MAPS}/{name}":
             before()
-            return REFUSED
+            return said
         return do()
 
     return way
@@ -95,3 +109,67 @@ def test_a_persons_pin_stands_that_came_while_a_rollout_failed() -> None:
 
 def test_before_a_first_deployment_there_is_none_to_go_back_to() -> None:
     assert deployed_before(State("shop", "default", "c1")) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "who"), [(REFUSED, "apply-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")], ids=["refused", "no room"]
+)
+def test_what_has_no_room_in_the_middle_fails_a_rollout_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
+    town = Town()
+    push(town, "1")
+    town.handler(ONE).run(Job("shop", "push"))
+    late = {"argocd.argoproj.io/sync-wave": "1"}
+    push(town, "2", extra=late, tell={"argocd.argoproj.io/hook": "SyncFail"})
+    town.meet = refusing("extra", said=said)
+    result = town.handler(ONE).run(Job("shop", "push"))
+    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, code, who), result.problems
+    assert result.counts == {"configured": 1}
+    assert town.live("tell"), "the SyncFail hook has run"
+    rollout = state_of(town.handler(ONE)).rollout
+    assert rollout
+    assert (rollout.outcome, [step.outcome for step in rollout.steps if step.group == "SyncFail"]) == ("failed", ["done"])
+
+
+@pytest.mark.parametrize(("said", "code", "who"), [(REFUSED, "rollout-failed", "author"), (NO_ROOM, "quota-exceeded", "operator")])
+def test_what_has_no_room_in_the_middle_goes_back_as_what_is_refused_there_does(said: Reply, code: str, who: str) -> None:
+    town = Town()
+    old = push(town, "1")
+    town.handler(BACK).run(Job("shop", "push"))
+    new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"})
+    town.meet = refusing("extra", said=said)
+    result = town.handler(BACK).run(Job("shop", "push"))
+    assert (result.outcome, result.commit, result.code, result.who) == (Outcome.ROLLED_BACK, old, code, who), result.problems
+    assert town.data("web", "extra") == ["1", None]
+    state = state_of(town.handler(BACK))
+    assert [(run.outcome, run.commit) for run in state.history[:2]] == [("rolled-back", old), ("failed", new)]
+    assert state.pin
+    assert state.pin.automatic
+    assert town.handler(BACK).run(Job("shop", "tick")).outcome is Outcome.UNCHANGED
+
+
+def test_a_right_that_is_missing_in_the_middle_ends_no_rollout_and_goes_nowhere_back() -> None:
+    town = Town()
+    push(town, "1")
+    town.handler(BACK).run(Job("shop", "push"))
+    new = push(town, "2", extra={"argocd.argoproj.io/sync-wave": "1"}, tell={"argocd.argoproj.io/hook": "SyncFail"})
+    town.meet = refusing("extra", said=NO_RIGHT)
+    result = town.handler(BACK).run(Job("shop", "push"))
+    assert (result.outcome, result.commit, result.code) == (Outcome.FAILED, new, "access-denied"), result.problems
+    assert town.live("tell") is None
+    town.meet = straight
+    result = town.handler(BACK).run(Job("shop", "tick"))
+    assert (result.outcome, result.commit) == (Outcome.APPLIED, new), "the next run goes on"
+
+
+def test_a_step_without_room_fails_as_a_refused_one_and_may_be_passed_over() -> None:
+    town = Town()
+    town.push({"one": "1", "two": "1"}, group("main", step("CreateOrUpdate", "one", continueOnError=True), step("CreateOrUpdate", "two")))
+    town.meet = refusing("one", said=NO_ROOM)
+    assert town.run().outcome is Outcome.APPLIED
+    assert town.outcomes() == {"one": "failed", "two": "done"}
+    town.meet = refusing("two", said=NO_ROOM)
+    town.push({"one": "2", "two": "2"}, group("main", step("CreateOrUpdate", "one"), step("CreateOrUpdate", "two")))
+    result = town.run()
+    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "quota-exceeded", "operator"), result.problems
+    assert "(step two of group main)" in str(result.problems[0])
+    assert town.outcomes() == {"one": "done", "two": "failed"}

@@ -46,6 +46,17 @@ def meanwhile(town: Town, name: str, change: dict[str, Any]) -> None:
     town.meet = way
 
 
+def push_and_meet(town: Town, action: str, change: dict[str, Any]) -> None:
+    """Push a step that takes away `old`, which somebody changes after the plan."""
+    maps = {"changed": "2", "old": "1"}
+    town.push(
+        {**dict.fromkeys(("free", "anew", "kept", "same", "last"), "1"), **maps},
+        group("first", step("CreateOrUpdate", "changed")),
+        group("then", step(action, "old")),
+    )
+    meanwhile(town, "old", change)
+
+
 @pytest.mark.parametrize(
     ("action", "change", "seen"),
     [
@@ -60,13 +71,7 @@ def meanwhile(town: Town, name: str, change: dict[str, Any]) -> None:
 def test_what_somebody_keeps_or_takes_after_the_plan_stays(action: str, change: dict[str, Any], seen: str) -> None:
     town = planted()
     before = town.uid("old")
-    maps = {"changed": "2", "old": "1"}
-    town.push(
-        {**dict.fromkeys(("free", "anew", "kept", "same", "last"), "1"), **maps},
-        group("first", step("CreateOrUpdate", "changed")),
-        group("then", step(action, "old")),
-    )
-    meanwhile(town, "old", change)
+    push_and_meet(town, action, change)
     result = town.run()
     assert result.outcome is Outcome.FAILED, result
     assert seen in "\n".join(map(str, result.problems))
@@ -79,13 +84,7 @@ def test_what_was_nobodys_and_a_tool_takes_after_the_plan_stays(action: str) -> 
     town = planted()
     keep(town, "old", LEAVE)
     before = town.uid("old")
-    maps = {"changed": "2", "old": "1"}
-    town.push(
-        {**dict.fromkeys(("free", "anew", "kept", "same", "last"), "1"), **maps},
-        group("first", step("CreateOrUpdate", "changed")),
-        group("then", step(action, "old")),
-    )
-    meanwhile(town, "old", {"metadata": {"labels": {"kubernixos": "c"}}})
+    push_and_meet(town, action, {"metadata": {"labels": {"kubernixos": "c"}}})
     result = town.run()
     assert result.outcome is Outcome.FAILED, result
     assert "belongs to Kubernixos checksum c" in str(result.problems[0])

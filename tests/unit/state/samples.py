@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
 
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
+from handler.state.configmap import SUMMARY
 from handler.state.record import (
     Approval,
     Attempt,
@@ -26,6 +28,7 @@ from handler.state.record import (
 )
 from handler.state.rules import stamp
 from handler.state.stood import Stood
+from handler.state.summary import home_of
 
 NAMESPACE = "anneal-system"
 TOOLING = "anneal/v0.1.0"
@@ -87,6 +90,18 @@ def full() -> State:
         ),
         namespaces=frozenset({"shop", "shop-jobs"}),
     )
+
+
+def as_format_1(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a record as format 1 wrote it: commit and repository stand in the groups, no path, and nothing of Jobs."""
+    data = {key: text for key, text in body["data"].items() if key not in ("commit", "repository", "path", "ran.json")}
+    target = json.loads(data["target.json"]) | {"repository": body["data"].get("repository", ""), "format": 1}
+    applied = json.loads(data.get("applied.json", "{}")) | {key: body["data"][key] for key in ("commit",) if key in body["data"]}
+    data |= {"target.json": json.dumps(target)} | ({"applied.json": json.dumps(applied)} if applied else {})
+    summary = json.loads(body["metadata"]["annotations"][SUMMARY])
+    summary["home"] = home_of(target["repository"], target.get("installation", "default"), target["clusterUid"], 1)
+    annotations = body["metadata"]["annotations"] | {SUMMARY: json.dumps(summary, separators=(",", ":"))}
+    return body | {"data": data, "metadata": body["metadata"] | {"annotations": annotations}}
 
 
 shas = st.sampled_from([sha(digit) for digit in "0af"] + ["9" * 64])

@@ -138,3 +138,17 @@ def test_a_failure_that_wrote_something_else_is_an_entry_of_its_own() -> None:
     assert [(entry.times, entry.changed) for entry in again] == [(3, wrote.changed)], "tried again, and nothing more was written"
     more = replace(run(4, "failed", "no"), changed=("ConfigMap/shop/b create",))
     assert [entry.times for entry in append(again, more)] == [1, 3]
+
+
+def test_a_run_that_was_superseded_and_went_on_has_its_id_at_its_end() -> None:
+    superseded = Run("shop.asked", "push", "superseded", NOON, sha("a"))
+    again, applied = replace(superseded, commit=sha("b")), replace(superseded, outcome="applied", commit=sha("c"))
+    found = append(append((superseded,), again), applied)
+    assert [(entry.id, entry.commit) for entry in found] == [
+        ("shop.asked", sha("c")),
+        ("shop.asked-2", sha("b")),
+        ("shop.asked-1", sha("a")),
+    ]
+    assert append((superseded,), replace(superseded, outcome="applied")) == (replace(superseded, outcome="applied"),), (
+        "it went on with that"
+    )

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from handler.model.errors import StateInvalid
-from handler.state.configmap import SUMMARY, decode, encode
-from handler.state.record import FORMAT, State
+from handler.model.names import Identity
+from handler.state.configmap import decode, encode
+from handler.state.ran import Ran
+from handler.state.record import FORMAT, Attempt, Progress, State, StepRecord
 from handler.state.store import StateStore
-from handler.state.summary import home_of
 from tests.fakes.objects import FakeObjects
-from tests.unit.state.samples import NAMESPACE, TOOLING, blank, full, sha
+from tests.unit.state.samples import API, NAMESPACE, NOON, TOKEN, TOOLING, as_format_1, blank, full, sha
 
 Body = dict[str, Any]
 
@@ -26,7 +27,8 @@ def read(body: Body) -> State:
 def test_what_is_applied_stands_there_as_plain_text_and_nowhere_else() -> None:
     data = encode(full(), NAMESPACE, TOOLING)["data"]
     assert (data["commit"], data["repository"], data["path"]) == (sha(), "https://git.example.com/acme/shop.git", "deploy")
-    assert not {"commit", "repository", "path"} & (json.loads(data["applied.json"]) | json.loads(data["target.json"])).keys()
+    groups = json.loads(data["applied.json"]) | json.loads(data["target.json"])
+    assert (groups.get("commit"), groups["repository"], groups.get("path")) == (None, "", None)
 
 
 def test_nothing_that_is_not_recorded_has_a_key() -> None:
@@ -35,21 +37,9 @@ def test_nothing_that_is_not_recorded_has_a_key() -> None:
     assert read(body) == replace(blank(), repository="")
 
 
-def older(state: State) -> Body:
-    """A record as the format before wrote it: its commit and repository stand in the groups."""
-    body = encode(state, NAMESPACE, TOOLING)
-    data = body["data"]
-    for key, name, more in (("applied.json", "commit", {}), ("target.json", "repository", {"format": 1})):
-        data[key] = json.dumps(json.loads(data.get(key, "{}")) | {name: data.pop(name)} | more)
-    known = json.loads(body["metadata"]["annotations"][SUMMARY])
-    known["home"] = home_of(state.repository, state.installation, state.cluster_uid, 1)
-    body["metadata"]["annotations"][SUMMARY] = json.dumps(known, separators=(",", ":"))
-    return body
-
-
 def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys() -> None:
     state = replace(full(), path="")
-    found = read(older(state))
+    found = read(as_format_1(encode(state, NAMESPACE, TOOLING)))
     assert found == state
     assert encode(found, NAMESPACE, TOOLING) == encode(state, NAMESPACE, TOOLING)
     assert json.loads(encode(found, NAMESPACE, TOOLING)["data"]["target.json"])["format"] == FORMAT
@@ -57,7 +47,7 @@ def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys(
 
 def test_a_record_of_the_format_before_is_written_anew_by_whoever_brings_its_summary_up_to_date() -> None:
     objects = FakeObjects()
-    body = older(replace(blank(commit=sha()), path=""))
+    body = as_format_1(encode(blank(commit=sha()), NAMESPACE, TOOLING))
     objects.create(body)
     store = StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
     stored = store.read()
@@ -68,12 +58,38 @@ def test_a_record_of_the_format_before_is_written_anew_by_whoever_brings_its_sum
     assert (written["data"]["commit"], json.loads(written["data"]["target.json"])["format"]) == (sha(), FORMAT)
 
 
+def test_a_record_of_the_format_before_knows_the_jobs_that_its_commit_declared_and_a_step_came_to() -> None:
+    brief, skipped = Identity("batch", "Job", "shop", "brief"), Identity("batch", "Job", "shop", "skipped")
+    steps = (
+        StepRecord("main", "brief", str(brief), "CreateOrUpdate", outcome="done"),
+        StepRecord("main", "skipped", str(skipped), "Recreate"),
+    )
+    rollout = Progress(sha(), "d" * 64, NOON, steps=steps)
+    state = blank(commit=sha(), digest="d" * 64, rollout=rollout, declared=(API, brief, skipped))
+    found = read(as_format_1(encode(state, NAMESPACE, TOOLING)))
+    assert found.ran == (Ran(brief),)
+    assert read(encode(found, NAMESPACE, TOOLING)).ran == (Ran(brief),), "whatever writes it anew keeps that"
+    assert read(encode(state, NAMESPACE, TOOLING)).ran == (), "a record of this format notes them itself"
+    begun = blank(declared=(brief,), attempt=Attempt(sha(), "b" * 64, "c" * 64, TOKEN, NOON))
+    assert read(as_format_1(encode(begun, NAMESPACE, TOOLING))).ran == (), "nothing was applied whole"
+
+
 def test_a_version_before_says_of_it_that_it_is_a_newer_ones() -> None:
-    """It meets keys that it doesn't know; the format is told first, for its way out deletes nothing."""
+    """It reads the format first, for its way out deletes nothing; so the part that holds that must be readable to format 1."""
+    for state in (full(), replace(blank(), repository="")):
+        body = encode(state, NAMESPACE, TOOLING)
+        target = json.loads(body["data"]["target.json"])
+        assert target.keys() == {"target", "installation", "clusterUid", "repository", "format"}, "what format 1 asks for, and no more"
+        body["data"] |= {"target.json": json.dumps(target | {"format": FORMAT + 1}), "another": "key"}
+        with pytest.raises(StateInvalid) as caught:
+            read(body)
+        assert "written by a newer Anneal" in str(caught.value)
+        assert "delete" not in str(caught.value)
+
+
+def test_a_repository_in_both_places_is_not_believed() -> None:
     body = encode(full(), NAMESPACE, TOOLING)
-    target = json.loads(body["data"]["target.json"])
-    body["data"] |= {"target.json": json.dumps(target | {"format": FORMAT + 1}), "another": "key"}
-    with pytest.raises(StateInvalid) as caught:
+    target = json.loads(body["data"]["target.json"]) | {"repository": "https://git.example.com/other.git"}
+    body["data"]["target.json"] = json.dumps(target)
+    with pytest.raises(StateInvalid, match="repository stands in another key, too"):
         read(body)
-    assert "written by a newer Anneal" in str(caught.value)
-    assert "delete" not in str(caught.value)

@@ -19,7 +19,7 @@ from typing import Any
 
 from handler.config.forms import duration
 from handler.config.settings import Wait
-from handler.model.errors import AuthorError, Moved, PlanRefused, RolloutFailed
+from handler.model.errors import AnnealError, Moved, PlanRefused, RolloutFailed
 from handler.model.names import Identity
 from handler.model.rollout import Check, Mode, Step
 from handler.plan.admit import Desired
@@ -27,6 +27,7 @@ from handler.plan.membership import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
 from handler.run import canaries
+from handler.run.errors import ROLLOUT_FAILURES
 from handler.run.planned_for import is_gradual
 from handler.run.rollout.actions.stage import Object, StepStage
 from handler.run.rollout.checking import Watched, check
@@ -86,7 +87,7 @@ class _Trial:
             raise RolloutFailed.of(str(self._identity), mark.reason, place=self.item.manifest.place)
         try:
             seen = self._tried(mark or self._at(Phase.SCALE, 0))
-        except AuthorError as error:
+        except ROLLOUT_FAILURES as error:
             self._refuse(self._at(Phase.REMOVE, 0, self._reason(error)).reason)
             raise
         return seen
@@ -201,7 +202,7 @@ class _Trial:
         else:
             self.stage.writer.delete(self.item.resource, self._identity, uid, propagation="Foreground")
 
-    def _reason(self, error: AuthorError) -> str:
+    def _reason(self, error: AnnealError) -> str:
         """Say in one line why it goes: the record's line of a step is short."""
         own = str(self._identity)
         texts = [each.message if each.subject == own else f"{each.subject}: {each.message}" for each in error.problems]
