@@ -95,8 +95,12 @@ class LiveDryRun:
             return [live_only.refusal(self.item, self.live, kept, words)] if kept else final
 
     def _kept(self, taken: Takeover) -> list[tuple[Step, ...]]:
-        """Return which of the fields that would go the server won't let go, each asked about alone."""
+        """Return which of the fields that would go the server won't let go, each asked about alone; none where it refuses any write."""
         found = []
+        try:
+            DryRunner(self.api).become(self.item.resource, self.live, self.live)
+        except (ApiRefused, AccessDenied):
+            return []
         for path, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
             try:
                 DryRunner(self.api).become(self.item.resource, self.live, less)
