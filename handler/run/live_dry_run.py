@@ -19,13 +19,14 @@ from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.manifest import at, canonical, items_at
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan import live_only, schema, versions
+from handler.plan import live_only, missing, schema, versions
 from handler.plan.admit import CRD, Desired
 from handler.plan.judge import Judge
 from handler.plan.owned import Step, managed_fields, our_entry
 from handler.plan.takeover import Takeover, foreseen
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.missing_first import MissingFirst
+from handler.run.stand_in import mistakes_of, scratch
 
 _ASKED = 50
 """How many fields of one refused object the server is asked about, one by one."""
@@ -127,8 +128,11 @@ class LiveDryRun:
         item = self.item
         need = self.missing.first(item, error)
         if need:
-            rebound = _is_rebound(self._body, self.live)
-            return [self.judge.refused(item, self.judged, _ROLE) if rebound else self._later(f"{need} comes first", taken)]
+            if _is_rebound(self._body, self.live):
+                return [self.judge.refused(item, self.judged, _ROLE)]
+            instead = missing.without(item)
+            mistakes = mistakes_of(self.api, item, scratch(instead, item) if instead else None)
+            return [*mistakes, self._later(f"{need} comes first", taken)]
         changing = self.missing.changing_crd(item)
         if changing and is_by_schema(error):
             return [*schema.check(item, self.missing.comparison.desired[changing].manifest), self._later("its CRD changes first", taken)]

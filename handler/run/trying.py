@@ -7,7 +7,6 @@ than the hook itself protect, where nothing but its deletion would let the hook 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -28,10 +27,7 @@ from handler.rollout.hooks import ROLLOUT, is_act, lasts
 from handler.run.deciding import Decision
 from handler.run.findings import NO_DRY_RUN, Finding
 from handler.run.hooked import Hooked
-from handler.run.stand_in import mistakes_of
-
-_SCRATCH = 40
-"""Characters of a hook's name that its scratch name keeps; some names are labels of at most 63."""
+from handler.run.stand_in import mistakes_of, scratch
 
 THEIRS_STAY = "a hook takes nothing over from another tool: give the hook another name, or let an apply take the object over first"
 
@@ -111,7 +107,7 @@ def _try(decision: Decision, item: Desired, hook: Hook, under_way: str) -> list[
         return []
     if any(need in decision.missing.absent for need in item.needs):
         return decision.postponed(item)
-    return _dry_run(decision, item, _scratch(item) if live and makes_way(item, hook, live) else item.manifest.body())
+    return _dry_run(decision, item, scratch(item.manifest.body(), item) if live and makes_way(item, hook, live) else item.manifest.body())
 
 
 def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any], under_way: str) -> Problem | None:
@@ -126,14 +122,6 @@ def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]
     seen = "lives already, isn't ours, and this hook would have to delete it"
     kind, where = item.resource.plural, f" -n {item.identity.namespace}" if item.identity.namespace else ""
     return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: kubectl delete {kind}{where} {item.identity.name}")
-
-
-def _scratch(item: Desired) -> dict[str, Any]:
-    """Return the hook's object under a name that nothing has."""
-    body = item.manifest.body()
-    digest = hashlib.sha256(item.manifest.raw).hexdigest()[:12]
-    body["metadata"]["name"] = f"{item.identity.name[:_SCRATCH].rstrip('-.')}-{digest}"
-    return body
 
 
 def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Finding]:
