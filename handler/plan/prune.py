@@ -125,7 +125,7 @@ def _kept_by_kind(metadata: Mapping[str, Any], identity: Identity, target: Targe
     kind = identity.group_kind
     opted_in = (metadata.get("annotations") or {}).get(ALLOW) == "allow" or listed(kind, target.prune.kinds)
     if kind in _GUARDED and not opted_in:
-        return f"{kind.kind} is kept; to delete it set prune: {{kinds: [{kind.kind}]}} on target {target.name}"
+        return f"{kind.kind} is kept: prune.kinds of target {target.name} doesn't name it"
     return ""
 
 

@@ -20,6 +20,7 @@ from handler.model.rollout import Hook, Policy
 from handler.plan import missing
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
+from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
@@ -28,8 +29,6 @@ from handler.run.deciding import Decision
 from handler.run.findings import NO_DRY_RUN, Finding
 from handler.run.hooked import Hooked
 from handler.run.stand_in import mistakes_of, scratch
-
-THEIRS_STAY = "a hook takes nothing over from another tool: give the hook another name, or let an apply take the object over first"
 
 
 def replaces(hook: Hook) -> bool:
@@ -116,7 +115,7 @@ def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]
         meta = live["metadata"]
         mine = under_way and str((meta.get("annotations") or {}).get(ROLLOUT, "")).endswith(f" {under_way}")
         return None if mine or meta.get("deletionTimestamp") else in_the_way(item, hook, live)
-    refusal = decision.judge.refusal_to_use(item, live, THEIRS_STAY)
+    refusal = decision.judge.refusal_to_use(item, live, NO_HOOK_TAKES)
     if refusal or not deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
