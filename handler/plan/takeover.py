@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
-from handler.plan.field_sets import applied_over, existing, going, parted, paths, without
+from handler.plan.field_sets import applied_over, existing, going, keyed, parted, paths, without
 from handler.plan.owned import Fields, Step, difference, managed_fields, our_entry, union
 from handler.plan.ownership import deployed, deployers, marks_of
 from handler.plan.prune import PROTECTIONS
@@ -68,7 +68,7 @@ def foreseen(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | No
     named = [(entry, _here(entry, entry.get("fieldsV1") or {}, live)) for entry in managed_fields(live)]
     for _, fields in named:
         known = union(known, fields)
-    own = next((fields for entry, fields in named if entry is ours), Fields())
+    own, desired = next((fields for entry, fields in named if entry is ours), Fields()), keyed(desired, known)
     goes = taken.goes if taken else going(own, desired, [fields for entry, fields in named if entry is not ours])
     return dict(applied_over(without(live, goes), desired, known or None))
 
@@ -107,7 +107,7 @@ def takeover(
         theirs = union(theirs, taken)
         kept = difference(difference(entry.get("fieldsV1") or {}, taken), marks)
         left += [{**entry, "fieldsV1": kept}] if kept else []
-    kept_by = [_here(entry, entry["fieldsV1"], live) for entry in left]
+    kept_by, desired = [_here(entry, entry["fieldsV1"], live) for entry in left], keyed(desired, own)
     if not adopted and not going(theirs, desired, kept_by):
         return None
     merged = union(own, theirs)
@@ -151,6 +151,8 @@ def undeclared(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | 
         taken: what becomes ours: what goes with it isn't yielded.
 
     """
+    ours = taken.entries[0] if taken else our_entry(live) or {}
+    desired = keyed(desired, _here(ours, ours.get("fieldsV1") or {}, live))
     for entry in taken.entries[1:] if taken else managed_fields(live):
         if entry.get("manager") == FIELD_MANAGER or entry.get("subresource") == "status":
             continue

@@ -21,8 +21,9 @@ from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan import live_only, missing, schema, versions
 from handler.plan.admit import CRD, Desired
+from handler.plan.field_sets import keyed
 from handler.plan.judge import Judge
-from handler.plan.owned import Step, managed_fields, our_entry
+from handler.plan.owned import Fields, Step, managed_fields, our_entry
 from handler.plan.takeover import Takeover, foreseen
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.missing_first import MissingFirst
@@ -56,18 +57,17 @@ class LiveDryRun:
         """Return what becomes of the object: a change, mistakes, or rights that are missing."""
         if self._is_forgotten():
             return self._moved()
-        taken = self._taken_over(self.live)
         try:
             wanted = DryRunner(self.api).apply(self.item.resource, self._body)
         except (ApiRefused, AccessDenied) as error:
-            return self._refused(error, taken)
-        if managed_fields(self.live):
-            return self._judged(wanted, taken)
-        noted = replace(self, live=_noted(self.live, wanted))
-        return noted._judged(wanted, noted._taken_over(noted.live))  # noqa: SLF001 - of itself
+            return self._refused(error, self._taken_over(self.live))
+        live = self.live if managed_fields(self.live) else _noted(self.live, wanted)
+        return replace(self, live=live)._judged(wanted)  # noqa: SLF001 - of itself
 
-    def _judged(self, wanted: Object, taken: Takeover | None) -> list[Finding]:
+    def _judged(self, wanted: Object) -> list[Finding]:
         """Judge what the apply alone would make of the object, and what goes with it."""
+        declared = (our_entry(wanted) or {}).get("fieldsV1") or {}
+        taken = self._taken_over(self.live, declared)
         if taken and taken.goes:
             return self._merged(taken.after(wanted), taken)
         return [self.judge.present(self.item, self.live, wanted, taken)]
@@ -76,8 +76,10 @@ class LiveDryRun:
     def _body(self) -> Object:
         return self.item.manifest.body()
 
-    def _taken_over(self, live: Object) -> Takeover | None:
-        return self.missing.comparison.taken_over(self.item.identity, self._body, live, adopted=self.adopted)
+    def _taken_over(self, live: Object, declared: Fields | None = None) -> Takeover | None:
+        """Return what of others becomes ours. `declared`: what our apply would own, in the server's words."""
+        body = keyed(self._body, declared or {})
+        return self.missing.comparison.taken_over(self.item.identity, body, live, adopted=self.adopted)
 
     def _merged(self, merged: Object, taken: Takeover) -> list[Finding]:
         """Have the server judge the object as it will be once what others wrote, and git lacks, is gone."""

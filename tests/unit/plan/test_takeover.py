@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from handler.model.names import FIELD_MANAGER
+from handler.plan.field_sets import keyed
 from handler.plan.prune import PROTECTIONS
 from handler.plan.takeover import Takeover, foreseen, takeover, undeclared
 from tests.unit.plan.samples import document, entry
@@ -280,3 +282,25 @@ def test_what_stays_undeclared_is_named_with_its_manager() -> None:
     found = list(undeclared(live, desired, takeover(live, desired, adopted=False)))
     assert found == [(("spec",), "keda", ""), (("data", "b"), "Terraform", "")]
     assert next(iter(undeclared(live, document(data={"a": "1"}, spec={"x": 1}), None))) == (("spec", "replicas"), "keda", "")
+
+
+TCP, UDP = 'k:{"port":80,"protocol":"TCP"}', 'k:{"port":80,"protocol":"UDP"}'
+IMPLICIT: dict[str, Any] = {".": {}, "f:port": {}}
+EXPLICIT: dict[str, Any] = IMPLICIT | {"f:protocol": {}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "owned", "filled"),
+    [
+        ([{"port": 80}], {TCP: IMPLICIT}, [{"port": 80, "protocol": "TCP"}]),
+        ([{"port": 80}], {UDP: IMPLICIT}, [{"port": 80, "protocol": "UDP"}]),
+        ([{"port": 80}], {UDP: EXPLICIT}, [{"port": 80}]),
+        ([{"port": 80}, {"port": 80, "protocol": "UDP"}], {UDP: EXPLICIT, TCP: IMPLICIT}, [TCP, UDP]),
+        ([{"port": 81}, {"port": 80, "protocol": "SCTP"}, "x"], {TCP: IMPLICIT}, [{"port": 81}, {"port": 80, "protocol": "SCTP"}, "x"]),
+        (["a", {"port": 80}], {}, ["a", {"port": 80}]),
+        ({"a": 1}, {TCP: IMPLICIT}, {"a": 1}),
+    ],
+)
+def test_keys_that_git_leaves_to_their_default_are_those_that_the_server_names(declared: Any, owned: dict[str, Any], filled: Any) -> None:
+    wanted = [json.loads(each[2:]) if isinstance(each, str) and each.startswith("k:") else each for each in filled]
+    assert keyed({"ports": declared}, {"f:ports": owned}) == {"ports": wanted if isinstance(filled, list) else filled}
