@@ -20,7 +20,7 @@ from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admit import Desired
 from handler.plan.adopt import is_member
-from handler.plan.diff import text_of
+from handler.plan.diff import tellable, text_of
 from handler.plan.field_sets import at_path
 from handler.plan.ignore import Ignoring
 from handler.plan.owned import is_same
@@ -116,7 +116,7 @@ class Comparison:
         taken = self.taken_over(identity, body, live, adopted=not is_member(live, identity, self.target, self.applyset))
         found = []
         for path, manager, version in undeclared(live, body, taken):
-            text, value = text_of(path), at_path(live, path)
+            text, value = text_of(tellable(identity.group_kind, path)), at_path(live, path)
             if version:
                 found.append(FieldChange(f"{text} ({version})", "", "…", manager))
             elif value is not None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from handler.plan.owned import Fields, Step, child, element_keys, equal, find_element, keys_of
+from handler.plan.owned import MEMBER, Fields, Step, child, element_keys, equal, find_element, keys_of
 
 _ABSENT = object()
 
@@ -141,11 +141,21 @@ def paths(fields: Fields) -> Iterator[tuple[tuple[Step, ...], Fields]]:
     for key, below in fields.items():
         if key == ".":
             continue
-        step: Step = key[2:] if key.startswith("f:") else (element_keys(key) if key.startswith("k:") else (("value", json.loads(key[2:])),))
+        step: Step = key[2:] if key.startswith("f:") else (element_keys(key) if key.startswith("k:") else ((MEMBER, json.loads(key[2:])),))
         if set(below) - {"."}:
             yield from (((step, *path), {key: only}) for path, only in paths(below))
         else:
             yield (step,), {key: below}
+
+
+def picked(node: Any, fields: Fields) -> Any:
+    """Return of a value what a set names; of list elements their keys, too."""
+    if not set(fields) - {"."}:
+        return node
+    if isinstance(node, list):
+        found = [(key, below, item) for key, below in fields.items() for item in node if names(key, item)]
+        return [{**dict(element_keys(key)), **picked(item, below)} if key.startswith("k:") else item for key, below, item in found]
+    return {key[2:]: picked(node[key[2:]], below) for key, below in fields.items() if key[2:] in node}
 
 
 def at_path(node: Any, path: Sequence[Step]) -> Any:

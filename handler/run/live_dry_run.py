@@ -23,7 +23,7 @@ from handler.plan import live_only, missing, schema, versions
 from handler.plan.admit import CRD, Desired
 from handler.plan.field_sets import keyed
 from handler.plan.judge import Judge
-from handler.plan.owned import Fields, Step, managed_fields, our_entry
+from handler.plan.owned import Fields, managed_fields, our_entry
 from handler.plan.takeover import Takeover, foreseen
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.missing_first import MissingFirst
@@ -97,18 +97,18 @@ class LiveDryRun:
             words = "; ".join(problem.message for problem in error.problems)
             return [live_only.refusal(self.item, self.live, kept, words)] if kept else final
 
-    def _kept(self, taken: Takeover) -> list[tuple[Step, ...]]:
+    def _kept(self, taken: Takeover) -> list[tuple[live_only.Path, Fields]]:
         """Return which of the fields that would go the server won't let go, each asked about alone; none where it refuses any write."""
         found = []
         try:
             DryRunner(self.api).become(self.item.resource, self.live, self.live)
         except (ApiRefused, AccessDenied):
             return []
-        for path, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
+        for path, only, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
             try:
                 DryRunner(self.api).become(self.item.resource, self.live, less)
             except (ApiRefused, AccessDenied):
-                found.append(path)
+                found.append((path, only))
         return found
 
     def _refused(self, error: ApiRefused | AccessDenied, taken: Takeover | None) -> list[Finding]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
+from handler.model.errors import Problem
+from handler.model.result import Outcome
 from tests.e2e.documents import Document, definition, deployment, offer, service
-from tests.e2e.shop import Shop
-from tests.e2e.test_takeover import LAST_APPLIED, carried_out, gone
+from tests.e2e.shop import Shop, told
+from tests.e2e.test_takeover import LAST_APPLIED, carried_out, gone, planned
 
 
 def listing(shop: Shop, *listeners: Document, **spec: object) -> Document:
@@ -70,3 +73,65 @@ def test_core_lists_whose_protocol_git_leaves_to_its_default_are_adopted_at_once
     assert lives[1]
     assert lives[0]["spec"]["ports"] == [{"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53}]
     assert lives[1]["spec"]["template"]["spec"]["containers"][0]["ports"] == [{"containerPort": 53, "protocol": "TCP"}]
+
+
+def controlled(shop: Shop, kind: str, name: str, *patch: Document) -> None:
+    """Have a controller change a live object."""
+    given = json.dumps(patch)
+    shop.kubectl.run("patch", kind, name, "-n", shop.name, "--type=json", "--field-manager=my-controller", "-p", given)
+
+
+def test_members_of_a_set_that_another_manager_keeps_are_named(shop: Shop) -> None:
+    served(shop)
+    x = {"name": "x"}
+    shop.push(listing(shop, x, members=["a"]))
+    shop.applied()
+    theirs = {**listing(shop), "spec": {"members": ["b", "c"], "listeners": [{"name": "y", "zone": "b", "n": 1}]}}
+    shop.kubectl.run("apply", "--server-side", "--field-manager=my-controller", "-f", "-", given=json.dumps(theirs))
+    named = {(field.path, field.live, field.manager) for field in planned(shop, "drift")["Offer"].undeclared}
+    assert named == {
+        ("spec.members[b]", "b", "my-controller"),
+        ("spec.members[c]", "c", "my-controller"),
+        ("spec.listeners[name=y,zone=b]", '{"n": 1, "name": "y", "zone": "b"}', "my-controller"),
+    }
+
+
+def refusal(shop: Shop) -> Problem:
+    result = shop.run()
+    assert (result.outcome, result.code, len(result.problems)) == (Outcome.FAILED, "plan-refused", 1), told(result)
+    return result.problems[0]
+
+
+def written(problem: Problem) -> Document:
+    """Read the lines for git that a refusal prints."""
+    lines = problem.fix.partition("write into it ")[2]
+    assert lines, problem
+    found = [yaml.safe_load(line) for line in lines.split("; ")]
+    return {key: value for each in found for key, value in each.items()}
+
+
+def test_an_element_of_which_a_controller_has_a_part_is_declared_as_the_refusal_says(shop: Shop) -> None:
+    both = service(shop.name, "web")
+    both["spec"]["ports"] = [{"name": "http", "port": 80}, {"name": "debug", "port": 81}]
+    shop.kubectl.apply(both)
+    controlled(shop, "service", "web", {"op": "replace", "path": "/spec/ports/1/targetPort", "value": 8081})
+    before = shop.versions([both])
+    one = service(shop.name, "web")
+    one["spec"]["ports"] = both["spec"]["ports"][:1]
+    shop.push(one)
+    problem = refusal(shop)
+    assert shop.versions([both]) == before
+    one["spec"]["ports"] += written(problem)["spec"]["ports"]
+    shop.push(one)
+    carried_out(shop, [one])
+
+
+def test_an_element_of_a_custom_list_of_which_a_controller_has_a_part_is_declared_as_the_refusal_says(shop: Shop) -> None:
+    served(shop)
+    whole = listing(shop, {"name": "x", "n": 1}, {"name": "y", "n": 2})
+    shop.kubectl.apply(whole)
+    controlled(shop, f"offers.{shop.group}", "tea", {"op": "add", "path": "/spec/listeners/1/m", "value": 7})
+    shop.push(listing(shop, {"name": "x", "n": 1}))
+    problem = refusal(shop)
+    shop.push(listing(shop, {"name": "x", "n": 1}, *written(problem)["spec"]["listeners"]))
+    carried_out(shop, [whole])

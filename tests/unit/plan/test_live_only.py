@@ -1,0 +1,45 @@
+"""The refusal of fields that live alone has: what it names, and the lines for git that it prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from handler.plan.live_only import each_without, refusal
+from tests.unit.plan.samples import desired, document, entry
+
+ONE: dict[str, Any] = {'k:{"port":81,"protocol":"TCP"}': {"f:port": {}, "f:name": {}}}
+SPEC = {"ports": [{"port": 81, "protocol": "TCP", "name": "x", "target": 1}], "members": ["a", "b"], "y": {"1": "", "no: no": True}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named", "lines"),
+    [
+        ({"f:y": {}}, "spec.y: ", {"y": {"1": "", "no: no": True}}),
+        ({"f:y": {"f:1": {}, "f:no: no": {}}}, "spec.y.1: ", {"y": {"1": "", "no: no": True}}),
+        ({"f:ports": ONE}, "spec.ports[port=81,protocol=TCP].port: 81", {"ports": [{"port": 81, "protocol": "TCP", "name": "x"}]}),
+        ({"f:ports": {key: {".": {}} for key in ONE}}, "spec.ports[port=81,protocol=TCP]: ", {"ports": SPEC["ports"]}),
+        ({"f:members": {'v:"b"': {}}}, "spec.members[b]: b", {"members": ["b"]}),
+    ],
+)
+def test_the_lines_for_git_are_what_lives(fields: dict[str, Any], named: str, lines: dict[str, Any]) -> None:
+    (item,) = desired(document())
+    live = document(metadata={"namespace": "shop", "managedFields": [entry({"f:spec": fields}, "kubectl", "Update")]}, spec=SPEC)
+    kept = [(path, only) for path, only, _ in each_without(live, {"f:spec": fields})]
+    problem = refusal(item, live, kept, "no")
+    assert f"live alone has {named}" in problem.message
+    assert "(by kubectl)" in problem.message
+    assert yaml.safe_load(problem.fix.partition("write into it ")[2]) == {"spec": lines}
+
+
+def test_what_may_not_be_shown_is_in_no_line() -> None:
+    fields: dict[str, Any] = {"f:spec": {"f:token": {}, "f:a": {}}, "f:data": {"f:long": {}}}
+    (item,) = desired(document())
+    live = document(metadata={"namespace": "shop"}, spec={"token": "CANARY", "a": 1}, data={"long": "x" * 300})
+    problem = refusal(item, live, [(path, only) for path, only, _ in each_without(live, fields)], "no")
+    assert problem.fix.endswith("write into it spec: {a: 1}")
+    assert "CANARY" not in str(problem)
+    secret = refusal(item, live, [(("spec", "token"), {"f:spec": {"f:token": {}}})], "no")
+    assert secret.fix == "declare these fields with their live values"
