@@ -31,6 +31,34 @@ def each_without(live: dict[str, Any], goes: Fields) -> Iterator[tuple[Path, Fie
             yield path, only, without(live, only)
 
 
+def nulled(live: dict[str, Any], less: dict[str, Any], becomes: dict[str, Any], goes: Fields) -> list[tuple[Path, Fields]]:
+    """Return the fields that go as the last ones of a map or list which another manager, or git, keeps itself.
+
+    An apply makes null of that (structured-merge-diff, `typed/remove.go`), and a schema that doesn't say so takes no null; any other write
+    drops it.
+
+    Args:
+        live: what lives.
+        less: live without what goes.
+        becomes: what the server makes of that by another write than an apply; empty: it isn't known.
+        goes: the fields.
+
+    """
+    found = []
+    for path, only in paths(goes):
+        *above, name = path[:-1] or ("",)
+        is_empty = at_path(live, path[:-1]) and at_path(less, path[:-1]) is None
+        if is_empty and isinstance(name, str) and name not in (at_path(becomes, above) or {}):
+            found.append((path, only))
+    return found
+
+
+def left_null(item: Desired, live: dict[str, Any], gone: Sequence[tuple[Path, Fields]]) -> Problem:
+    """Return why an object can't lose the last fields of a map or list that others keep."""
+    above = ", ".join(dict.fromkeys(text_of(path[:-1]) for path, _ in gone[:_NAMED]))
+    return refusal(item, live, gone, f"it is the last of {above}, which another manager or git keeps: an apply would make null of that")
+
+
 def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fields]], words: str) -> Problem:
     """Return why an object can't lose fields that git doesn't declare, naming them, and the lines for git.
 

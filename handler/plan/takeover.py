@@ -62,15 +62,22 @@ class Takeover:
         return dict(without(applied, self.goes))
 
 
+def dropped(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Fields:
+    """Return which fields of a live object go as `desired` is applied onto it, as managedFields tell."""
+    if taken:
+        return taken.goes
+    ours = our_entry(live) or {}
+    others = [_here(entry, entry.get("fieldsV1") or {}, live) for entry in managed_fields(live) if entry is not ours]
+    own = _here(ours, ours.get("fieldsV1") or {}, live)
+    return going(own, keyed(desired, own), others)
+
+
 def foreseen(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> dict[str, Any]:
     """Return what an object should become where no dry-run says it: lists are merged as managedFields tell."""
-    ours, known = our_entry(live), Fields()
-    named = [(entry, _here(entry, entry.get("fieldsV1") or {}, live)) for entry in managed_fields(live)]
-    for _, fields in named:
-        known = union(known, fields)
-    own, desired = next((fields for entry, fields in named if entry is ours), Fields()), keyed(desired, known)
-    goes = taken.goes if taken else going(own, desired, [fields for entry, fields in named if entry is not ours])
-    return dict(applied_over(without(live, goes), desired, known or None))
+    known: Fields = {}
+    for entry in managed_fields(live):
+        known = union(known, _here(entry, entry.get("fieldsV1") or {}, live))
+    return dict(applied_over(without(live, dropped(live, desired, taken)), keyed(desired, known), known or None))
 
 
 def takeover(

@@ -21,10 +21,11 @@ from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan import live_only, missing, schema, versions
 from handler.plan.admit import CRD, Desired
-from handler.plan.field_sets import keyed
+from handler.plan.field_sets import keyed, without
 from handler.plan.judge import Judge
 from handler.plan.owned import Fields, managed_fields, our_entry
-from handler.plan.takeover import Takeover, foreseen
+from handler.plan.prune import is_custom
+from handler.plan.takeover import Takeover, dropped, foreseen
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.missing_first import MissingFirst
 from handler.run.stand_in import mistakes_of, scratch
@@ -33,6 +34,8 @@ _ASKED = 50
 """How many fields of one refused object the server is asked about, one by one."""
 _ROLE = ApiRefused(Problem("", "cannot change roleRef"), status=422, reason="Invalid")
 """The server's words (rbac/validation) for a binding that names another role."""
+_NULL = '"null"'
+"""What a schema says of a null (apiextensions: `must be of type object: "null"`)."""
 Object = dict[str, Any]
 
 
@@ -84,7 +87,7 @@ class LiveDryRun:
     def _merged(self, merged: Object, taken: Takeover) -> list[Finding]:
         """Have the server judge the object as it will be once what others wrote, and git lacks, is gone."""
         try:
-            return [self.judge.present(self.item, self.live, DryRunner(self.api).become(self.item.resource, self.live, merged), taken)]
+            becomes = DryRunner(self.api).become(self.item.resource, self.live, merged)
         except (ApiRefused, AccessDenied) as error:
             if NO_DRY_RUN in str(error):
                 return [self._undryable(taken)]
@@ -96,6 +99,10 @@ class LiveDryRun:
             kept = self._kept(taken)
             words = "; ".join(problem.message for problem in error.problems)
             return [live_only.refusal(self.item, self.live, kept, words)] if kept else final
+        nulled = live_only.nulled(self.live, merged, becomes, taken.goes) if is_custom(self.item.identity.group) else []
+        if nulled:
+            return [live_only.left_null(self.item, self.live, nulled)]
+        return [self.judge.present(self.item, self.live, becomes, taken)]
 
     def _kept(self, taken: Takeover) -> list[tuple[live_only.Path, Fields]]:
         """Return which of the fields that would go the server won't let go, each asked about alone; none where it refuses any write."""
@@ -122,8 +129,14 @@ class LiveDryRun:
             return self._moved()
         deferred = self._deferred(error, taken)
         if deferred or not (taken and taken.goes and error.status == 422):
-            return deferred or self._final(error)
+            return deferred or self._last(error, taken) or self._final(error)
         return self._merged(foreseen(live, self._body, taken), taken)
+
+    def _last(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
+        """Return why the object can't lose the last of what another manager keeps; nothing: that isn't why it is refused."""
+        goes = dropped(self.live, self._body, taken) if _NULL in str(error) else {}
+        gone = live_only.nulled(self.live, without(self.live, goes), {}, goes)
+        return [live_only.left_null(self.item, self.live, gone)] if gone else []
 
     def _deferred(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
         """Return what comes of an object that is refused only until something else is written; nothing: it is refused for itself."""
