@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from handler.cli.times import ago, until
 from handler.config.settings import Target
+from handler.model.plan import Action
 from handler.model.words import many
 from handler.state.lease import Peek
 from handler.state.record import State, Status
@@ -67,7 +68,7 @@ def _from_people(name: str, state: State, now: float) -> Advice | None:
     if state.held and state.approval and state.approval.id == state.held.id:
         return Advice("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:
-        going = len(state.held.changes)
+        going = sum(action != Action.UPDATE for action, _, _ in state.held.changes)
         what = f"{many(going, 'deletion')} {_verb(going, 'waits', 'wait')} for approval; to allow exactly {_verb(going, 'it', 'them')}:"
         return Advice(what, f"anneal approve {name} {state.held.id}")
     return None

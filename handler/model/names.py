@@ -35,6 +35,18 @@ class GroupKind:
         return cls(group, kind)
 
 
+LASTING = frozenset(
+    {
+        GroupKind("", "Namespace"),
+        GroupKind("", "PersistentVolume"),
+        GroupKind("", "PersistentVolumeClaim"),
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),
+        GroupKind("apps", "StatefulSet"),
+    }
+)
+"""Deleting one of these loses data that git can't restore: no message advises it."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:
     """What an object is, whatever version it is written in. `namespace` is empty for cluster-scoped ones."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
+from handler.model.words import many
 
 
 class Action(StrEnum):
@@ -89,10 +90,17 @@ class Change:
         """Whether a live object goes away: what the guards count."""
         return self.action in (Action.RECREATE, Action.PRUNE)
 
+    @property
+    def drops(self) -> tuple[FieldChange, ...]:
+        """The fields that go of an object that stays."""
+        return tuple(field for field in self.fields if not field.declared) if self.action is Action.UPDATE else ()
+
     def key(self) -> tuple[str, str, str]:
-        """What an approval names: action, identity, uid."""
+        """What an approval names: action, identity with what goes of it, uid."""
         group = f"{self.identity.group}/" if self.identity.group else ""
-        return (str(self.action), f"{group}{self.identity}", self.uid)
+        digest = hashlib.sha256(canonical(sorted([field.path, field.live] for field in self.drops))).hexdigest()[:12]
+        gone = f" without {many(len(self.drops), 'field')} ({digest})" if self.drops else ""
+        return (str(self.action), f"{group}{self.identity}{gone}", self.uid)
 
 
 def tally(changes: Iterable[Change], *, done: bool = True) -> dict[str, int]:
@@ -165,7 +173,7 @@ class Plan:
     @property
     def removed(self) -> int:
         """How many fields of objects that stay go."""
-        return sum(not field.declared for change in self.changes if change.action is Action.UPDATE for field in change.fields)
+        return sum(len(change.drops) for change in self.changes)
 
     @property
     def works(self) -> bool:
@@ -183,6 +191,6 @@ class Plan:
         return replace(self, stages=stages, prunes=tuple(found.get(change.identity, change) for change in self.prunes))
 
     def digest(self) -> str:
-        """Return the sha256 of what would be written: the same plan has the same digest."""
+        """Return the sha256 of what would be written and of what goes with it: the same plan has the same digest."""
         rows = [[*change.key(), change.manifest.raw.decode() if change.manifest else ""] for change in self.writes]
         return hashlib.sha256(canonical(sorted(rows))).hexdigest()

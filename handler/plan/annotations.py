@@ -107,10 +107,13 @@ _SHOWN = "changes only what that tool shows"
 _WAITS = "the target's `wait` decides what is waited for"
 _COMPANION = "means nothing by itself"
 _HOOK = 'annotate it argocd.argoproj.io/hook: Sync, an act that each rollout repeats, or anneal.dev/recreate: "allow", for immutable fields'
+_GONE = "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist"
+DELETING = frozenset({_HOOK, _GONE})
+"""The ways out that delete an object."""
+DROP = "remove the annotation: what the object holds can only be moved by hand, to one of another name"
 _RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name instead"
 _BY_CONTENT = "remove it, or let kustomize name the object by its content (configMapGenerator, secretGenerator)"
 _HOOKS = "write argocd.argoproj.io/hook: PreSync or PostSync"
-_GONE = "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist"
 _POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
 
 TABLE = (

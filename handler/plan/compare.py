@@ -19,7 +19,7 @@ from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admit import Desired
-from handler.plan.diff import text_of
+from handler.plan.diff import tellable, text_of
 from handler.plan.field_sets import at_path
 from handler.plan.ignore import Ignoring
 from handler.plan.membership import is_member
@@ -114,10 +114,14 @@ class Comparison:
             return
         identity, body = item.identity, self.effective(item, live).manifest.body()
         taken = self.taken_over(identity, body, live, adopted=not is_member(live, identity, self.target, self.applyset))
-        found = ((text_of(path), at_path(live, path), manager) for path, manager in undeclared(live, body, taken))
-        self.undeclared[identity] = tuple(
-            FieldChange(path, "", shown(identity.group_kind, path, value), manager) for path, value, manager in found if value is not None
-        )
+        found = []
+        for path, manager, version in undeclared(live, body, taken):
+            text, value = text_of(tellable(identity.group_kind, path)), at_path(live, path)
+            if version:
+                found.append(FieldChange(f"{text} ({version})", "", "…", manager))
+            elif value is not None:
+                found.append(FieldChange(text, "", shown(identity.group_kind, text, value), manager))
+        self.undeclared[identity] = tuple(found)
 
     def _is_same(self, item: Desired, live: dict[str, Any]) -> bool:
         """Whether our fields equal git's, and nothing is there that people wrote beside them."""

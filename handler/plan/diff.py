@@ -12,7 +12,7 @@ from typing import Any
 from handler.model.masking import is_sensitive, shown
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
-from handler.plan.owned import Step, equal, owners
+from handler.plan.owned import MEMBER, Step, equal, owners
 
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))
@@ -38,13 +38,13 @@ def field_changes(kind: GroupKind, live: dict[str, Any], wanted: dict[str, Any])
     """Return every field that differs, each with its live owner: what isn't in here isn't in the plan."""
     found: list[FieldChange] = []
     for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
-        text = text_of(_tellable(kind, path))
+        text = text_of(tellable(kind, path))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
         found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
     return tuple(found)
 
 
-def _tellable(kind: GroupKind, path: Path) -> Path:
+def tellable(kind: GroupKind, path: Path) -> Path:
     """Return as much of a path as anyone may read: elements of a list that is never shown aren't named by their values either."""
     fields = tuple(takewhile(lambda step: isinstance(step, str), path))
     return fields if is_sensitive(kind, text_of(fields)) else path
@@ -65,7 +65,7 @@ def text_of(path: Path) -> str:
         elif isinstance(step, int):
             text += f"[{step}]"
         else:
-            text += "[" + ",".join(f"{key}={value}" for key, value in step) + "]"
+            text += "[" + ",".join(f"{key}={value}" if key != MEMBER else str(value) for key, value in step) + "]"
     return text
 
 

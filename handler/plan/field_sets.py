@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from handler.plan.owned import Fields, Step, child, element_keys, equal, find_element, keys_of
+from handler.plan.owned import MEMBER, Fields, Step, child, element_keys, equal, find_element, keys_of
 
 _ABSENT = object()
 
@@ -86,6 +86,29 @@ def _merged(live: dict[str, Any], desired: dict[str, Any], fields: Fields) -> li
     return result
 
 
+def keyed(desired: Any, fields: Fields) -> Any:
+    """Return a declared value whose list elements have the keys that git omits, as the set of what we own names them: their defaults."""
+    if isinstance(desired, dict):
+        return {name: keyed(value, fields.get(f"f:{name}") or {}) for name, value in desired.items()}
+    elements = {element_keys(key): below for key, below in fields.items() if key.startswith("k:")}
+    if not isinstance(desired, list) or not elements:
+        return desired
+    return [_with_keys(item, elements, desired) if isinstance(item, dict) else item for item in desired]
+
+
+def _with_keys(item: dict[str, Any], elements: dict[tuple[tuple[str, Any], ...], Fields], items: list[Any]) -> dict[str, Any]:
+    """Return an element with the keys of the one that it is; one that has them all is that one before others that only could be."""
+
+    def fits(keys: tuple[tuple[str, Any], ...]) -> bool:
+        return all(equal(item[name], value) if name in item else f"f:{name}" not in elements[keys] for name, value in keys)
+
+    whole = [keys for keys in elements if fits(keys) and all(name in item for name, _ in keys)]
+    free = [
+        keys for keys in elements if fits(keys) and not any(isinstance(each, dict) and dict(keys).items() <= each.items() for each in items)
+    ]
+    return next((keyed({**dict(keys), **item}, elements[keys]) for keys in whole or free), item)
+
+
 def parted(fields: Fields, node: Any, path: Sequence[Step]) -> tuple[Fields, Fields]:
     """Part a set into (what lies at a path of the value, the rest); a leaf above the path goes whole to the first."""
     if not path or not fields:
@@ -118,11 +141,21 @@ def paths(fields: Fields) -> Iterator[tuple[tuple[Step, ...], Fields]]:
     for key, below in fields.items():
         if key == ".":
             continue
-        step: Step = key[2:] if key.startswith("f:") else (element_keys(key) if key.startswith("k:") else (("value", json.loads(key[2:])),))
+        step: Step = key[2:] if key.startswith("f:") else (element_keys(key) if key.startswith("k:") else ((MEMBER, json.loads(key[2:])),))
         if set(below) - {"."}:
             yield from (((step, *path), {key: only}) for path, only in paths(below))
         else:
             yield (step,), {key: below}
+
+
+def picked(node: Any, fields: Fields) -> Any:
+    """Return of a value what a set names; of list elements their keys, too."""
+    if not set(fields) - {"."}:
+        return node
+    if isinstance(node, list):
+        found = [(key, below, item) for key, below in fields.items() for item in node if names(key, item)]
+        return [{**dict(element_keys(key)), **picked(item, below)} if key.startswith("k:") else item for key, below, item in found]
+    return {key[2:]: picked(node[key[2:]], below) for key, below in fields.items() if key[2:] in node}
 
 
 def at_path(node: Any, path: Sequence[Step]) -> Any:

@@ -33,7 +33,8 @@ def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
 def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str) -> Hold | None:
     """Return why the plan must wait for approval, or None.
 
-    Held are a deletion above both thresholds, and one after which no live member is left.
+    Held are a deletion above both thresholds, and one after which no live member is left. What is approved names the fields that go of
+    objects that stay, too: they were in the plan that was approved.
     """
     removals = [change for change in changes if change.removes]
     reasons = []
@@ -49,7 +50,7 @@ def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, 
         reasons.append(several if members > 1 else "the only live object would be deleted, it isn't declared any more")
     if not reasons:
         return None
-    keys = tuple(sorted(change.key() for change in removals))
+    keys = tuple(sorted(change.key() for change in changes if change.removes or change.drops))
     return Hold(hold_id(keys, reads, settings), tuple(reasons), keys)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 from handler.config.settings import Target
 from handler.model.errors import ApiRefused, Problem
 from handler.model.manifest import canonical
-from handler.model.names import GroupKind
+from handler.model.names import LASTING, GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
-from handler.plan.admit import CRD, NAMESPACE, Desired, listed
+from handler.plan.admit import Desired, listed
 from handler.plan.diff import differs, field_changes
 from handler.plan.membership import is_member
 from handler.plan.missing import FIELD_ERROR
@@ -32,17 +32,12 @@ _IMMUTABLE = re.compile(
     r"\bimmutable\b|may not (?:be changed|change)\b|updates to .+? are forbidden|cannot change roleRef", re.IGNORECASE | re.DOTALL
 )
 _JOB = GroupKind("batch", "Job")
-_NEVER_UNNAMED = {
-    CRD,
-    NAMESPACE,
-    GroupKind("", "PersistentVolume"),
-    GroupKind("", "PersistentVolumeClaim"),
-    GroupKind("apps", "StatefulSet"),
-}
-"""Recreating these loses data: the target must name the kind, an annotation is not enough."""
 _KEEP = "write the live value of that field into git, or give the declared one another name"
 _MOVE = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
 _LIFT = "lift what keeps it from the live object, for no apply can while that field differs; or take the change of that field back"
+NO_STEP_DELETES = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"
+NO_HOOK_TAKES = "a hook takes nothing over from another tool: give the hook another name, or let an apply take the object over first"
+"""The ways out of steps and hooks that meet what another tool has deployed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +95,12 @@ class Judge:
         if live is None or error.status != 422 or not _is_only_immutable(text):
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
         if not is_member(live, item.identity, self.target.name, self.applyset):
-            fix = _KEEP if item.identity.group_kind in _NEVER_UNNAMED else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
+            fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
         kept = kept_by_itself(live)
         if kept:
             seen = f"an immutable field changed: {text}; it would have to be deleted to be made anew, but: {kept}"
-            return Problem(str(item.identity), seen, item.manifest.place, _LIFT)
+            return Problem(str(item.identity), seen, item.manifest.place, _MOVE if item.identity.group_kind in LASTING else _LIFT)
         if not self._may_recreate(item, live):
             return Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place, self._recreate_fix(item))
         metadata = live["metadata"]
@@ -119,10 +114,8 @@ class Judge:
         )
 
     def recreating_loses(self, kind: GroupKind) -> str:
-        """Return the option that a step needs to make an object of this kind anew; empty: nothing of it is lost, or the target names it."""
-        if kind not in _NEVER_UNNAMED or listed(kind, self.target.recreate.kinds):
-            return ""
-        return f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
+        """Return the way out of a step that would make what holds data anew; empty: nothing is lost, or the target names the kind."""
+        return "" if kind not in LASTING or listed(kind, self.target.recreate.kinds) else f"write action: CreateOrUpdate; {_MOVE}"
 
     def kept(self, item: Desired, live: dict[str, Any]) -> Change | None:
         """Return the change of what is left as it lives, or None: an annotation says so, or it is only created where it's missing."""
@@ -138,7 +131,7 @@ class Judge:
     def _may_recreate(self, item: Desired, live: Mapping[str, Any]) -> bool:
         """Finished Jobs always; others by annotation or option; what holds data only by the option, by name."""
         kind = item.identity.group_kind
-        annotated = kind not in _NEVER_UNNAMED and may_recreate(live, item.manifest)
+        annotated = kind not in LASTING and may_recreate(live, item.manifest)
         return listed(kind, self.target.recreate.kinds) or annotated or (kind == _JOB and is_finished(live))
 
     def _recreate_fix(self, item: Desired) -> str:
@@ -146,7 +139,12 @@ class Judge:
         option = f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
         if kind == _JOB:
             return f"wait until the Job has finished, or {option}"
-        return _MOVE if kind in _NEVER_UNNAMED else f'annotate it {RECREATE}: "allow", or {option}'
+        return _MOVE if kind in LASTING else f'annotate it {RECREATE}: "allow", or {option}'
+
+
+def lift(kind: GroupKind, instead: str) -> str:
+    """Return the way out where something keeps a live object from a step that would delete it; what holds data is better kept."""
+    return instead if kind in LASTING else f"lift what keeps it, or {instead}"
 
 
 def skipped(item: Desired, live: Mapping[str, Any], reason: str) -> Change:

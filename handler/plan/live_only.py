@@ -6,29 +6,60 @@ deciding (asks the server about each field that would go) -> here (the refusal w
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from handler.model.errors import Problem
-from handler.model.masking import MASKED, shown
+from handler.model.masking import is_sensitive, shown
 from handler.plan.admit import Desired
-from handler.plan.diff import text_of
-from handler.plan.field_sets import at_path, paths, without
-from handler.plan.owned import Fields, Step, owners
+from handler.plan.diff import tellable, text_of
+from handler.plan.field_sets import at_path, paths, picked, without
+from handler.plan.owned import Fields, Step, owners, union
 
 Path = tuple[Step, ...]
 _NAMED = 5
 """How many fields a refusal names."""
+_PLAIN = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z][\w./-]*", re.IGNORECASE)
+"""Keys that need no quotes in YAML."""
 
 
-def each_without(live: dict[str, Any], goes: Fields) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield (path, live without that field) of each field that would go, so that the server can be asked about one at a time."""
+def each_without(live: dict[str, Any], goes: Fields) -> Iterator[tuple[Path, Fields, dict[str, Any]]]:
+    """Yield each field that would go, as a path and as a set, and live without it, so that the server can be asked about one at a time."""
     for path, only in paths(goes):
         if at_path(live, path) is not None:
-            yield path, without(live, only)
+            yield path, only, without(live, only)
 
 
-def refusal(item: Desired, live: dict[str, Any], kept: Sequence[Path], words: str) -> Problem:
+def nulled(live: dict[str, Any], less: dict[str, Any], becomes: dict[str, Any], goes: Fields) -> list[tuple[Path, Fields]]:
+    """Return the fields that go as the last ones of a map or list which another manager, or git, keeps itself.
+
+    An apply makes null of that (structured-merge-diff, `typed/remove.go`), and a schema that doesn't say so takes no null; any other write
+    drops it.
+
+    Args:
+        live: what lives.
+        less: live without what goes.
+        becomes: what the server makes of that by another write than an apply; empty: it isn't known.
+        goes: the fields.
+
+    """
+    found = []
+    for path, only in paths(goes):
+        *above, name = path[:-1] or ("",)
+        is_empty = at_path(live, path[:-1]) and at_path(less, path[:-1]) is None
+        if is_empty and isinstance(name, str) and name not in (at_path(becomes, above) or {}):
+            found.append((path, only))
+    return found
+
+
+def left_null(item: Desired, live: dict[str, Any], gone: Sequence[tuple[Path, Fields]]) -> Problem:
+    """Return why an object can't lose the last fields of a map or list that others keep."""
+    above = ", ".join(dict.fromkeys(text_of(path[:-1]) for path, _ in gone[:_NAMED]))
+    return refusal(item, live, gone, f"it is the last of {above}, which another manager or git keeps: an apply would make null of that")
+
+
+def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fields]], words: str) -> Problem:
     """Return why an object can't lose fields that git doesn't declare, naming them, and the lines for git.
 
     Args:
@@ -38,9 +69,9 @@ def refusal(item: Desired, live: dict[str, Any], kept: Sequence[Path], words: st
         words: the server's.
 
     """
-    named = "; ".join(_told(item, live, path) for path in kept[:_NAMED])
+    named = "; ".join(_told(item, live, path) for path, _ in kept[:_NAMED])
     more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
-    lines = "; ".join(filter(None, (_line(item, live, path) for path in kept[:_NAMED])))
+    lines = _lines(live, [only for path, only in kept[:_NAMED] if _is_writable(item, live, path)])
     fix = f"declare what lives, nothing need be deleted: write into it {lines}" if lines else "declare these fields with their live values"
     return Problem(
         str(item.identity), f"live alone has {named}{more}, and the server refuses to drop it: {words}", item.manifest.place, fix
@@ -50,20 +81,32 @@ def refusal(item: Desired, live: dict[str, Any], kept: Sequence[Path], words: st
 def _told(item: Desired, live: dict[str, Any], path: Path) -> str:
     managers = sorted({manager for manager, _ in owners(live, path)})
     by = f" (by {managers[0]})" if managers else ""
-    return f"{text_of(path)}: {_value(item, live, path)}{by}"
+    text = text_of(tellable(item.identity.group_kind, path))
+    return f"{text}: {shown(item.identity.group_kind, text, at_path(live, path))}{by}"
 
 
-def _value(item: Desired, live: dict[str, Any], path: Path) -> str:
-    return shown(item.identity.group_kind, text_of(path), at_path(live, path))
+def _is_writable(item: Desired, live: dict[str, Any], path: Path) -> bool:
+    """Whether a field may be written out whole: what may not be shown isn't, nor what is too long."""
+    kind, value = item.identity.group_kind, at_path(live, path)
+    text = text_of(path)
+    return not is_sensitive(kind, text) and shown(kind, text, value) in (value, json.dumps(value, ensure_ascii=False))
 
 
-def _line(item: Desired, live: dict[str, Any], path: Path) -> str:
-    """Write a field as YAML in flow style; empty where its value may not be shown or is too long to be."""
-    value = at_path(live, path)
-    text = json.dumps(value, ensure_ascii=False)
-    if MASKED in _value(item, live, path) or len(text) > len(_value(item, live, path)) + 2:
-        return ""
-    if not all(isinstance(step, str) for step in path):
-        return f"{text_of(path)}: {text}"
-    first, *rest = (str(step) for step in path)
-    return f"{first}: " + "".join(f"{{{name}: " for name in rest) + text + "}" * len(rest)
+def _lines(live: dict[str, Any], chosen: Sequence[Fields]) -> str:
+    """Write fields as YAML in flow style, one line for each top-level field; list elements with the keys by which they are merged."""
+    fields: Fields = {}
+    for only in chosen:
+        fields = union(fields, only)
+    return "; ".join(f"{_key(key)}: {_flow(value)}" for key, value in picked(live, fields).items()) if fields else ""
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)}: {_flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)

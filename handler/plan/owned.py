@@ -16,7 +16,8 @@ from handler.model.names import FIELD_MANAGER
 
 Fields = dict[str, Any]
 Step = str | int | tuple[tuple[str, Any], ...]
-"""One step of a path: a field, a position in a list, or a list element by its keys."""
+"""One step of a path: a field, a position in a list, or a list element by its keys; the member of a set has the key MEMBER."""
+MEMBER = ""
 _KEY_DEFAULTS = {"protocol": "TCP"}
 """List keys the API server fills in before it names an element: container and service ports."""
 _UNOWNED_ROOT = ("apiVersion", "kind")
@@ -188,4 +189,6 @@ def child(node: Any, step: Any) -> Any:
         return None
     if isinstance(step, int):
         return node[step] if step < len(node) else None
+    if step[0][0] == MEMBER:
+        return next((item for item in node if equal(item, step[0][1])), None)
     return find_element(node, step)

@@ -125,7 +125,7 @@ def _kept_by_kind(metadata: Mapping[str, Any], identity: Identity, target: Targe
     kind = identity.group_kind
     opted_in = (metadata.get("annotations") or {}).get(ALLOW) == "allow" or listed(kind, target.prune.kinds)
     if kind in _GUARDED and not opted_in:
-        return f"{kind.kind} is kept; to delete it set prune: {{kinds: [{kind.kind}]}} on target {target.name}"
+        return f"{kind.kind} is kept: prune.kinds of target {target.name} doesn't name it"
     return ""
 
 
@@ -170,6 +170,11 @@ def prune_stages(changes: Sequence[Change], bodies: Mapping[Identity, dict[str, 
     return tuple(tuple(staged[level]) for level in sorted(staged))
 
 
+def is_custom(group: str) -> bool:
+    """Whether the kinds of an API group are certainly brought by a CRD or an APIService."""
+    return group not in _BUILT_IN and not group.endswith(".k8s.io")
+
+
 def _class(identity: Identity) -> int:
     """Return which part of a deletion a kind belongs to."""
     if identity.group_kind == NAMESPACE or identity.kind in ("PersistentVolume", "PersistentVolumeClaim"):
@@ -178,7 +183,7 @@ def _class(identity: Identity) -> int:
         return _WEBHOOKS
     if identity.group_kind == CRD:
         return _CRDS
-    if identity.group not in _BUILT_IN and not identity.group.endswith(".k8s.io"):
+    if is_custom(identity.group):
         return _CUSTOM
     return _SUPPORT if identity.kind in _SUPPORTING else _WORKLOADS
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
-from handler.model.names import IDENTITY
+from handler.model.names import IDENTITY, LASTING
 from handler.model.rollout import Mode
 from handler.model.tree import printable
-from handler.plan.annotations import ANY, TABLE, Effect, Row, Side
+from handler.plan.annotations import ANY, DELETING, DROP, TABLE, Effect, Row, Side
 from handler.plan.owned import is_ours_alone
 
 Rows = tuple[Row, ...]
@@ -80,11 +80,11 @@ def asked(manifest: Manifest, body: Mapping[str, Any]) -> Asked:
     marks, misspelt = [mark for mark in _marks(body) if mark.rows or mark.odd], _misspelt(body)
     if not marks and not misspelt:
         return _NOTHING
-    subject, place = str(manifest.identity), manifest.place
+    subject, place, holds = str(manifest.identity), manifest.place, manifest.identity.group_kind in LASTING
     problems = [Problem(subject, f"{key} means nothing to Anneal", place, f"did you mean {near}?") for key, near in misspelt]
     problems += [_unknown(mark, value, subject, place) for mark in marks for value in mark.odd]
     found = [(row, mark) for mark in marks for row in mark.rows if row.side & Side.GIT]
-    problems += [_refusal(row, subject, place) for row, _ in found if row.effect is Effect.REFUSE]
+    problems += [_refusal(row, subject, place, holds=holds) for row, _ in found if row.effect is Effect.REFUSE]
     for effect, mode in _MODES.items():
         mark = next((mark for row, mark in found if row.effect is effect), None)
         if mark:
@@ -194,9 +194,11 @@ def _misspelt(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key, f"{_OURS}{near}") for key, near in found if near]
 
 
-def _refusal(row: Row, subject: str, place: str) -> Problem:
+def _refusal(row: Row, subject: str, place: str, *, holds: bool) -> Problem:
+    """Refuse an annotation. `holds`: its object holds data, so that no way out deletes it."""
     value = "" if ANY in row.values else f": {row.values[0]}"
-    return Problem(subject, f"asks by {row.key}{value} for what isn't done: {row.does}", place, row.fix)
+    fix = DROP if holds and row.fix in DELETING else row.fix
+    return Problem(subject, f"asks by {row.key}{value} for what isn't done: {row.does}", place, fix)
 
 
 def _unknown(mark: _Mark, value: str, subject: str, place: str) -> Problem:

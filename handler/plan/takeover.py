@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
-from handler.plan.field_sets import applied_over, existing, going, parted, paths, without
+from handler.plan.field_sets import applied_over, existing, going, keyed, parted, paths, without
 from handler.plan.owned import Fields, Step, difference, managed_fields, our_entry, union
 from handler.plan.ownership import deployed, deployers, marks_of
 from handler.plan.prune import PROTECTIONS
@@ -62,14 +62,22 @@ class Takeover:
         return dict(without(applied, self.goes))
 
 
+def dropped(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Fields:
+    """Return which fields of a live object go as `desired` is applied onto it, as managedFields tell."""
+    if taken:
+        return taken.goes
+    ours = our_entry(live) or {}
+    others = [_here(entry, entry.get("fieldsV1") or {}, live) for entry in managed_fields(live) if entry is not ours]
+    own = _here(ours, ours.get("fieldsV1") or {}, live)
+    return going(own, keyed(desired, own), others)
+
+
 def foreseen(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> dict[str, Any]:
     """Return what an object should become where no dry-run says it: lists are merged as managedFields tell."""
     known: Fields = {}
     for entry in managed_fields(live):
-        known = union(known, entry.get("fieldsV1") or {})
-    others = [entry.get("fieldsV1") or {} for entry in managed_fields(live) if entry is not our_entry(live)]
-    goes = taken.goes if taken else going((our_entry(live) or {}).get("fieldsV1") or {}, desired, others)
-    return dict(applied_over(without(live, goes), desired, known or None))
+        known = union(known, _here(entry, entry.get("fieldsV1") or {}, live))
+    return dict(applied_over(without(live, dropped(live, desired, taken)), keyed(desired, known), known or None))
 
 
 def takeover(
@@ -91,23 +99,32 @@ def takeover(
 
     """
     deploying = deployers(live, tools)
-    ours, marks = our_entry(live), marks_of(live, deploying)
-    others = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
-    if not marks and all(part is None for _, part in others):
+    ours, marks = our_entry(live) or {}, marks_of(live, deploying)
+    found = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
+    if not marks and all(part is None for _, part in found):
         return None
-    version, staying = (ours or live)["apiVersion"], (*_SPARED, *_protections(live), *spared())
-    left, theirs = [], marks
-    for entry, part in others:
-        spare, taken = _parted(part or {}, live, staying)
-        theirs = union(theirs, taken if entry.get("apiVersion") == version else existing(taken, live))
-        kept = difference(union(difference(entry.get("fieldsV1") or {}, part or {}), spare), marks)
+    recorded = ours.get("fieldsV1") or {}
+    own = _here(ours, recorded, live)
+    if difference(recorded, own):
+        return None  # the apply moves ours first: the server alone knows what these fields are in live's version
+    staying = (*_SPARED, *_protections(live), *spared())
+    theirs, left = marks, []
+    for entry, part in found:
+        taken = _here(entry, _parted(part or {}, live, staying), live)
+        theirs = union(theirs, taken)
+        kept = difference(difference(entry.get("fieldsV1") or {}, taken), marks)
         left += [{**entry, "fieldsV1": kept}] if kept else []
-    kept_by = [entry["fieldsV1"] for entry in left]
+    kept_by, desired = [_here(entry, entry["fieldsV1"], live) for entry in left], keyed(desired, own)
     if not adopted and not going(theirs, desired, kept_by):
         return None
-    merged = union((ours or {}).get("fieldsV1") or {}, theirs)
-    first = {"fieldsType": "FieldsV1", **(ours or {}), "manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": version}
+    merged = union(own, theirs)
+    first = {"fieldsType": "FieldsV1", **ours, "manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": live["apiVersion"]}
     return Takeover(({**first, "fieldsV1": merged}, *left), going(merged, desired, kept_by))
+
+
+def _here(entry: dict[str, Any], fields: Fields, live: dict[str, Any]) -> Fields:
+    """Return an entry's fields as far as they can be told in live's API version: of another version what live spells alike."""
+    return fields if entry.get("apiVersion") == live["apiVersion"] else existing(fields, live)
 
 
 def _protections(live: dict[str, Any]) -> Iterator[tuple[Step, ...]]:
@@ -123,17 +140,17 @@ def _becoming_ours(entry: dict[str, Any], tools: Collection[str]) -> Fields | No
     return deployed(entry, tools) or None
 
 
-def _parted(fields: Fields, live: dict[str, Any], spared: Iterable[Sequence[Step]]) -> tuple[Fields, Fields]:
-    """Part what stays with its owner from what becomes ours."""
-    kept: Fields = {}
+def _parted(fields: Fields, live: dict[str, Any], spared: Iterable[Sequence[Step]]) -> Fields:
+    """Return a set without what stays with its owner."""
     for path in spared:
-        piece, fields = parted(fields, live, path)
-        kept = union(kept, piece)
-    return kept, fields
+        _, fields = parted(fields, live, path)
+    return fields
 
 
-def undeclared(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """Yield (path, manager) of each field that git doesn't declare and another manager keeps; status isn't git's to declare.
+def undeclared(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | None) -> Iterator[tuple[tuple[Step, ...], str, str]]:
+    """Yield (path, manager, version) of each field that git doesn't declare and another manager keeps; status isn't git's to declare.
+
+    `version` is empty where live has that path, else the API version that alone knows it.
 
     Args:
         live: with its managedFields.
@@ -141,8 +158,12 @@ def undeclared(live: dict[str, Any], desired: dict[str, Any], taken: Takeover | 
         taken: what becomes ours: what goes with it isn't yielded.
 
     """
+    ours = taken.entries[0] if taken else our_entry(live) or {}
+    desired = keyed(desired, _here(ours, ours.get("fieldsV1") or {}, live))
     for entry in taken.entries[1:] if taken else managed_fields(live):
-        if entry.get("manager") != FIELD_MANAGER and entry.get("subresource") != "status":
-            _, fields = _parted(entry.get("fieldsV1") or {}, live, (("status",),))
-            for path, _ in paths(going(fields, desired, ())):
-                yield path, str(entry.get("manager") or "")
+        if entry.get("manager") == FIELD_MANAGER or entry.get("subresource") == "status":
+            continue
+        fields, manager = _parted(entry.get("fieldsV1") or {}, live, (("status",),)), str(entry.get("manager") or "")
+        here = _here(entry, fields, live)
+        yield from ((path, manager, "") for path, _ in paths(going(here, desired, ())))
+        yield from ((path, manager, str(entry.get("apiVersion"))) for path, _ in paths(difference(fields, here)))

@@ -20,7 +20,7 @@ from typing import Any
 from handler.model.errors import Problem
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
-from handler.model.names import GroupKind, Identity
+from handler.model.names import LASTING, GroupKind, Identity
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
 from handler.model.tree import printable
 from handler.model.words import whole
@@ -42,7 +42,6 @@ _CRD_INSTALL = "crd-install"
 _ARGO_POLICIES = {str(policy): policy for policy in Policy}
 _HELM_POLICIES = {"before-hook-creation": Policy.BEFORE, "hook-succeeded": Policy.SUCCEEDED, "hook-failed": Policy.FAILED}
 _HOLDERS = frozenset({GroupKind("", "Namespace"), GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")})
-_LASTING = _HOLDERS | {GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim"), GroupKind("apps", "StatefulSet")}
 _MAX_STRANGE, _SHOWN = 5, 80
 """Unknown words of one annotation that are named, and characters of each: to look for what each may have meant takes time."""
 _JOB, _POD, _WORKFLOW = GroupKind("batch", "Job"), GroupKind("", "Pod"), GroupKind("argoproj.io", "Workflow")
@@ -139,7 +138,7 @@ def _note(identity: Identity, found: list[str], runs: frozenset[Phase]) -> str:
 
 def lasts(kind: GroupKind) -> bool:
     """Whether deleting an object of this kind loses data: no policy of a hook does that."""
-    return kind in _LASTING
+    return kind in LASTING
 
 
 def is_act(identity: Identity) -> bool:

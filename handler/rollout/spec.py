@@ -20,7 +20,7 @@ from typing import Any
 
 from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest, at, items_at
-from handler.model.names import Identity
+from handler.model.names import LASTING, Identity
 from handler.model.render import Where, nowhere, places
 from handler.model.rollout import API_VERSION, KIND, Check, Group, Mode, Phase, Rollout, Step
 from handler.model.tree import MAX_PATH, printable
@@ -225,7 +225,8 @@ class _Reading:
         self.seen[identity] = kind
         if before is None or (before == kind and self.actions[kind].mode in _REPEATABLE):
             return
-        fix = "one step is enough" if before == kind else "let one step do all of it: Recreate deletes an object and creates it anew"
+        anew = "" if identity.group_kind in LASTING else ": Recreate deletes an object and creates it anew"
+        fix = "one step is enough" if before == kind else f"let one step do all of it{anew}"
         step.note("object", f"{identity} has a step before, which does {before}", fix)
 
 

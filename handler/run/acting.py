@@ -19,7 +19,7 @@ from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
 from handler.plan.compare import Comparison
-from handler.plan.judge import Judge
+from handler.plan.judge import NO_STEP_DELETES, Judge, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
 from handler.run.handover import HandOver
@@ -27,7 +27,6 @@ from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
-THEIRS_STAY = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"
 Object = dict[str, Any]
 Probe = Callable[[Sequence[tuple[Resource, str, str]]], Mapping[Identity, Object]]
 
@@ -107,9 +106,13 @@ class Acting:
         unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]
         known |= probe(unseen) if unseen else {}
         seen = [(item, known[item.identity]) for item in items if item.identity in known]
-        fix = "lift what keeps it, or write action: CreateOrUpdate"
         protected = [
-            Problem(str(item.identity), f"{_named(self.steps[item.identity])} would delete it, but: {mark}", item.manifest.place, fix)
+            Problem(
+                str(item.identity),
+                f"{_named(self.steps[item.identity])} would delete it, but: {mark}",
+                item.manifest.place,
+                lift(item.identity.group_kind, "write action: CreateOrUpdate"),
+            )
             for item, live in seen
             if (mark := kept_by_itself(live))
         ]
@@ -119,7 +122,7 @@ class Acting:
         """Return why a due step may not delete an object for whose it is, or None."""
         if self._is_ours(item.identity, live):
             return None
-        refusal = self.judge.refusal_to_use(item, live, THEIRS_STAY)
+        refusal = self.judge.refusal_to_use(item, live, NO_STEP_DELETES)
         return replace(refusal, message=f"{refusal.message}, and {_named(self.steps[item.identity])} would delete it") if refusal else None
 
     def deleted(self, probe: Probe, prune_judge: PruneJudge, handover: HandOver, *, prunes: bool) -> dict[Identity, Change]:
@@ -149,7 +152,7 @@ class Acting:
                 problems.append(refusal)
             elif not change.writes:
                 seen = f"{_named(step)} would delete it, but: {change.reason}"
-                problems.append(Problem(str(identity), seen, place, "lift what keeps it, or remove the step"))
+                problems.append(Problem(str(identity), seen, place, lift(identity.group_kind, "remove the step")))
             found[identity] = replace(change, reason=f"{_named(step)} deletes it", adopted=not ours)
         if problems:
             raise PlanRefused(*problems)

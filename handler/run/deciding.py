@@ -117,16 +117,19 @@ class Decision:
         if NO_DRY_RUN in str(error):
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
             return [self.judge.absent(item)]
+        there = self._there_already(item, error)
+        if there:
+            return there
         if self.missing.first(item, error):
             return [*mistakes_of(self.api, item, missing.without(item)), self.judge.absent(item, deferred=True)]
         changing = self.missing.changing_crd(item)
         if changing and is_by_schema(error):
             return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
-        return self._there_already(item, error) or self.missing.mistakes(item, error)
+        return self.missing.mistakes(item, error)
 
     def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
-        """Judge what lives under a declared name without our label, where it may be why the dry-run was invalid; else nothing."""
-        if not isinstance(error, ApiRefused) or error.status != 422:
+        """Judge what lives under a declared name without our label, where that may be why it was refused; else nothing."""
+        if not isinstance(error, ApiRefused) or (error.status != 422 and not self.missing.named(item, error)):
             return []
         found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
         return [outcome for live in found.values() for outcome in self.present(item, live)]

@@ -19,18 +19,23 @@ from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.manifest import at, canonical, items_at
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan import live_only, schema, versions
+from handler.plan import live_only, missing, schema, versions
 from handler.plan.admit import CRD, Desired
+from handler.plan.field_sets import keyed, without
 from handler.plan.judge import Judge
-from handler.plan.owned import Step, managed_fields, our_entry
-from handler.plan.takeover import Takeover, foreseen
+from handler.plan.owned import Fields, managed_fields, our_entry
+from handler.plan.prune import is_custom
+from handler.plan.takeover import Takeover, dropped, foreseen
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.missing_first import MissingFirst
+from handler.run.stand_in import mistakes_of, scratch
 
 _ASKED = 50
 """How many fields of one refused object the server is asked about, one by one."""
 _ROLE = ApiRefused(Problem("", "cannot change roleRef"), status=422, reason="Invalid")
 """The server's words (rbac/validation) for a binding that names another role."""
+_NULL = '"null"'
+"""What a schema says of a null (apiextensions: `must be of type object: "null"`)."""
 Object = dict[str, Any]
 
 
@@ -55,18 +60,17 @@ class LiveDryRun:
         """Return what becomes of the object: a change, mistakes, or rights that are missing."""
         if self._is_forgotten():
             return self._moved()
-        taken = self._taken_over(self.live)
         try:
             wanted = DryRunner(self.api).apply(self.item.resource, self._body)
         except (ApiRefused, AccessDenied) as error:
-            return self._refused(error, taken)
-        if managed_fields(self.live):
-            return self._judged(wanted, taken)
-        noted = replace(self, live=_noted(self.live, wanted))
-        return noted._judged(wanted, noted._taken_over(noted.live))  # noqa: SLF001 - of itself
+            return self._refused(error, self._taken_over(self.live))
+        live = self.live if managed_fields(self.live) else _noted(self.live, wanted)
+        return replace(self, live=live)._judged(wanted)  # noqa: SLF001 - of itself
 
-    def _judged(self, wanted: Object, taken: Takeover | None) -> list[Finding]:
+    def _judged(self, wanted: Object) -> list[Finding]:
         """Judge what the apply alone would make of the object, and what goes with it."""
+        declared = (our_entry(wanted) or {}).get("fieldsV1") or {}
+        taken = self._taken_over(self.live, declared)
         if taken and taken.goes:
             return self._merged(taken.after(wanted), taken)
         return [self.judge.present(self.item, self.live, wanted, taken)]
@@ -75,13 +79,15 @@ class LiveDryRun:
     def _body(self) -> Object:
         return self.item.manifest.body()
 
-    def _taken_over(self, live: Object) -> Takeover | None:
-        return self.missing.comparison.taken_over(self.item.identity, self._body, live, adopted=self.adopted)
+    def _taken_over(self, live: Object, declared: Fields | None = None) -> Takeover | None:
+        """Return what of others becomes ours. `declared`: what our apply would own, in the server's words."""
+        body = keyed(self._body, declared or {})
+        return self.missing.comparison.taken_over(self.item.identity, body, live, adopted=self.adopted)
 
     def _merged(self, merged: Object, taken: Takeover) -> list[Finding]:
         """Have the server judge the object as it will be once what others wrote, and git lacks, is gone."""
         try:
-            return [self.judge.present(self.item, self.live, DryRunner(self.api).become(self.item.resource, self.live, merged), taken)]
+            becomes = DryRunner(self.api).become(self.item.resource, self.live, merged)
         except (ApiRefused, AccessDenied) as error:
             if NO_DRY_RUN in str(error):
                 return [self._undryable(taken)]
@@ -93,15 +99,23 @@ class LiveDryRun:
             kept = self._kept(taken)
             words = "; ".join(problem.message for problem in error.problems)
             return [live_only.refusal(self.item, self.live, kept, words)] if kept else final
+        nulled = live_only.nulled(self.live, merged, becomes, taken.goes) if is_custom(self.item.identity.group) else []
+        if nulled:
+            return [live_only.left_null(self.item, self.live, nulled)]
+        return [self.judge.present(self.item, self.live, becomes, taken)]
 
-    def _kept(self, taken: Takeover) -> list[tuple[Step, ...]]:
-        """Return which of the fields that would go the server won't let go, each asked about alone."""
+    def _kept(self, taken: Takeover) -> list[tuple[live_only.Path, Fields]]:
+        """Return which of the fields that would go the server won't let go, each asked about alone; none where it refuses any write."""
         found = []
-        for path, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
+        try:
+            DryRunner(self.api).become(self.item.resource, self.live, self.live)
+        except (ApiRefused, AccessDenied):
+            return []
+        for path, only, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
             try:
                 DryRunner(self.api).become(self.item.resource, self.live, less)
             except (ApiRefused, AccessDenied):
-                found.append(path)
+                found.append((path, only))
         return found
 
     def _refused(self, error: ApiRefused | AccessDenied, taken: Takeover | None) -> list[Finding]:
@@ -115,16 +129,25 @@ class LiveDryRun:
             return self._moved()
         deferred = self._deferred(error, taken)
         if deferred or not (taken and taken.goes and error.status == 422):
-            return deferred or self._final(error)
+            return deferred or self._last(error, taken) or self._final(error)
         return self._merged(foreseen(live, self._body, taken), taken)
+
+    def _last(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
+        """Return why the object can't lose the last of what another manager keeps; nothing: that isn't why it is refused."""
+        goes = dropped(self.live, self._body, taken) if _NULL in str(error) else {}
+        gone = live_only.nulled(self.live, without(self.live, goes), {}, goes)
+        return [live_only.left_null(self.item, self.live, gone)] if gone else []
 
     def _deferred(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
         """Return what comes of an object that is refused only until something else is written; nothing: it is refused for itself."""
         item = self.item
         need = self.missing.first(item, error)
         if need:
-            rebound = _is_rebound(self._body, self.live)
-            return [self.judge.refused(item, self.judged, _ROLE) if rebound else self._later(f"{need} comes first", taken)]
+            if _is_rebound(self._body, self.live):
+                return [self.judge.refused(item, self.judged, _ROLE)]
+            instead = missing.without(item)
+            mistakes = mistakes_of(self.api, item, scratch(instead, item) if instead else None)
+            return [*mistakes, self._later(f"{need} comes first", taken)]
         changing = self.missing.changing_crd(item)
         if changing and is_by_schema(error):
             return [*schema.check(item, self.missing.comparison.desired[changing].manifest), self._later("its CRD changes first", taken)]

@@ -1,7 +1,8 @@
-"""What is dry-run in an object's stead, where the object itself can't be yet: in another namespace, or without what it names."""
+"""What is dry-run in an object's stead, where that can't be yet: in another namespace, under a scratch name, without what it names."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from handler.model.resource import Resource
 from handler.plan.admit import NAMESPACE, Desired
 from handler.run.findings import is_by_schema
 
+_KEPT = 40
+"""Characters of a name that its scratch name keeps; some names are labels of at most 63."""
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
@@ -54,6 +57,13 @@ class StandIn:
         return next((identity.name for identity in sorted(found)), "")
 
 
+def scratch(body: dict[str, Any], item: Desired) -> dict[str, Any]:
+    """Return an object under a name that nothing has, so that the server judges it as a new one."""
+    digest = hashlib.sha256(item.manifest.raw).hexdigest()[:12]
+    body["metadata"]["name"] = f"{item.identity.name[:_KEPT].rstrip('-.')}-{digest}"
+    return body
+
+
 def mistakes_of(api: Api, item: Desired, body: dict[str, Any] | None, namespace: str = "") -> list[Problem]:
     """Dry-run a body in an object's stead, and return what is invalid whatever it names and wherever it is; None: nothing can be."""
     if body is None:
@@ -64,5 +74,6 @@ def mistakes_of(api: Api, item: Desired, body: dict[str, Any] | None, namespace:
         DryRunner(api).check(item.resource, body)
     except (ApiRefused, AccessDenied) as error:
         if is_by_schema(error, 422):
-            return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+            name, own = body["metadata"]["name"], item.identity.name
+            return [Problem(str(item.identity), p.message.replace(name, own), item.manifest.place, p.fix) for p in error.problems]
     return []

@@ -7,7 +7,6 @@ than the hook itself protect, where nothing but its deletion would let the hook 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -20,6 +19,7 @@ from handler.model.names import Identity, kubectl
 from handler.model.rollout import Hook, Policy
 from handler.plan import missing
 from handler.plan.admit import Desired
+from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.membership import is_member
 from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
@@ -28,12 +28,7 @@ from handler.rollout.hooks import ROLLOUT, is_act, lasts
 from handler.run.deciding import Decision
 from handler.run.findings import NO_DRY_RUN, Finding
 from handler.run.hooked import Hooked
-from handler.run.stand_in import mistakes_of
-
-_SCRATCH = 40
-"""Characters of a hook's name that its scratch name keeps; some names are labels of at most 63."""
-
-THEIRS_STAY = "a hook takes nothing over from another tool: give the hook another name, or let an apply take the object over first"
+from handler.run.stand_in import mistakes_of, scratch
 
 
 def replaces(hook: Hook) -> bool:
@@ -111,7 +106,7 @@ def _try(decision: Decision, item: Desired, hook: Hook, under_way: str) -> list[
         return []
     if any(need in decision.missing.absent for need in item.needs):
         return decision.postponed(item)
-    return _dry_run(decision, item, _scratch(item) if live and makes_way(item, hook, live) else item.manifest.body())
+    return _dry_run(decision, item, scratch(item.manifest.body(), item) if live and makes_way(item, hook, live) else item.manifest.body())
 
 
 def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any], under_way: str) -> Problem | None:
@@ -120,19 +115,11 @@ def _refusal(decision: Decision, item: Desired, hook: Hook, live: dict[str, Any]
         meta = live["metadata"]
         mine = under_way and str((meta.get("annotations") or {}).get(ROLLOUT, "")).endswith(f" {under_way}")
         return None if mine or meta.get("deletionTimestamp") else in_the_way(item, hook, live)
-    refusal = decision.judge.refusal_to_use(item, live, THEIRS_STAY)
+    refusal = decision.judge.refusal_to_use(item, live, NO_HOOK_TAKES)
     if refusal or not deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
     return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: {kubectl('delete', item.identity)}")
-
-
-def _scratch(item: Desired) -> dict[str, Any]:
-    """Return the hook's object under a name that nothing has."""
-    body = item.manifest.body()
-    digest = hashlib.sha256(item.manifest.raw).hexdigest()[:12]
-    body["metadata"]["name"] = f"{item.identity.name[:_SCRATCH].rstrip('-.')}-{digest}"
-    return body
 
 
 def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Finding]:

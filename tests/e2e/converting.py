@@ -69,8 +69,9 @@ def _definition(group: str, client: dict[str, str]) -> Document:
     (first,) = crd["spec"]["versions"]
     amount: Document = {"cost": {"type": "object", "properties": {"amount": {"type": "integer"}}}}
     schemas: dict[str, Document] = {"v1": {"price": {"type": "integer"}}, "v2": amount}
+    alike: Document = {"note": {"type": "string"}, "size": {"type": "integer"}}
     crd["spec"]["versions"] = [
-        {**first, "name": name, "storage": name == "v2", "schema": {"openAPIV3Schema": _schema({**own, "note": {"type": "string"}})}}
+        {**first, "name": name, "storage": name == "v2", "schema": {"openAPIV3Schema": _schema({**own, **alike})}}
         for name, own in schemas.items()
     ]
     crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}}

@@ -99,6 +99,25 @@ def test_what_is_denied_only_when_it_is_written_leaves_an_attempt_that_the_next_
     shop.assert_converged()
 
 
+@pytest.mark.parametrize("expression", ["request.operation == 'CREATE' && object.data['key'] != 'forbidden'", "has(object.data.by)"])
+def test_a_policy_that_denies_any_write_blames_no_field(shop: Shop, forbid: Callable[[str], None], expression: str) -> None:
+    """What would go, too, is no reason for it; where it is the reason that field is named with its line for git."""
+    theirs = config_map(shop.name, "a", {"key": "1", "by": "hand"}, labels={"old": "label"})
+    shop.kubectl.apply(theirs)
+    forbid(expression)
+    before = shop.versions([theirs])
+    shop.push(config_map(shop.name, "a", {"key": "1"}))
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
+    assert FORBIDDEN in result.message
+    assert ("live alone has" in result.message) is ("has(" in expression), result.message
+    if "has(" in expression:
+        assert "live alone has data.by: hand (by kubectl-client-side-apply), and" in result.message
+        assert 'write into it data: {by: "hand"}' in result.message
+    assert shop.versions([theirs]) == before
+    forbid("")
+
+
 # --- a Namespace on its way out
 def test_a_namespace_that_is_being_deleted_is_nobodys_fault_and_the_run_after_it_applies_all(shop: Shop) -> None:
     holding = config_map(shop.name, "holding", finalizers=["example.com/hold"])

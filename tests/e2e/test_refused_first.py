@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from handler.model.names import PART_OF
@@ -207,3 +208,30 @@ def test_a_hook_may_name_what_an_earlier_hook_creates_and_nothing_that_comes_lat
     shop.push(config_map(shop.name, "a", {"key": "2"}), account(shop.name, "runner"), after)
     plan = shop.run("oneoff", dry_run=True)
     assert plan.outcome is Outcome.PLANNED, told(plan)
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["adopted", "ours"])
+def test_what_else_is_wrong_with_a_binding_that_lives_is_told_now(shop: Shop, tmp_path: Path, ours: bool) -> None:
+    """It lives while its role doesn't, which this run creates: the server says nothing else of it until then."""
+    reader, bound = role(shop.name, "reader"), binding(shop.name, "readers", "reader")
+    if ours:
+        shop.push(reader, bound)
+        shop.applied()
+        shop.kubectl.run("delete", "role", "reader", "-n", shop.name)
+    else:
+        shop.kubectl.apply(bound)
+    shop.handler = shop.handler_at(limited(shop, tmp_path))
+    bound["subjects"][0]["kind"] = "Robot"
+    shop.push(config_map(shop.name, "a"), reader, bound)
+    (line,) = refused(shop)
+    assert f'RoleBinding/{shop.name}/readers: RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
+    bound["subjects"] = [{"kind": "ServiceAccount", "name": "default", "namespace": shop.name, "nick": "x"}]
+    shop.push(config_map(shop.name, "a"), reader, bound)
+    (line,) = refused(shop)
+    assert "subjects[0].nick" in line
+    del bound["subjects"][0]["nick"]
+    bound["metadata"]["labels"] = {"new": "label"}
+    shop.push(config_map(shop.name, "a"), reader, bound)
+    result = shop.applied()
+    assert notes(result).count(f"RoleBinding/{shop.name}/readers: checked by the server once Role/{shop.name}/reader exists") == 1
+    shop.kubectl.run("delete", f"clusterrole/{shop.name}", f"clusterrolebinding/{shop.name}")

@@ -29,6 +29,7 @@ from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
 from handler.plan.admit import Desired
+from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.membership import is_member
 from handler.plan.order import sort_key
 from handler.rollout import hooks
@@ -41,7 +42,7 @@ from handler.run.gone import wait_until_gone
 from handler.run.hooked import ACTION, Hooked
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.rollout.keeping import InJournal
-from handler.run.trying import THEIRS_STAY, deletes, in_the_way, kept, makes_way
+from handler.run.trying import deletes, in_the_way, kept, makes_way
 from handler.run.waits.waiting import Waits
 from handler.state.rules import seconds_of
 
@@ -152,7 +153,7 @@ class Hooking:
         """
         meta, hook, going = live["metadata"], self.hooked.hooks[one], live["metadata"].get("deletionTimestamp")
         if not is_member(live, one, self.run.job.target, self.applier.planner.applyset):
-            theirs = self.applier.planned.decision.judge.refusal_to_use(self._item(one), live, THEIRS_STAY)
+            theirs = self.applier.planned.decision.judge.refusal_to_use(self._item(one), live, NO_HOOK_TAKES)
             if theirs or going or deletes(hook):
                 place = self._item(one).manifest.place
                 raise RolloutFailed.of(str(one), "lives already and isn't ours, so this hook can't take its place", place=place)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.plan.field_sets import applied_over, at_path, existing, going, names, parted, paths, without
-from handler.plan.owned import Fields
+from handler.plan.owned import MEMBER, Fields
 
 A, B = 'k:{"name":"a"}', 'k:{"name":"b"}'
 TCP = 'k:{"port":80,"protocol":"TCP"}'
@@ -103,7 +103,7 @@ def test_each_leaf_has_its_path_and_its_own_set() -> None:
     assert list(paths(fields)) == [
         (("x", "y"), {"f:x": {"f:y": {}}}),
         (("l", (("name", "a"),), "v"), {"f:l": {A: {"f:v": {}}}}),
-        (("l", (("value", "m"),)), {"f:l": {'v:"m"': {}}}),
+        (("l", ((MEMBER, "m"),)), {"f:l": {'v:"m"': {}}}),
         (("whole",), {"f:whole": {".": {}}}),
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from handler.config.settings import HoldAbove, Prune
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
-from handler.model.plan import Action, Change, Hold
+from handler.model.plan import Action, Change, FieldChange, Hold
 from handler.plan.guards import Key, approved, hold_for, hold_id, refuse_empty
 
 
@@ -68,6 +70,19 @@ def test_a_hold_carries_the_numbers_and_exactly_what_would_go() -> None:
     assert found.reasons == ("2 of 4 live objects would be deleted (50 %), above holdAbove 1 and 40%",)
     assert found.changes == (("prune", "ConfigMap/shop/prune-0", "uid-prune-0"), ("prune", "ConfigMap/shop/prune-1", "uid-prune-1"))
     assert found.id == hold_id(found.changes, "reads", "settings")
+
+
+def test_an_approval_given_for_some_fields_that_go_does_not_hold_for_others() -> None:
+    gone = [*changes(prune=2), replace(changes(update=1)[0], fields=(FieldChange("data.a", "", "1"),))]
+    more = [*gone[:2], replace(gone[2], fields=(*gone[2].fields, FieldChange("data.b", "", "1")))]
+    first, then, fewer = hold(gone, 2), hold(more, 2), hold(gone[:2], 2)
+    assert first
+    assert then
+    assert fewer
+    assert approved(first, first.changes, same_inputs=True)
+    assert not approved(then, first.changes, same_inputs=True)
+    assert approved(fewer, first.changes, same_inputs=True), "what was written of it since needs no second word"
+    assert len({first.id, then.id, fewer.id}) == 3
 
 
 @pytest.mark.parametrize(

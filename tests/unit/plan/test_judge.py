@@ -10,10 +10,12 @@ import pytest
 
 from handler.config.settings import Recreate
 from handler.model.errors import ApiRefused, Problem
+from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.plan.judge import RECREATE, Judge
+from handler.plan.judge import RECREATE, Judge, lift
+from handler.plan.prune import ALLOW
 from handler.plan.takeover import takeover
 from tests.unit.plan.samples import SET, desired, document, entry, live, member, target
 
@@ -225,6 +227,18 @@ GUARDED = [
     ("PersistentVolumeClaim", "v1", "PersistentVolumeClaim"),
     ("StatefulSet", "apps/v1", "StatefulSet.apps"),
 ]
+
+
+@pytest.mark.parametrize(("kind", "api", "name"), GUARDED)
+def test_no_way_out_deletes_what_holds_data(kind: str, api: str, name: str) -> None:
+    declared = item(kind, api)
+    protected = applied(declared)
+    protected["metadata"]["annotations"] = {**protected["metadata"].get("annotations", {}), ALLOW: "disabled"}
+    problem = refused(declared, protected, recreate=Recreate((name,)))
+    assert isinstance(problem, Problem)
+    ways = [problem.fix, judge().recreating_loses(GroupKind.parse(name)), lift(GroupKind.parse(name), "remove the step")]
+    assert ways[1].startswith("write action: CreateOrUpdate; ")
+    assert not any(word in way for way in ways for word in ("recreate", "delete", "lift"))
 
 
 @pytest.mark.parametrize(("kind", "api", "name"), GUARDED)

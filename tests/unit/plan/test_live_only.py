@@ -1,55 +1,45 @@
-"""What only live has and the server won't let go: it is named with its manager, and the lines for git are printed."""
+"""The refusal of fields that live alone has: what it names, and the lines for git that it prints."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+import yaml
+
 from handler.plan.live_only import each_without, refusal
 from tests.unit.plan.samples import desired, document, entry
 
-CLAIM: dict[str, Any] = {"f:spec": {"f:storageClassName": {}, "f:volumeName": {}}}
+ONE: dict[str, Any] = {'k:{"port":81,"protocol":"TCP"}': {"f:port": {}, "f:name": {}}}
+SPEC = {"ports": [{"port": 81, "protocol": "TCP", "name": "x", "target": 1}], "members": ["a", "b"], "y": {"1": "", "no: no": True}}
 
 
-def claim(**spec: Any) -> dict[str, Any]:
-    return document("PersistentVolumeClaim", spec=spec, metadata={"managedFields": [entry(CLAIM, "kubectl-edit", "Update")]})
+@pytest.mark.parametrize(
+    ("fields", "named", "lines"),
+    [
+        ({"f:y": {}}, "spec.y: ", {"y": {"1": "", "no: no": True}}),
+        ({"f:y": {"f:1": {}, "f:no: no": {}}}, "spec.y.1: ", {"y": {"1": "", "no: no": True}}),
+        ({"f:ports": ONE}, "spec.ports[port=81,protocol=TCP].port: 81", {"ports": [{"port": 81, "protocol": "TCP", "name": "x"}]}),
+        ({"f:ports": {key: {".": {}} for key in ONE}}, "spec.ports[port=81,protocol=TCP]: ", {"ports": SPEC["ports"]}),
+        ({"f:members": {'v:"b"': {}}}, "spec.members[b]: b", {"members": ["b"]}),
+    ],
+)
+def test_the_lines_for_git_are_what_lives(fields: dict[str, Any], named: str, lines: dict[str, Any]) -> None:
+    (item,) = desired(document())
+    live = document(metadata={"namespace": "shop", "managedFields": [entry({"f:spec": fields}, "kubectl", "Update")]}, spec=SPEC)
+    kept = [(path, only) for path, only, _ in each_without(live, {"f:spec": fields})]
+    problem = refusal(item, live, kept, "no")
+    assert f"live alone has {named}" in problem.message
+    assert "(by kubectl)" in problem.message
+    assert yaml.safe_load(problem.fix.partition("write into it ")[2]) == {"spec": lines}
 
 
-def told(live: dict[str, Any], *paths: tuple[Any, ...]) -> tuple[str, str]:
-    (item,) = desired(document(live["kind"]))
-    found = refusal(item, live, paths, "spec is immutable")
-    assert found.place == item.manifest.place
-    return found.message, found.fix
-
-
-def test_each_field_is_asked_about_alone_and_what_isnt_there_not_at_all() -> None:
-    live = claim(storageClassName="fast")
-    (only,) = each_without(live, CLAIM)
-    assert only == (("spec", "storageClassName"), live | {"spec": None})
-
-
-def test_the_field_its_manager_the_servers_words_and_the_line_for_git() -> None:
-    assert told(claim(storageClassName="fast"), ("spec", "storageClassName")) == (
-        "live alone has spec.storageClassName: fast (by kubectl-edit), and the server refuses to drop it: spec is immutable",
-        'declare what lives, nothing need be deleted: write into it spec: {storageClassName: "fast"}',
-    )
-
-
-def test_a_field_of_no_manager_in_a_list_is_named_by_its_path() -> None:
-    pod = document("Pod", spec={"containers": [{"name": "web", "image": "a"}]})
-    message, fix = told(pod, ("spec", "containers", (("name", "web"),), "image"))
-    assert message.startswith("live alone has spec.containers[name=web].image: a, and")
-    assert fix.endswith('write into it spec.containers[name=web].image: "a"')
-
-
-def test_of_many_fields_five_are_named() -> None:
-    live = claim(**{f"f{number}": number for number in range(7)})
-    message, fix = told(live, *(("spec", f"f{number}") for number in range(7)))
-    assert " and 2 more, and the server refuses" in message
-    assert fix.count("spec: {") == 5
-
-
-def test_the_value_of_a_secret_is_not_printed() -> None:
-    live = document("Secret", data={"password": "aHVudGVy"})
-    message, fix = told(live, ("data", "password"))
-    assert "aHVudGVy" not in message + fix
-    assert fix == "declare these fields with their live values"
+def test_what_may_not_be_shown_is_in_no_line() -> None:
+    fields: dict[str, Any] = {"f:spec": {"f:token": {}, "f:a": {}}, "f:data": {"f:long": {}}}
+    (item,) = desired(document())
+    live = document(metadata={"namespace": "shop"}, spec={"token": "CANARY", "a": 1}, data={"long": "x" * 300})
+    problem = refusal(item, live, [(path, only) for path, only, _ in each_without(live, fields)], "no")
+    assert problem.fix.endswith("write into it spec: {a: 1}")
+    assert "CANARY" not in str(problem)
+    secret = refusal(item, live, [(("spec", "token"), {"f:spec": {"f:token": {}}})], "no")
+    assert secret.fix == "declare these fields with their live values"

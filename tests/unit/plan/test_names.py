@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from handler.model.errors import ApiRefused, Busy, ConfigInvalid, Problem, Rende
 from handler.model.manifest import at, canonical, digest_of, items_at
 from handler.model.masking import masked
 from handler.model.names import GroupKind, Identity, applyset_id, identity_of, kubectl
-from handler.model.plan import DONE, Action, Change, Plan
+from handler.model.plan import DONE, Action, Change, FieldChange, Plan
 from handler.model.resource import Resource
 from tests.unit.plan.samples import document, manifest
 
@@ -160,6 +161,16 @@ def test_every_action_says_what_it_does(action: Action, writes: bool, removes: b
 def test_a_change_is_approved_by_action_group_object_and_uid() -> None:
     assert change(Action.PRUNE).key() == ("prune", "Thing/shop/web", "uid-web")
     assert change(Action.PRUNE, group="acme.io").key() == ("prune", "acme.io/Thing/shop/web", "uid-web")
+
+
+def test_an_approval_and_a_digest_know_which_fields_go() -> None:
+    gone, other = FieldChange("data.a", "", "1"), FieldChange("data.a", "", "2")
+    kept = replace(change(Action.UPDATE), fields=(FieldChange("data.b", "2", "1"),))
+    plans = [replace(kept, fields=(*kept.fields, *fields)) for fields in ((), (gone,), (other,), (gone, FieldChange("data.c", "", "1")))]
+    assert len({each.key() for each in plans}) == len({Plan("shop", "c", ((each,),)).digest() for each in plans}) == 4
+    assert kept.key() == ("update", "Thing/shop/web", "uid-web")
+    assert plans[1].key()[1].startswith("Thing/shop/web without 1 field (")
+    assert replace(plans[1], action=Action.RECREATE).key()[1] == "Thing/shop/web"
 
 
 some = st.lists(st.builds(change, st.sampled_from(list(Action)), st.sampled_from("abc")), max_size=5)

@@ -59,7 +59,7 @@ def test_an_annotation_opts_one_object_in(kind: str) -> None:
     live = member(document(kind, "shop"), annotations={ALLOW: "allow"}, **({"namespace": ""} if kind == "Namespace" else {}))
     allowed = target(cluster_scoped=("Namespace",))
     assert judged(live, allowed).action is Action.PRUNE
-    assert "is kept; to delete it set prune" in judged(member(document(kind, "shop")), allowed).reason
+    assert "is kept: prune.kinds" in judged(member(document(kind, "shop")), allowed).reason
 
 
 def test_a_star_allows_every_namespace() -> None:
@@ -83,22 +83,22 @@ def test_a_star_allows_every_namespace() -> None:
         (
             scoped("Namespace", "default-apps"),
             target(namespaces=("*",), cluster_scoped=("Namespace",)),
-            "Namespace is kept; to delete it set prune: {kinds: [Namespace]} on target shop",
+            "Namespace is kept: prune.kinds of target shop doesn't name it",
         ),
         (
             member(document("PersistentVolumeClaim")),
             target(),
-            "PersistentVolumeClaim is kept; to delete it set prune: {kinds: [PersistentVolumeClaim]} on target shop",
+            "PersistentVolumeClaim is kept: prune.kinds of target shop doesn't name it",
         ),
         (
             CRD,
             target(cluster_scoped=("CustomResourceDefinition",)),
-            "CustomResourceDefinition is kept; to delete it set prune: {kinds: [CustomResourceDefinition]} on target shop",
+            "CustomResourceDefinition is kept: prune.kinds of target shop doesn't name it",
         ),
         (
             scoped("PersistentVolume", "v"),
             target(cluster_scoped=("PersistentVolume",)),
-            "PersistentVolume is kept; to delete it set prune: {kinds: [PersistentVolume]} on target shop",
+            "PersistentVolume is kept: prune.kinds of target shop doesn't name it",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.rollout import Mode
 from handler.plan import steering
-from handler.plan.annotations import ANY, TABLE, Effect, Row, Side
+from handler.plan.annotations import ANY, DROP, TABLE, Effect, Row, Side
 from handler.plan.prune import PROTECTIONS
 from handler.run.hooked import separate
 from tests.unit.plan.samples import admission, desired, document, entry, fields_of, member
@@ -207,3 +207,16 @@ def told(row: Row) -> tuple[str, str, str, str]:
 def test_the_page_is_the_table() -> None:
     rows = re.findall(r"^\| (`.+?) \| (.+?) \| (git|live|both) \| ((?:honoured|refused|ignored): .+?) \|$", PAGE.read_text(), re.MULTILINE)
     assert rows == [told(row) for row in TABLE]
+
+
+@pytest.mark.parametrize("kind", ["Namespace", "PersistentVolumeClaim", "StatefulSet", "ConfigMap"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("argocd.argoproj.io/sync-options", "Force=true,Replace=true"), ("kapp.k14s.io/nonce", "1"), ("kluctl.io/delete", "true")],
+)
+def test_no_way_out_deletes_what_holds_data(kind: str, key: str, value: str) -> None:
+    declared = Manifest.of(
+        document(kind, api="apps/v1" if kind == "StatefulSet" else "v1", metadata={"annotations": {key: value}}), "web.yaml:1"
+    )
+    (problem,) = steering.asked(declared, declared.body()).problems
+    assert (problem.fix == DROP) is (kind != "ConfigMap")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from handler.model.names import FIELD_MANAGER
+from handler.plan.field_sets import keyed
 from handler.plan.prune import PROTECTIONS
 from handler.plan.takeover import Takeover, foreseen, takeover, undeclared
 from tests.unit.plan.samples import document, entry
@@ -161,9 +163,49 @@ def test_spared_fields_stay_with_their_owner() -> None:
 def test_an_entry_of_another_version_counts_as_far_as_its_fields_are_there() -> None:
     old = entry({"f:data": {"f:a": {}, "f:old": {}}}, "kubectl", "Update", api="v1beta1")
     found = taken(body(old, data={"a": "1"}))
-    assert told(found) == [(FIELD_MANAGER, "Apply", DATA)]
+    assert told(found) == [(FIELD_MANAGER, "Apply", DATA), ("kubectl", "Update", {"f:data": {"f:old": {}}})]
     assert found
-    assert found.entries[0]["apiVersion"] == "v1"
+    assert [each["apiVersion"] for each in found.entries] == ["v1", "v1beta1"]
+
+
+V1, V2 = {"api": "example.com/v1"}, {"api": "example.com/v2"}
+
+
+def spec(*names: str) -> dict[str, Any]:
+    return {"f:spec": {f"f:{name}": {} for name in names}}
+
+
+def offer(*entries: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """An object that live has in v2, where v1's `price` is called `cost`."""
+    return document("Offer", api="example.com/v2", metadata={"managedFields": list(entries)}, spec=fields)
+
+
+def test_what_another_version_spells_otherwise_stays_with_its_writer_and_is_named() -> None:
+    old, new = entry(spec("price", "note"), "kubectl", "Update", **V1), entry(spec("size"), "kubectl-edit", "Update", **V2)
+    live = offer(old, new, cost=1, note="x", size=2)
+    found = takeover(live, offer(cost=1), adopted=True)
+    assert found
+    assert [(each["manager"], each["apiVersion"], each["fieldsV1"]) for each in found.entries] == [
+        (FIELD_MANAGER, "example.com/v2", spec("note", "size")),
+        ("kubectl", "example.com/v1", spec("price")),
+    ]
+    assert found.goes == {"f:spec": {"f:note": {}, "f:size": {}}}
+    assert list(undeclared(live, offer(cost=1), found)) == [(("spec", "price"), "kubectl", "example.com/v1")]
+
+
+def test_ours_moves_to_gits_version_before_anything_joins_it_that_can_not_be_told_there() -> None:
+    """The apply moves it, for the server knows that our `price` is the `cost` that git drops."""
+    edit = entry(spec("size"), "kubectl-edit", "Update", **V2)
+    assert takeover(offer(entry(spec("price"), **V1), edit, cost=1, size=2), offer(), adopted=False) is None
+    told_apart = takeover(offer(entry(spec("note"), **V1), edit, note="x", size=2), offer(note="x"), adopted=False)
+    assert told_apart
+    assert [(each["apiVersion"], each["fieldsV1"]) for each in told_apart.entries] == [("example.com/v2", spec("note", "size"))]
+    assert told_apart.goes == {"f:spec": {"f:size": {}}}
+
+
+def test_what_others_keep_in_another_version_keeps_only_what_that_version_spells_alike() -> None:
+    live = offer(entry(spec("cost", "note"), **V2), entry(spec("cost", "note"), "vendor", **V1), note="x")
+    assert foreseen(live, offer(), None)["spec"] == {"note": "x"}
 
 
 def test_a_list_merged_by_key_loses_only_elements_that_were_owned_themselves() -> None:
@@ -238,5 +280,27 @@ def test_what_stays_undeclared_is_named_with_its_manager() -> None:
     live = body(scale, theirs, status, people, data=dict.fromkeys("abc", "1"), spec={"replicas": 3})
     desired = document(data={"a": "1"})
     found = list(undeclared(live, desired, takeover(live, desired, adopted=False)))
-    assert found == [(("spec",), "keda"), (("data", "b"), "Terraform")]
-    assert next(iter(undeclared(live, document(data={"a": "1"}, spec={"x": 1}), None))) == (("spec", "replicas"), "keda")
+    assert found == [(("spec",), "keda", ""), (("data", "b"), "Terraform", "")]
+    assert next(iter(undeclared(live, document(data={"a": "1"}, spec={"x": 1}), None))) == (("spec", "replicas"), "keda", "")
+
+
+TCP, UDP = 'k:{"port":80,"protocol":"TCP"}', 'k:{"port":80,"protocol":"UDP"}'
+IMPLICIT: dict[str, Any] = {".": {}, "f:port": {}}
+EXPLICIT: dict[str, Any] = IMPLICIT | {"f:protocol": {}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "owned", "filled"),
+    [
+        ([{"port": 80}], {TCP: IMPLICIT}, [{"port": 80, "protocol": "TCP"}]),
+        ([{"port": 80}], {UDP: IMPLICIT}, [{"port": 80, "protocol": "UDP"}]),
+        ([{"port": 80}], {UDP: EXPLICIT}, [{"port": 80}]),
+        ([{"port": 80}, {"port": 80, "protocol": "UDP"}], {UDP: EXPLICIT, TCP: IMPLICIT}, [TCP, UDP]),
+        ([{"port": 81}, {"port": 80, "protocol": "SCTP"}, "x"], {TCP: IMPLICIT}, [{"port": 81}, {"port": 80, "protocol": "SCTP"}, "x"]),
+        (["a", {"port": 80}], {}, ["a", {"port": 80}]),
+        ({"a": 1}, {TCP: IMPLICIT}, {"a": 1}),
+    ],
+)
+def test_keys_that_git_leaves_to_their_default_are_those_that_the_server_names(declared: Any, owned: dict[str, Any], filled: Any) -> None:
+    wanted = [json.loads(each[2:]) if isinstance(each, str) and each.startswith("k:") else each for each in filled]
+    assert keyed({"ports": declared}, {"f:ports": owned}) == {"ports": wanted if isinstance(filled, list) else filled}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
+from handler.plan.judge import NO_STEP_DELETES, lift
 from handler.plan.membership import is_member
-from handler.run.acting import THEIRS_STAY
 from handler.run.due import FAILED
 from handler.run.rollout.actions.stage import Keyless, Object, StepStage
 
@@ -44,14 +44,14 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
     adopted = stage.change is not None and stage.change.adopted
     if not is_member(live, step.identity, target.name, stage.applyset):
         theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step")
-        refusal = planned.decision.judge.refusal_to_use(item, live, THEIRS_STAY) if adopted else theirs
+        refusal = planned.decision.judge.refusal_to_use(item, live, NO_STEP_DELETES) if adopted else theirs
         if refusal:
             raise PlanRefused(refusal)
     found = stage.applier.planner.prune_judge.judged(live, planned.desired, _leaving(stage))
     _, doubt = planned.decision.handover.doubt(step.identity)
     if not found.writes or doubt:
         seen = f"was to be deleted, but by now: {doubt or found.reason}"
-        raise PlanRefused(Problem(str(step.identity), seen, item.manifest.place, "lift what keeps it, or remove the step"))
+        raise PlanRefused(Problem(str(step.identity), seen, item.manifest.place, lift(step.identity.group_kind, "remove the step")))
 
 
 def _leaving(stage: StepStage) -> frozenset[str]:

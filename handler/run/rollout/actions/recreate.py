@@ -19,9 +19,9 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admit import Desired
+from handler.plan.judge import NO_STEP_DELETES, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself
-from handler.run.acting import THEIRS_STAY
 from handler.run.rollout.actions.stage import Keyless, Object, StepStage
 
 ABSENT = "absent"
@@ -83,12 +83,12 @@ def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
     if not is_member(live, item.identity, stage.target.name, stage.applyset):
         if not adopted:
             raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
-        refusal = stage.applier.planned.decision.judge.refusal_to_use(item, live, THEIRS_STAY)
+        refusal = stage.applier.planned.decision.judge.refusal_to_use(item, live, NO_STEP_DELETES)
         if refusal:
             raise RolloutFailed(refusal)
     kept = kept_by_itself(live)
     if kept:
-        seen, fix = f"was to be made anew, but by now: {kept}", "lift what keeps it, or write action: CreateOrUpdate"
+        seen, fix = f"was to be made anew, but by now: {kept}", lift(item.identity.group_kind, "write action: CreateOrUpdate")
         raise RolloutFailed.of(str(item.identity), seen, place=item.manifest.place, fix=fix)
 
 

@@ -1,0 +1,64 @@
+"""What people wrote through another API version than git's: it goes as the server converts it, and nothing of it is lost unsaid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.converting import converted
+from tests.e2e.documents import Document, deployment
+from tests.e2e.shop import Shop
+from tests.e2e.test_api_versions import assert_spec, offered, scaler
+from tests.e2e.test_drift import assert_rests
+from tests.e2e.test_takeover import carried_out, gone, planned
+
+
+def entries(shop: Shop, document: Document) -> list[tuple[str, str]]:
+    """Return (manager, API version) of whoever has fields of an object, but for its status."""
+    live = shop.live(document)
+    assert live
+    return [(each["manager"], each["apiVersion"]) for each in live["metadata"]["managedFields"] if each.get("subresource") != "status"]
+
+
+def patched(shop: Shop, document: Document, **spec: Any) -> None:
+    """Have people change an object through the API version of a document."""
+    group, _, version = document["apiVersion"].partition("/")
+    kind = f"{document['kind']}.{version}.{group}"
+    place = [kind, document["metadata"]["name"], "-n", shop.name, "--type=merge", "-p", json.dumps({"spec": spec})]
+    shop.kubectl.run("patch", *place)
+
+
+def test_what_another_version_names_otherwise_stays_and_is_named_until_git_writes_it(shop: Shop) -> None:
+    """In v1 it is `targetCPUUtilizationPercentage`, in v2 one of the `metrics`."""
+    old, new = scaler(shop, "web", "v1"), scaler(shop, "web", "v2")
+    old["metadata"]["labels"] = {"by": "hand"}
+    shop.kubectl.apply(old)
+    patched(shop, new, behavior={"scaleDown": {"stabilizationWindowSeconds": 5}})
+    shop.push(deployment(shop.name, "web"), new)
+    changes, _ = carried_out(shop, [new])
+    assert gone(changes["HorizontalPodAutoscaler"]) >= {"metadata.labels.by", "spec.behavior"}
+    assert entries(shop, new) == [("anneal", "autoscaling/v2"), ("kubectl-client-side-apply", "autoscaling/v1")]
+    named = {(field.path, field.manager) for field in planned(shop)["HorizontalPodAutoscaler"].undeclared}
+    assert named == {("spec.targetCPUUtilizationPercentage (autoscaling/v1)", "kubectl-client-side-apply")}
+    new = scaler(shop, "web", "v2", 60)
+    shop.push(deployment(shop.name, "web"), new)
+    carried_out(shop, [new])
+    assert entries(shop, new) == [("anneal", "autoscaling/v2")]
+
+
+def test_a_move_to_another_version_beside_what_people_wrote_there_loses_nothing(shop: Shop, tmp_path: Path) -> None:
+    """Ours is recorded as v1's `price` and `size`; people wrote `note` through v2, and git moves to v2 with another price alone."""
+    old, new = offered(shop, "tea", "v1", size=3), {**offered(shop, "tea", "v2"), "spec": {"cost": {"amount": 2}}}
+    with converted(shop.group, tmp_path) as crd:
+        shop.push(crd, old)
+        shop.applied()
+        patched(shop, new, note="hot")
+        shop.push(crd, new)
+        changes = planned(shop)
+        assert gone(changes["Offer"]) == {"spec.size"}, "first the server moves what is ours"
+        shop.applied()
+        assert gone(planned(shop, "drift")["Offer"]) == {"spec.note"}, "then the plan shows what people wrote"
+        shop.applied("drift")
+        assert_spec(shop, new, new["spec"])
+        assert_rests(shop)
