@@ -139,6 +139,10 @@ class SourceRefused(AuthorError):
     code = "source-refused"
 
 
+class PathMissing(SourceRefused):
+    """The commit has no such path as the target is to be rendered from: git keeps no empty directory."""
+
+
 class RefNotFound(AuthorError):
     """The configured branch, tag or commit doesn't exist on the host. Never an empty render."""
 

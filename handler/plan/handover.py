@@ -6,6 +6,7 @@
     both declare   the one that doesn't own it is refused, naming both files
 
 Law: nothing that a sibling declares, or may declare, is deleted, and nothing is taken from a sibling that declares it or can't be rendered.
+One whose path is gone or empty declares nothing: what it had may be taken, and is never deleted for that.
 A target of another repository, revision, cluster or installation is no sibling: what carries its marks is refused, with the commands that
 move it.
 """
@@ -36,13 +37,17 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a sibling declares at one commit: `places` of its objects, and of its hooks, as file:line. `failure`: why that isn't known."""
+    """What a sibling declares at one commit: `places` of its objects, and of its hooks, as file:line.
+
+    `failure`: why that isn't known, or can't be applied; `empty`: it is known to be nothing, as after all its files have moved.
+    """
 
     target: str
     standing: Standing
     places: Mapping[Identity, str] = field(default_factory=dict)
     hooks: Mapping[Identity, str] = field(default_factory=dict)
     failure: AnnealError | None = None
+    empty: bool = False
 
 
 def may_declare(target: Target, identity: Identity) -> bool:
@@ -81,7 +86,7 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
 def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem | None:
     """Return why a taker may not have what a sibling owns, or None. `pinned`: the taker's own commit, where that isn't the head."""
     subject, place = str(item.identity), item.manifest.place
-    if owner.failure:
+    if owner.failure and not owner.empty:
         seen = f"belongs to target {owner.target}, which can't be rendered at {owner.standing.commit[:12]}: {owner.failure.problems[0]}"
         return Problem(subject, seen, place, f"mend target {owner.target}: only its commit says whether it gives the object up")
     theirs = owner.places.get(item.identity) or owner.hooks.get(item.identity)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
-from handler.model.errors import AnnealError, ManifestInvalid, Problem, RenderFailed, SourceRefused
+from handler.model.errors import AnnealError, ManifestInvalid, PathMissing, Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.render import Rendered, RenderRequest, nowhere
@@ -152,9 +152,8 @@ def _root(tree: Tree, path: str) -> tuple[Entry, dict[str, str]]:
     """Find the directory to render and all that was looked at on the way."""
     resolved = resolve_links(tree, path)
     if resolved.entry is None:
-        raise SourceRefused.of(
-            printable(path), f"isn't in commit {tree.commit.sha[:12]}", fix="correct `path` of the target, or add the directory"
-        )
+        fix = "correct `path` of the target, or add the directory; a target whose objects others have taken over can be removed"
+        raise PathMissing.of(printable(path), f"isn't in commit {tree.commit.sha[:12]}", fix=fix)
     if resolved.entry.mode != DIRECTORY:
         raise SourceRefused.of(printable(path), "is a file; `path` of a target names a directory")
     return resolved.entry, dict(resolved.looked)

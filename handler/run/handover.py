@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, Moved, PlanRefused, Problem, TransientError
+from handler.model.errors import AnnealError, Moved, PathMissing, PlanRefused, Problem, TransientError
 from handler.model.names import PART_OF, Identity
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
@@ -262,16 +262,17 @@ def _listed(look: _Look, standing: Standing) -> Declared:
 
 
 def _rendered(look: _Look, standing: Standing, *, older: bool) -> Declared:
-    """Render a sibling; an empty set that its target doesn't allow counts as one that can't be rendered."""
+    """Render a sibling; an empty set that its target doesn't allow is a failure of its runs, as a path that isn't there is."""
     target = look.sibling.target
     try:
         prepared = replace(look.preparer).prepare(standing.commit, older=older)
-        items = [item for stage in prepared.stages for item in stage]
-        if not items and not prepared.rolled.doomed and not target.prune.allow_empty:
-            fix = f"set prune: {{allowEmpty: true}} on target {target.name} if that is meant, or correct its path and include"
-            raise PlanRefused.of(f"target {target.name}", "the render declares no object", fix=fix)
     except AnnealError as error:
-        return Declared(target.name, standing, failure=error)
+        return Declared(target.name, standing, failure=error, empty=isinstance(error, PathMissing))
+    items = [item for stage in prepared.stages for item in stage]
+    if not items and not prepared.rolled.doomed and not target.prune.allow_empty:
+        fix = f"set prune: {{allowEmpty: true}} on target {target.name} if that is meant, or correct its path and include"
+        failure = PlanRefused.of(f"target {target.name}", "the render declares no object", fix=fix)
+        return Declared(target.name, standing, failure=failure, empty=True)
     hooks = {identity: item.manifest.place for identity, item in prepared.hooked.items.items()}
     places = {item.identity: item.manifest.place for item in items if item.mode is not Mode.HOOK}
     return Declared(target.name, standing, places, hooks)

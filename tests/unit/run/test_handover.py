@@ -151,6 +151,19 @@ def test_a_giver_that_cannot_be_rendered_gives_nothing_up(bench: Bench) -> None:
     assert bench.live(Identity("", "ConfigMap", "shop", "y")) is None, "half of a commit was applied"
 
 
+@pytest.mark.parametrize("left", [{}, {"a/README.md": "moved"}], ids=["no path", "no manifest"])
+def test_all_of_a_target_moves_and_that_target_deletes_nothing(bench: Bench, left: dict[str, str]) -> None:
+    bench.applied("a", "b")
+    uid = bench.uid()
+    both = {"b/x.json": document("x"), "b/own-a.json": document("own-a"), "b/own.json": document("own-b")}
+    bench.host.push(bench.host.commit({**both, **left}))
+    assert bench.run("a").outcome is Outcome.FAILED
+    bench.applied("b")
+    assert (bench.uid(), bench.owner()) == (uid, "b")
+    assert bench.run("a").outcome is Outcome.FAILED
+    assert bench.uid() == uid
+
+
 def test_a_pinned_giver_keeps_what_its_commit_declares(bench: Bench) -> None:
     old = bench.host.head
     bench.push(a={"x": document("x"), "z": document("z")})
