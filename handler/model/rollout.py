@@ -23,8 +23,8 @@ class Mode(StrEnum):
     """How the plan treats a declared object.
 
     `apply`: brought to what git declares. `keep`: created where it's missing, then left alone by updates and drift runs.
-    `leave`: neither written nor deleted, because an annotation says so. `recreate`: deleted and created anew by each rollout.
-    `delete`: isn't desired; lives until its step deletes it.
+    `leave`: neither written nor deleted while git declares it, because an annotation says so.
+    `recreate`: deleted and created anew by each rollout. `delete`: isn't desired; lives until its step deletes it.
     `hook`: a declared action, carried out by a rollout; neither its absence nor its content is drift.
     """
 

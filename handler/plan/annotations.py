@@ -31,7 +31,8 @@ class Side(Flag):
 class Effect(StrEnum):
     """What Anneal does.
 
-    `keep`: creates it, never updates it. `leave`: neither writes nor deletes it. `merge`: takes over nothing that others wrote.
+    `keep`: creates it, never updates it. `leave`: neither writes nor deletes it: by git's word as long as git declares it (what was applied
+    before is pruned after that), by live's as long as that stands there. `merge`: takes over nothing that others wrote.
     `recreate`: may make it anew where an immutable field changes. `protect`: doesn't delete it.
     """
 
@@ -99,6 +100,7 @@ _BOOLEANS = ("true", "false")
 
 _CREATED = "created where it is missing, then never updated; pruned once git drops it"
 _LEFT = "left alone: neither applied nor deleted, nor waited for"
+_LEFT_BY_GIT = _LEFT + ", as long as git declares it"
 _ANEW = "may be made anew where an immutable field changes, as by `anneal.dev/recreate: allow`"
 _UNDELETED = "never deleted"
 _DEFAULT = "what an apply does anyway"
@@ -229,8 +231,8 @@ TABLE = (
     Row(KAPP, _KAPP + "update-strategy", ("fallback-on-replace",), _GIT, _RECREATE, _ANEW),
     Row(KAPP, _KAPP + "update-strategy", ("always-replace",), _GIT, _REFUSE, "each change would delete it and create it anew", _HOOK),
     Row(KAPP, _KAPP + "delete-strategy", ("orphan",), _LIVE, _PROTECT, _UNDELETED),
-    Row(KAPP, _KAPP + "exists", (ANY,), _GIT, _LEAVE, _LEFT),
-    Row(KAPP, _KAPP + "noop", (ANY,), _GIT, _LEAVE, _LEFT),
+    Row(KAPP, _KAPP + "exists", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT),
+    Row(KAPP, _KAPP + "noop", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT),
     Row(KAPP, _KAPP + "versioned", (ANY,), _GIT, _REFUSE, "no copy is made under a new name at each change", _BY_CONTENT),
     Row(KAPP, _KAPP + "versioned-*", (ANY,), _GIT, _IGNORE, _COMPANION),
     Row(KAPP, _KAPP + "num-versions", (ANY,), _GIT, _IGNORE, _COMPANION),
@@ -241,7 +243,7 @@ TABLE = (
     Row(KAPP, _KAPP + "disable-wait", (ANY,), _GIT, _IGNORE, _WAITS),
     Row(KAPP, _KAPP + "disable-associated-resources-wait", (ANY,), _GIT, _IGNORE, _WAITS),
     Row(KAPP, _KAPP + "apps-v1-deployment-wait-minimum-replicas-available", (ANY,), _GIT, _IGNORE, _WAITS),
-    Row(KLUCTL, _KLUCTL + "ignore", _TRUE, _GIT, _LEAVE, _LEFT),
+    Row(KLUCTL, _KLUCTL + "ignore", _TRUE, _GIT, _LEAVE, _LEFT_BY_GIT),
     Row(KLUCTL, _KLUCTL + "delete", _TRUE, _GIT, _REFUSE, "what git declares isn't deleted", _GONE),
     Row(KLUCTL, _KLUCTL + "force-apply*", (ANY,), _GIT, _IGNORE, "an apply takes every declared field"),
     Row(KLUCTL, _KLUCTL + "ignore-conflicts*", (ANY,), _GIT, _REFUSE, "an apply takes every declared field", _POINTERS),
@@ -259,7 +261,7 @@ TABLE = (
     Row(CLI, _LIFECYCLE + "deletion", ("detach",), _LIVE, _PROTECT, _UNDELETED),
     Row(CLI, "cli-utils.sigs.k8s.io/on-remove", ("keep",), _LIVE, _PROTECT, _UNDELETED),
     Row(CLI, _CONFIG + "local-config", ("false",), _GIT, _IGNORE, _DEFAULT),
-    Row(CLI, _CONFIG + "local-config", (ANY,), _GIT, _LEAVE, _LEFT + "; its kind needn't be served"),
+    Row(CLI, _CONFIG + "local-config", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT + "; its kind needn't be served"),
     Row(CLI, _CONFIG + "apply-time-mutation", (ANY,), _GIT, _REFUSE, "no value is filled in from live objects", "write the value itself"),
     Row(FLEET, "objectset.rio.cattle.io/prune", ("false",), _LIVE, _PROTECT, _UNDELETED),
     Row(FLEET, "objectset.rio.cattle.io/prune", ("true",), _LIVE, _IGNORE, _DEFAULT),

@@ -7,7 +7,7 @@ What is only created where it's missing is the same as long as it lives. Ours an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,19 +67,18 @@ class Comparison:
         """
         versions = {(resource.api_version, resource.kind) for resource in listed}
         for live in objects:
-            item = self.desired.get(identity_of(live))
+            identity = identity_of(live)
+            item = self.desired.get(identity)
             own = (item.resource.api_version, item.resource.kind) if item else None
             if own not in versions or own[0] == live["apiVersion"]:
-                self._see(live)
+                self._see(identity, item, live)
 
     def probe(self, objects: Iterable[dict[str, Any]]) -> None:
         """Note declared objects that exist without being ours."""
         self.unowned.update((identity_of(live), live) for live in objects)
 
-    def _see(self, live: dict[str, Any]) -> None:
-        identity = identity_of(live)
+    def _see(self, identity: Identity, item: Desired | None, live: dict[str, Any]) -> None:
         ours = is_member(live, identity, self.target, self.applyset)
-        item = self.desired.get(identity)
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes):
             sorted_before.pop(identity, None)
         odd = steering.note(live) if item is not None else ""
@@ -99,39 +98,33 @@ class Comparison:
             self._compare(item, live)
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:
-        """Decide by the fields we own; what the server called the same before is the same again."""
-        self.note_undeclared(item, live)
+        """Decide by the fields we own, and what people wrote beside them; what the server called the same before is the same again."""
         seen = _seen(live)
         verdict = self.known_same.get(seen)
-        if (verdict and verdict == fingerprint(item)) or self._is_same(item, live):
+        known = bool(verdict) and verdict == fingerprint(item)
+        if (known and self.undeclared is None) or self._is_same(item, live, known=known):
             self.same[item.identity] = seen
         else:
             self.undecided[item.identity] = live
 
-    def note_undeclared(self, item: Desired, live: dict[str, Any]) -> None:
-        """Note what of a live object git doesn't declare and stays, where the plan is made to be read."""
-        if self.undeclared is None:
-            return
-        identity, body = item.identity, self.effective(item, live).manifest.body()
-        taken = self.taken_over(identity, body, live, adopted=not is_member(live, identity, self.target, self.applyset))
-        found = []
-        for path, manager, version in undeclared(live, body, taken):
-            text, value = text_of(tellable(identity.group_kind, path)), at_path(live, path)
-            if version:
-                found.append(FieldChange(f"{text} ({version})", "", "…", manager))
-            elif value is not None:
-                found.append(FieldChange(text, "", shown(identity.group_kind, text, value), manager))
-        self.undeclared[identity] = tuple(found)
-
-    def _is_same(self, item: Desired, live: dict[str, Any]) -> bool:
-        """Whether our fields equal git's, and nothing is there that people wrote beside them."""
+    def _is_same(self, item: Desired, live: dict[str, Any], *, known: bool) -> bool:
+        """Whether our fields equal git's (`known`: so the server has said), and nothing is there that people wrote beside them."""
         body = self.ignoring.effective(item.identity, item.manifest.body(), live)
-        return is_same(body, live) and self.taken_over(item.identity, body, live, adopted=False) is None
+        if not known and not is_same(body, live):
+            return False
+        taken = self.taken_over(item.identity, body, live, adopted=False)
+        return known or taken is None
 
     def taken_over(self, identity: Identity, body: dict[str, Any], live: dict[str, Any], *, adopted: bool) -> Takeover | None:
-        """Return what others wrote and becomes ours as `body` is applied onto a live object; ignored fields stay theirs."""
+        """Return what others wrote and becomes ours as `body` is applied onto a live object; ignored fields stay theirs.
+
+        Where the plan is made to be read it is noted what stays although git doesn't declare it.
+        """
         found = takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live), tools=self.adopts)
-        return found if found and steering.merges_others(live, body) else None
+        taken = found if found and steering.merges_others(live, body) else None
+        if self.undeclared is not None:
+            self.undeclared[identity] = tuple(_undeclared(identity, body, live, taken))
+        return taken
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:
         """Return what is applied onto a live object: the declared one without what others may own."""
@@ -142,6 +135,16 @@ class Comparison:
         """Return the declared objects not seen so far; of a hook that is no news."""
         seen = self.same.keys() | self.undecided.keys() | self.unowned.keys() | self.left.keys()
         return tuple(item for identity, item in self.desired.items() if identity not in seen and item.mode is not Mode.HOOK)
+
+
+def _undeclared(identity: Identity, body: dict[str, Any], live: dict[str, Any], taken: Takeover | None) -> Iterator[FieldChange]:
+    """Yield what of a live object git doesn't declare and stays, with the manager that keeps it."""
+    for path, manager, version in undeclared(live, body, taken):
+        text, value = text_of(tellable(identity.group_kind, path)), at_path(live, path)
+        if version:
+            yield FieldChange(f"{text} ({version})", "", "…", manager)
+        elif value is not None:
+            yield FieldChange(text, "", shown(identity.group_kind, text, value), manager)
 
 
 def _seen(live: dict[str, Any]) -> Seen:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
@@ -108,18 +109,21 @@ def takeover(
     if difference(recorded, own):
         return None  # the apply moves ours first: the server alone knows what these fields are in live's version
     staying = (*_SPARED, *_protections(live), *spared())
-    theirs, left = marks, []
-    for entry, part in found:
-        taken = _here(entry, _parted(part or {}, live, staying), live)
-        theirs = union(theirs, taken)
-        kept = difference(difference(entry.get("fieldsV1") or {}, taken), marks)
-        left += [{**entry, "fieldsV1": kept}] if kept else []
+    divided = [(entry, *_divided(entry, part or {}, live, staying)) for entry, part in found]
+    theirs = reduce(union, (taken for _, taken, _ in divided), marks)
+    left = [{**entry, "fieldsV1": rest} for entry, _, kept in divided if (rest := difference(kept, marks))]
     kept_by, desired = [_here(entry, entry["fieldsV1"], live) for entry in left], keyed(desired, own)
     if not adopted and not going(theirs, desired, kept_by):
         return None
     merged = union(own, theirs)
     first = {"fieldsType": "FieldsV1", **ours, "manager": FIELD_MANAGER, "operation": "Apply", "apiVersion": live["apiVersion"]}
     return Takeover(({**first, "fieldsV1": merged}, *left), going(merged, desired, kept_by))
+
+
+def _divided(entry: dict[str, Any], part: Fields, live: dict[str, Any], staying: Iterable[Sequence[Step]]) -> tuple[Fields, Fields]:
+    """Divide an entry into what of a part of it becomes ours, and what stays with its manager."""
+    taken = _here(entry, _parted(part, live, staying), live)
+    return taken, difference(entry.get("fieldsV1") or {}, taken)
 
 
 def _here(entry: dict[str, Any], fields: Fields, live: dict[str, Any]) -> Fields:

@@ -9,7 +9,7 @@ Law: as `handler.run.rollout.walking` walks. What is written at once isn't befor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,27 +37,14 @@ class Coming:
     def of(cls, stages: Sequence[Sequence[Desired]], hooked: Hooked, rolled: Rolled, due: Iterable[Due]) -> Coming:
         """Place what a run writes: `stages`, the last of them the Rollout's groups, and the hooks and steps that are `due`."""
         acts = {(one.group, one.identity) for one in due}
-        steps = (
-            rolled.places
-            if any(group == each.name for each in (rolled.rollout.groups if rolled.rollout else ()) for group, _ in acts)
-            else {}
-        )
-        early, automatic = bool(hooked.first), len(stages) - len(rolled.stages)
-        places: dict[Identity, Place] = {}
-        for number, stage in enumerate(stages):
-            part = 3 if number >= automatic else 0 if early and not number else 2
-            for item in (item for item in stage if item.mode is not Mode.HOOK):
-                group, step = steps.get(item.identity, (number - automatic, 0))
-                places[item.identity] = (part, group, (step,)) if part == 3 else (part, number, ())
+        groups = {group.name for group in rolled.rollout.groups} if rolled.rollout else set()
+        steps = rolled.places if any(group in groups for group, _ in acts) else {}
+        places = dict(_stage_places(stages, hooked, len(stages) - len(rolled.stages), steps))
         for identity in hooked.hooks:
             found = [place for phase, place in _hook_places(identity, stages, hooked) if (phase, identity) in acts]
             places |= {identity: min(found)} if found else {}
-        return cls(
-            places,
-            frozenset(
-                identity for identity, hook in hooked.hooks.items() if Policy.SUCCEEDED in hook.policies and not lasts(identity.group_kind)
-            ),
-        )
+        succeeding = [hook.identity for hook in hooked.hooks.values() if Policy.SUCCEEDED in hook.policies]
+        return cls(places, frozenset(identity for identity in succeeding if not lasts(identity.group_kind)))
 
     def is_before(self, need: Identity, item: Identity) -> bool:
         """Whether the one certainly stands when the other is written."""
@@ -67,7 +54,18 @@ class Coming:
         return first < then
 
 
-def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], hooked: Hooked) -> Iterable[tuple[str, Place]]:
+def _stage_places(
+    stages: Sequence[Sequence[Desired]], hooked: Hooked, automatic: int, steps: Mapping[Identity, tuple[int, int]]
+) -> Iterator[tuple[Identity, Place]]:
+    """Yield when each object of the stages is written; those after the `automatic` ones by the `steps` of the Rollout's groups."""
+    for number, stage in enumerate(stages):
+        for identity in (item.identity for item in stage if item.mode is not Mode.HOOK):
+            group, step = steps.get(identity, (number - automatic, 0))
+            part = 0 if hooked.first and not number else 2
+            yield identity, (part, number, ()) if number < automatic else (3, group, (step,))
+
+
+def _hook_places(identity: Identity, stages: Sequence[Sequence[Desired]], hooked: Hooked) -> Iterator[tuple[str, Place]]:
     """Yield when a hook runs in each of its phases: in a wave the kinds come one after another."""
     kind = sort_key(identity)[:3]
     for phase, part in _PARTS.items():

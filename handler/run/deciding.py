@@ -179,8 +179,6 @@ class Decision:
         refusal = giver if isinstance(giver, Problem) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
-        if not ours:
-            self.comparison.note_undeclared(item, live)
         odd = "" if ours or giver else note(live)
         if odd:
             self.notes.append(f"{item.identity}: {odd}")

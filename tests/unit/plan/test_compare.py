@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
+
+import pytest
 
 from handler.config.settings import IgnoreRule
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.plan import FieldChange
 from handler.model.rollout import Mode
+from handler.plan import compare
 from handler.plan.compare import Comparison, fingerprint
 from handler.plan.ignore import Ignoring
-from tests.unit.plan.samples import SET, desired, document, live, member
+from tests.unit.plan.samples import SET, desired, document, entry, live, member
 
 WEB = Identity("", "ConfigMap", "shop", "web")
 
@@ -41,6 +46,30 @@ def test_what_differs_is_kept_for_the_servers_word() -> None:
     drifted = changed(applied(found), a="2")
     found.see([drifted])
     assert (found.same, found.undecided, found.members) == ({}, {WEB: drifted}, 1)
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("read", [False, True])
+def test_each_object_is_compared_once(monkeypatch: pytest.MonkeyPatch, *, known: bool, read: bool) -> None:
+    """Also in a plan that is made to be read; what the server has called the same isn't compared at all in any other."""
+    declared = document(data={"a": "1"})
+    (item,) = desired(declared)
+    verdict = {("uid-web", "7"): fingerprint(item)} if known else {}
+    found = comparison(declared, known_same=verdict, undeclared={} if read else None)
+    lives = applied(found)
+    lives["metadata"]["managedFields"].append(entry({"f:data": {"f:b": {}}}, "Terraform"))
+    lives["data"] = {"a": "1", "b": "2"}
+    calls = {name: Mock(wraps=getattr(compare, name)) for name in ("identity_of", "takeover", "is_same")}
+    for name, call in calls.items():
+        monkeypatch.setattr(compare, name, call)
+    effective = Mock(wraps=found.ignoring.effective)
+    monkeypatch.setattr(Ignoring, "effective", effective)
+    found.see([lives])
+    counts = [effective.call_count, *(calls[name].call_count for name in ("identity_of", "takeover", "is_same"))]
+    looked = read or not known
+    assert counts == [looked, 1, looked, not known]
+    assert list(found.same) == [WEB]
+    assert found.undeclared == ({WEB: (FieldChange("data.b", "", "2", "Terraform"),)} if read else None)
 
 
 def test_what_the_server_called_the_same_is_the_same_until_either_side_changes() -> None:

@@ -221,3 +221,10 @@ def test_nothing_is_pruned_against_any_check(
         assert not inhabited
     if kind[0] == "CustomResourceDefinition":
         assert known.instances[name] == 0
+
+
+@pytest.mark.parametrize(("marks", "action"), [({}, Action.PRUNE), ({"kustomize.toolkit.fluxcd.io/ssa": "Ignore"}, Action.SKIP)])
+def test_what_git_alone_left_alone_is_pruned_once_git_drops_it(marks: dict[str, str], action: Action) -> None:
+    """It was applied before; nothing live says that it stays."""
+    live = member(document(metadata={"namespace": "shop"}), annotations=marks)
+    assert judged(live).action is action
