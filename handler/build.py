@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from handler.cluster.discovery import Discovery
 from handler.config.digest import settings_digest
 from handler.config.rotation import Rotation
 from handler.config.secrets import Reading
@@ -140,15 +141,13 @@ class Handler(Reaching):
         request = RenderRequest(target.path, options.include, options.exclude, target.rollout, older=older)
         return self.tables.renderers[options.type].render(tree, request, self._sandbox)
 
-    def _rooms(self, target: Target) -> Rooms:
-        """Put a target's rooms together."""
-        settings = self.settings
-        applyset = applyset_id(state_name(target.name), settings.state_namespace)
-        discovery, renderer = self.discovery(target), self.tables.renderers[target.renderer.type]
-        preparer = Preparer(
+    def preparer(self, target: Target, discovery: Discovery) -> Preparer:
+        """Return what prepares a target's commits by what a cluster serves."""
+        renderer = self.tables.renderers[target.renderer.type]
+        return Preparer(
             target,
-            applyset,
-            settings.state_namespace,
+            applyset_id(state_name(target.name), self.settings.state_namespace),
+            self.settings.state_namespace,
             self.source(target),
             lambda tree, request: renderer.render(tree, request, self._sandbox),
             discovery,
@@ -156,10 +155,15 @@ class Handler(Reaching):
             self.tables.actions,
             bound(self.tables.checks, self.metrics().listed.problem),
         )
+
+    def _rooms(self, target: Target) -> Rooms:
+        """Put a target's rooms together."""
+        settings, discovery = self.settings, self.discovery(target)
+        applyset = applyset_id(state_name(target.name), settings.state_namespace)
         return Rooms(
             target=target,
             settings=self.digest(target),
-            preparer=preparer,
+            preparer=self.preparer(target, discovery),
             planner=Planner(target, applyset, self.api(target), discovery),
             store=self.store(target),
             lock=self.lock(target),

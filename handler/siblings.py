@@ -1,7 +1,7 @@
 """Which targets are siblings: of one repository, revision, cluster and installation. `handler.run.handover` asks them.
 
-Law: who is one is asked of the configuration, and of the clusters only where two targets reach theirs in different ways. A cluster that
-doesn't answer then is another one, unless the target's record lies here.
+Law: which targets they are is asked of the configuration, and of the clusters only where two targets reach theirs in different ways. A
+target whose cluster can't be asked then may be on this one: what git declares for it isn't deleted.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from handler.cluster.discovery import Discovery
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError
 from handler.model.match import repository_key
@@ -30,6 +31,12 @@ class Ways(Protocol):
     def rooms(self, name: str) -> Rooms:
         """Return what a target's runs are made of. Raises AnnealError."""
 
+    def preparer(self, target: Target, discovery: Discovery) -> Preparer:
+        """Return what prepares a target's commits by what a cluster serves. Raises AnnealError."""
+
+    def discovery(self, target: Target) -> Discovery:
+        """Return what a target's cluster serves. Raises AnnealError."""
+
     def store(self, target: Target) -> StateStore:
         """Return the record of a target. Raises AnnealError."""
 
@@ -49,7 +56,8 @@ class OneRepository:
 
     def all(self) -> Sequence[Sibling]:
         """Return the siblings. Raises AnnealError."""
-        return [self._sibling(other) for other in self._alike() if self._is_here(other)]
+        found = [(other, self._is_here(other)) for other in self._alike()]
+        return [self._sibling(other, uncertain=here is None) for other, here in found if here is not False]
 
     def versions(self) -> Mapping[str, str]:
         """Return the resourceVersion of every target's record on this cluster, by target, in one request. Raises AnnealError."""
@@ -59,24 +67,31 @@ class OneRepository:
 
     def _alike(self) -> list[Target]:
         """Return the other targets of the same repository and revision."""
-        mine, key = self._target, repository_key(self._target.repository.url)
+        mine, keys = self._target, _keys(self._target)
         others = [each for each in self._ways.settings.targets if each.name != mine.name and each.revision == mine.revision]
-        return [each for each in others if repository_key(each.repository.url) == key]
+        return [each for each in others if keys & _keys(each)]
 
-    def _is_here(self, other: Target) -> bool:
+    def _is_here(self, other: Target) -> bool | None:
+        """Whether another target is on this one's cluster; None: it can't be asked."""
         if other.cluster == self._target.cluster:
             return True
         try:
             return self._ways.cluster_uid(other) == self._ways.cluster_uid(self._target)
         except AnnealError:
-            return state_name(other.name) in self._states()
+            return True if state_name(other.name) in self._states() else None
 
     def _states(self) -> Mapping[str, Mapping[str, Any]]:
         return listed(self._ways.objects(self._target), self._ways.settings)
 
-    def _sibling(self, other: Target) -> Sibling:
+    def _sibling(self, other: Target, *, uncertain: bool) -> Sibling:
         applyset = applyset_id(state_name(other.name), self._ways.settings.state_namespace)
-        return Sibling(other, applyset, partial(self._preparer, other.name), partial(self._ways.store, other))
+        return Sibling(other, applyset, partial(self._preparer, other, uncertain), partial(self._ways.store, other), uncertain)
 
-    def _preparer(self, name: str) -> Preparer:
-        return self._ways.rooms(name).preparer
+    def _preparer(self, other: Target, uncertain: bool) -> Preparer:
+        """Return what renders a sibling; one that may be here is rendered as if it were."""
+        return self._ways.preparer(other, self._ways.discovery(self._target)) if uncertain else self._ways.rooms(other.name).preparer
+
+
+def _keys(target: Target) -> set[str]:
+    """Return the names of a target's repository: its URL and what else the operator calls it."""
+    return {repository_key(url) for url in (target.repository.url, *target.repository.aliases)}

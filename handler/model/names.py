@@ -45,6 +45,8 @@ LASTING = frozenset(
     }
 )
 """Deleting one of these loses data that git can't restore: no message advises it."""
+ACTS = frozenset({GroupKind("batch", "Job"), GroupKind("", "Pod"), GroupKind("argoproj.io", "Workflow")})
+"""These run to an end, and run again only as another object."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

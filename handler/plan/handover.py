@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
-from handler.model.names import IDENTITY, PART_OF, Identity, kubectl
+from handler.model.names import ACTS, IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.admit import NAMESPACE, Desired, allows, listed
+from handler.plan.judge import skipped
 from handler.plan.membership import marks_of
 
 HAND_OVER = "hand over to"
@@ -28,7 +30,7 @@ HAND_OVER = "hand over to"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The commit that a target should be on. `why`: what keeps it off the head, `way_out`: the command that ends that; empty: nothing."""
+    """The commit that a target should be on. `why`: what keeps it off the head, `way_out`: what ends that; empty: nothing."""
 
     commit: str
     why: str = ""
@@ -70,8 +72,12 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
         rest.append(declared)
         if identity in declared.places:
             standing = declared.standing
-            more = f", which {standing.why}; `{standing.way_out}` ends that" if standing.why else ""
+            more = f", which {standing.why}; {standing.way_out} ends that" if standing.why else ""
             return declared.target, f"{HAND_OVER} {declared.target}{more}"
+    for declared in rest:
+        if identity in declared.hooks and identity.group_kind not in ACTS:
+            seen = f"target {declared.target} declares it as a hook at {declared.hooks[identity]}, and a hook takes nothing over"
+            return declared.target, f"{seen}: give the hook another name, or have {declared.target} apply the object first"
     for declared in rest:
         content = next((item for item in declared.places if identity.group_kind == NAMESPACE and item.namespace == identity.name), None)
         if content:
@@ -83,8 +89,8 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
     return "", ""
 
 
-def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem | None:
-    """Return why a taker may not have what a sibling owns, or None. `pinned`: the taker's own commit, where that isn't the head."""
+def refused(item: Desired, owner: Declared) -> Problem | None:
+    """Return why a taker may not have what a sibling owns, or None."""
     subject, place = str(item.identity), item.manifest.place
     if owner.failure and not owner.empty:
         seen = f"belongs to target {owner.target}, which can't be rendered at {owner.standing.commit[:12]}: {owner.failure.problems[0]}"
@@ -95,10 +101,20 @@ def refused(item: Desired, owner: Declared, taker: str, pinned: str) -> Problem 
     standing = owner.standing
     seen = f"belongs to target {owner.target}, which declares it, too, at {theirs}"
     if standing.why:
-        return Problem(subject, f"{seen} of {standing.commit[:12]}: it {standing.why}", place, f"`{standing.way_out}` lets go of it")
-    if pinned:
-        return Problem(subject, f"{seen}; target {taker} is off the head, at {pinned[:12]}", place, f"`anneal unpin {taker}` ends that")
+        return Problem(subject, f"{seen} of {standing.commit[:12]}: it {standing.why}", place, f"{standing.way_out} lets go of it")
     return Problem(subject, seen, place, "take it out of one of the two files")
+
+
+def left_off_head(item: Desired, live: Mapping[str, Any], owner: Declared, commit: str) -> Change | None:
+    """Return the change of what a target off the head, at `commit`, declares too, and has handed over since; None: it may take it back.
+
+    A rollback must not fail for it: the head, which its owner follows, is the newer word.
+    """
+    theirs = owner.places.get(item.identity)
+    if theirs is None or owner.standing.why:
+        return None
+    seen = f"belongs to target {owner.target}, which declares it at {theirs} of the head; this target is at {commit[:12]}"
+    return replace(skipped(item, live, seen), sibling=owner.target)
 
 
 def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:

@@ -36,7 +36,7 @@ _KEEP = "write the live value of that field into git, or give the declared one a
 _MOVE = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
 _LIFT = "lift what keeps it from the live object, for no apply can while that field differs; or take the change of that field back"
 NO_STEP_DELETES = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"
-NO_HOOK_TAKES = "a hook takes nothing over from another tool: give the hook another name, or let an apply take the object over first"
+NO_HOOK_TAKES = "a hook takes nothing over from another tool or target: give it another name, or let an apply take the object over first"
 """The ways out of steps and hooks that meet what another tool has deployed."""
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from handler.model.errors import Problem
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
-from handler.model.names import LASTING, GroupKind, Identity
+from handler.model.names import ACTS, LASTING, GroupKind, Identity
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
 from handler.model.tree import printable
 from handler.model.words import whole
@@ -143,7 +143,7 @@ def lasts(kind: GroupKind) -> bool:
 
 def is_act(identity: Identity) -> bool:
     """Whether a kind runs to an end and can't be run again but by another object: what an earlier rollout left is in its way."""
-    return identity.group_kind in (_JOB, _POD, _WORKFLOW)
+    return identity.group_kind in ACTS
 
 
 def has_ttl(body: Mapping[str, Any]) -> bool:

@@ -176,7 +176,7 @@ class Decision:
         if kept:
             return [kept] if ours else self._kept(item, live, kept)
         giver = "" if ours else self.handover.giver(item, live, self.applyset)
-        refusal = giver if isinstance(giver, Problem) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
+        refusal = giver if isinstance(giver, Problem | Change) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
         if refusal:
             return [refusal]
         odd = "" if ours or giver else note(live)
@@ -191,7 +191,7 @@ class Decision:
     def _kept(self, item: Desired, live: dict[str, Any], kept: Change) -> list[Finding]:
         """Judge what is left as it lives and isn't ours: where a sibling gives it up, its marks become ours."""
         giver = self.handover.giver(item, live, self.applyset, kept=True)
-        if isinstance(giver, Problem) or not giver:
+        if isinstance(giver, Problem | Change) or not giver:
             return [giver or kept]
         try:
             wanted = DryRunner(self.api).merge(item.resource, marks_of(item.manifest).body())

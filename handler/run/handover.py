@@ -15,29 +15,32 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, Moved, PathMissing, PlanRefused, Problem, TransientError
+from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMissing, PlanRefused, Problem, TransientError
 from handler.model.names import PART_OF, Identity
+from handler.model.plan import Change
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.plan.handover import Declared, Standing, kept_for, may_declare, refused, refused_to_strangers
+from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers
 from handler.plan.membership import marked_target
 from handler.run.preparing import Preparer
 from handler.state.record import State, Suspend
 from handler.state.rules import seconds_of
-from handler.state.store import StateStore
+from handler.state.store import StateStore, Stored
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
     """Another target that may own what this one declares.
 
-    `preparer`: its own, whose cache stays as it is; `store`: its record. To ask for them may raise AnnealError.
+    `preparer`: its own, whose cache stays as it is; `store`: its record. To ask for them may raise AnnealError. `uncertain`: its cluster
+    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known.
     """
 
     target: Target
     applyset: str
     preparer: Callable[[], Preparer]
     store: Callable[[], StateStore]
+    uncertain: bool = False
 
 
 class Siblings(Protocol):
@@ -124,7 +127,7 @@ class HandOver:
         should = dict.fromkeys((look.standing.commit, self.head, self.goal))
         yield from (self._at(look, replace(look.standing, commit=commit)) for commit in should)
         for commit in sorted(_commits(look.state) - should.keys()):
-            late = Standing(commit, f"was last brought to {commit[:12]}", f"anneal apply {look.sibling.target.name}")
+            late = Standing(commit, f"was last brought to {commit[:12]}", f"`anneal apply {look.sibling.target.name}`")
             yield self._at(look, replace(look.standing, commit=commit) if look.standing.why else late, recorded=True)
 
     def doubt(self, identity: Identity) -> tuple[str, str]:
@@ -138,7 +141,7 @@ class HandOver:
         return moved, f"target {moved} has moved on since this was planned; looked at again soon" if moved else ""
 
     # --- the taker
-    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str, *, kept: bool = False) -> str | Problem:
+    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str, *, kept: bool = False) -> str | Problem | Change:
         """Return the sibling that gives up an object which isn't ours; empty: it is no target's.
 
         Args:
@@ -150,7 +153,7 @@ class HandOver:
         Raises:
             TransientError: whether it does can't be known now, or the head has moved.
 
-        Returns: a Problem where it isn't given up.
+        Returns: a Problem where it isn't given up; a Change where this target is off the head, and leaves it.
 
         """
         labelled = (live["metadata"].get("labels") or {}).get(PART_OF)
@@ -161,12 +164,16 @@ class HandOver:
             owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
             if owner is None:
                 return "" if kept else refused_to_strangers(item, name, self.target.name)
+            if owner.uncertain:
+                seen = f"belongs to target {name}, which reaches its cluster another way, and can't now"
+                raise ClusterUnavailable.of(str(item.identity), seen, fix="anneal check")
             self._refuse_if_late(item.identity)
             look = self._look(owner)
             found = self._at(look, look.standing) if isinstance(look, _Look) else look
         if isinstance(found.failure, TransientError):
             raise found.failure
-        return refused(item, found, self.target.name, self.goal if self.goal != self.head else "") or name
+        left = left_off_head(item, live, found, self.goal) if self.goal != self.head else None
+        return left or refused(item, found) or name
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
         """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""
@@ -196,7 +203,8 @@ class HandOver:
         name = sibling.target.name
         if name not in self._looks:
             try:
-                stored, preparer = sibling.store().read(), sibling.preparer()
+                preparer = sibling.preparer()
+                stored = Stored(None) if sibling.uncertain else sibling.store().read()
                 standing = self._standing(sibling, stored.state, preparer)
             except AnnealError as error:
                 return Declared(name, Standing(self.head), failure=error)
@@ -206,12 +214,15 @@ class HandOver:
     def _standing(self, sibling: Sibling, state: State | None, preparer: Preparer) -> Standing:
         """Return the commit that a sibling should be on: while it is paused what it has, its pin while that holds, else the head."""
         name = sibling.target.name
+        if sibling.uncertain:
+            return Standing(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
         suspend = Suspend("anneal.yaml") if sibling.target.suspend else state.suspend if state else None
         over = suspend and suspend.until and seconds_of(suspend.until) <= self.clock()
         if state and suspend and not over and state.commit not in ("", self.head):
-            return Standing(state.commit, f"is suspended by {suspend.by}", f"anneal resume {name}")
+            way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if sibling.target.suspend else f"`anneal resume {name}`"
+            return Standing(state.commit, f"is suspended by {suspend.by}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):
-            return Standing(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"anneal unpin {name}")
+            return Standing(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"`anneal unpin {name}`")
         return Standing(self.head)
 
     def _at(self, look: _Look, standing: Standing, *, recorded: bool = False) -> Declared:

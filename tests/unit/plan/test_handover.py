@@ -12,13 +12,14 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.plan.admit import Desired
-from handler.plan.handover import Declared, Standing, kept_for, may_declare, refused, refused_to_strangers, taken_from
+from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers, taken_from
 from handler.plan.prune import needs_asking
 
 B = Target("b", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster_scoped=("Namespace", "ClusterRole"))
 X = Identity("apps", "Deployment", "shop", "x")
 BODY = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "shop"}}
 ITEM = Desired(Manifest.of(BODY, "b/x.yaml:1"), Resource("apps", "v1", "Deployment", "deployments", namespaced=True))
+LIVE = {**BODY, "metadata": {"name": "x", "namespace": "shop", "uid": "u", "resourceVersion": "1"}}
 HEAD, OLD = "a" * 40, "b" * 40
 DECLARES = Declared("c", Standing(HEAD), {X: "c/x.yaml:3"})
 NOTHING = Declared("c", Standing(HEAD))
@@ -48,7 +49,7 @@ def test_a_giver_leaves_what_a_sibling_declares_or_may_declare() -> None:
 
 
 def test_a_sibling_that_is_off_the_head_is_told_with_the_way_back() -> None:
-    pinned = Declared("c", Standing(HEAD, "is pinned to bbb", "anneal unpin c"), {X: "c/x.yaml:3"})
+    pinned = Declared("c", Standing(HEAD, "is pinned to bbb", "`anneal unpin c`"), {X: "c/x.yaml:3"})
     assert kept_for(X, [pinned]) == ("c", "hand over to c, which is pinned to bbb; `anneal unpin c` ends that")
 
 
@@ -56,32 +57,42 @@ def test_a_namespace_stays_for_what_a_sibling_declares_in_it() -> None:
     assert kept_for(Identity("", "Namespace", "", "shop"), [DECLARES]) == ("c", "target c declares Deployment/shop/x in it")
 
 
-def test_a_hook_of_a_sibling_keeps_nothing_and_is_not_taken() -> None:
-    """A hook's object is deleted before each of its runs; but what another's run still follows isn't ours to take."""
-    hook = Declared("c", Standing(HEAD), hooks={X: "c/x.yaml:3"})
-    assert kept_for(X, [hook]) == ("", "")
-    assert refused(ITEM, hook, "b", "")
+def test_a_hook_of_a_sibling_keeps_what_holds_something_and_is_not_taken() -> None:
+    """An act's object is deleted before each of its runs; but what another's run still follows isn't ours to take."""
+    job = Identity("batch", "Job", "shop", "x")
+    hook = Declared("c", Standing(HEAD), hooks={X: "c/x.yaml:3", job: "c/j.yaml:1"})
+    sibling, reason = kept_for(X, [hook])
+    assert (sibling, reason.partition(":")[0]) == ("c", "target c declares it as a hook at c/x.yaml")
+    assert "give the hook another name" in reason
+    assert kept_for(job, [hook]) == ("", "")
+    assert refused(ITEM, hook)
 
 
 def test_a_taker_is_refused_what_its_owner_declares_naming_both_files() -> None:
-    problem = refused(ITEM, DECLARES, "b", "")
+    problem = refused(ITEM, DECLARES)
     assert problem
     assert (problem.place, problem.message) == ("b/x.yaml:1", "belongs to target c, which declares it, too, at c/x.yaml:3")
-    assert refused(ITEM, NOTHING, "b", "") is None
+    assert refused(ITEM, NOTHING) is None
 
 
-def test_a_pin_is_named_as_the_reason_whichever_target_has_it() -> None:
-    theirs = Declared("c", Standing(OLD, f"is pinned to {OLD[:12]}", "anneal unpin c"), {X: "c/x.yaml:3"})
-    problem = refused(ITEM, theirs, "b", "")
+def test_a_pin_of_the_owner_is_named_as_the_reason() -> None:
+    theirs = Declared("c", Standing(OLD, f"is pinned to {OLD[:12]}", "`anneal unpin c`"), {X: "c/x.yaml:3"})
+    problem = refused(ITEM, theirs)
     assert problem
-    assert "`anneal unpin c`" in problem.fix
-    problem = refused(ITEM, DECLARES, "b", OLD)
-    assert problem
-    assert "`anneal unpin b`" in problem.fix
+    assert problem.fix == "`anneal unpin c` lets go of it"
+    assert left_off_head(ITEM, LIVE, theirs, OLD) is None, "both are off the head"
+
+
+def test_what_was_handed_over_since_is_left_by_a_target_that_is_off_the_head() -> None:
+    left = left_off_head(ITEM, LIVE, DECLARES, OLD)
+    assert left
+    assert (left.action, left.sibling) == (Action.SKIP, "c")
+    assert left.reason == f"belongs to target c, which declares it at c/x.yaml:3 of the head; this target is at {OLD[:12]}"
+    assert left_off_head(ITEM, LIVE, NOTHING, OLD) is None
 
 
 def test_a_taker_takes_nothing_from_who_cannot_be_rendered() -> None:
-    problem = refused(ITEM, BROKEN, "b", "")
+    problem = refused(ITEM, BROKEN)
     assert problem
     assert "can't be rendered" in problem.message
 

@@ -316,3 +316,34 @@ def test_a_step_does_not_delete_what_a_sibling_declares(bench: Bench) -> None:
     assert "step x in first would delete it, but: hand over to b" in str(refused.problems[0])
     bench.applied("b")
     assert bench.owner() == "b"
+
+
+def test_a_rollback_leaves_what_was_handed_over_since(bench: Bench) -> None:
+    old, uid = bench.host.head, bench.uid()
+    bench.push(a={"y": document("y")}, b={"x": document("x")})
+    bench.applied("b", "a")
+    result = bench.run("a", "replay", commit=old, rollback=True, actor="ann")
+    assert result.outcome is Outcome.APPLIED, result
+    left = change_of(result)
+    assert (left.action, left.sibling) == (Action.SKIP, "b")
+    assert bench.live(Identity("", "ConfigMap", "shop", "y")) is None, "the rest goes back"
+    assert (bench.uid(), bench.owner()) == (uid, "b")
+    bench.run("a", "replay", unpin=True, actor="ann")
+    assert (bench.uid(), bench.owner()) == (uid, "b")
+
+
+def test_what_its_configuration_suspends_is_resumed_there(bench: Bench) -> None:
+    bench.configure(a={"suspend": True})
+    bench.push(b={"x": document("x")})
+    assert "removing `suspend: true` from target a in anneal.yaml" in bench.run("b").problems[0].fix
+
+
+def test_an_object_that_becomes_a_siblings_hook_is_kept(bench: Bench) -> None:
+    uid = bench.uid()
+    bench.push(b={"x": document("x", annotations={"argocd.argoproj.io/hook": "PreSync"})})
+    refused = bench.run("b")
+    assert "belongs to target a" in refused.problems[0].message
+    left = change_of(bench.run("a"))
+    assert (left.action, left.sibling) == (Action.SKIP, "b")
+    assert "declares it as a hook at b/x.json:1" in left.reason
+    assert bench.uid() == uid

@@ -200,7 +200,7 @@ def test_a_hook_takes_nothing_over_from_another_tool_though_the_target_adopts_fr
     push(town, "1", after=AFTER)
     result = town.handler(replace(ONE, targets=(replace(ONE.targets[0], adopt=("helm",)),))).run(Job("shop", "push"))
     assert (result.outcome, result.problems[0].message) == (Outcome.FAILED, "belongs to Helm release theirs")
-    assert result.problems[0].fix.startswith("a hook takes nothing over from another tool")
+    assert result.problems[0].fix.startswith("a hook takes nothing over from another tool or target")
     assert town.data("web", "after") == [None, "theirs"]
 
 

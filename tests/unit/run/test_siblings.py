@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import urllib3
 
+from handler.model.event import Job
+from handler.model.names import Identity
+from handler.model.plan import Action
+from handler.model.result import Outcome
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.apiserver.connection import Call, Reply
 from tests.fakes.apiserver.server import KUBE_SYSTEM
-from tests.fakes.engine import cluster
-from tests.unit.run.two_targets import A, B, Bench, X, document
+from tests.fakes.engine import SHOP, cluster
+from tests.unit.run.two_targets import A, B, Bench, X, change_of, document
 
 
 def unreachable(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -63,15 +67,50 @@ def test_two_ways_to_one_cluster_lead_to_siblings() -> None:
     assert bench.owner() == "b"
 
 
-def test_a_cluster_that_does_not_answer_is_another_one_unless_the_record_lies_here() -> None:
-    """A fleet of clusters goes on pruning while one of them is down."""
+def test_what_a_target_declares_whose_cluster_does_not_answer_is_kept_and_the_rest_goes() -> None:
+    """A fleet of clusters goes on pruning what none declares while one of them is down."""
     second = cluster()
+    second.store.get(KUBE_SYSTEM).body["metadata"]["uid"] = "another-cluster"  # type: ignore[union-attr]  # it is always there
     bench = two_clusters(second)
-    bench.push(a={"x": document("x")}, b={"x": document("x")})
+    bench.push(a={"x": document("x"), "y": document("y")})
     bench.applied("a")
-    bench.push(b={"x": document("x")})
     way = bench.handler._connection
     silent = FakeConnection(second, unreachable)
     bench.handler._connection = lambda target: way(target) if target.name == "a" else silent  # type: ignore[method-assign]  # the seam
-    bench.applied("a")
+    bench.push(b={"x": document("x")})
+    left = change_of(bench.run("a"))
+    assert (left.action, left.sibling) == (Action.SKIP, "b")
+    assert "which may be on this cluster and can't reach its own" in left.reason
+    assert bench.live()
+    assert bench.live(replace(X, name="y")) is None
+    bench.handler._connection = way  # type: ignore[method-assign]  # it answers, and is another one
+    bench.configure()
+    bench.handler._connection = way  # type: ignore[method-assign]  # the seam
+    bench.later("a").run(Job("a", "tick"))
     assert bench.live() is None
+
+
+def test_what_belongs_to_a_target_whose_cluster_does_not_answer_is_not_taken() -> None:
+    server = cluster()
+    bench = two_clusters(server)
+    bench.server = server
+    bench.handler._connection = lambda target: FakeConnection(server, bench._way)  # type: ignore[method-assign]  # the seam
+    bench.push(a={"x": document("x")})
+    bench.applied("a")
+    server.store.remove(Identity("", "ConfigMap", "anneal-system", "anneal-a"))
+    bench.configure()
+    reach = {"a": FakeConnection(cluster(), unreachable), "b": FakeConnection(server, bench._way)}
+    bench.handler._connection = lambda target: reach[target.name]  # type: ignore[method-assign]  # the seam
+    bench.push(b={"x": document("x")})
+    result = bench.run("b")
+    assert (result.outcome, result.code) == (Outcome.FAILED, "cluster-unavailable"), result
+    assert bench.owner() == "a"
+
+
+def test_an_alias_makes_targets_siblings(bench: Bench) -> None:
+    other = "https://other.example.com/acme/shop.git"
+    bench.configure(a={"repository": replace(SHOP, aliases=(other,))}, b={"repository": replace(SHOP, url=other)})
+    uid = bench.uid()
+    bench.push(b={"x": document("x")})
+    bench.applied("a")
+    assert bench.uid() == uid
