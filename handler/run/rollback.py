@@ -119,8 +119,8 @@ def _under_way(run: Context) -> str:
 def before(state: State) -> str:
     """Return what was deployed before what is being deployed, or is; empty: nothing that the record knows.
 
-    An open attempt is left for the recorded commit. A commit that was recorded because nothing it reads had changed is the same deployment
-    as the one before it.
+    An open attempt is left for the recorded commit. A commit that rendered to the same is the same deployment as the one before it; one
+    whose run had nothing to write needn't be: what it drops may have gone to a sibling.
     """
     if state.attempt and state.commit not in ("", state.attempt.commit):
         return state.commit
@@ -129,6 +129,6 @@ def before(state: State) -> str:
     for run, older in zip(deployed, [*deployed, None][1:], strict=True):
         if run.commit not in same:
             return run.commit
-        if older is not None and run.outcome == Outcome.UNCHANGED:
+        if older is not None and run.outcome == Outcome.UNCHANGED and run.digest in (older.digest, ""):
             same.add(older.commit)
     return ""

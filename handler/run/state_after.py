@@ -28,6 +28,8 @@ from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
+_DIGEST = 16
+"""Characters of a digest that tell two deployments of one target apart."""
 _SOON, _LATEST = 15.0, 300.0
 _ONLY_SHOWN = (Outcome.PLANNED, Outcome.BUSY, Outcome.SUSPENDED)
 """Ends at which a commit was looked at and neither deployed nor refused."""
@@ -161,7 +163,9 @@ def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> Stat
 def ended(state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with the run's status and its entry in the history."""
     told = replace(result, counts=dict(entry.counts))
-    return replace(state, status=history.ended(state.status, told, now), history=history.append(state.history, entry))
+    made = entry.commit == state.commit and result.outcome in (*_GOOD, Outcome.ROLLED_BACK)
+    deployment = replace(entry, digest=state.digest[:_DIGEST]) if made else entry
+    return replace(state, status=history.ended(state.status, told, now), history=history.append(state.history, deployment))
 
 
 def noted(state: State, entry: Run) -> State:

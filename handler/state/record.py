@@ -178,7 +178,10 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One entry of the history. The same failure again raises `times` and `last`; `changed` names at most 50 objects."""
+    """One entry of the history. The same failure again raises `times` and `last`; `changed` names at most 50 objects.
+
+    `digest`: of a deployment, the beginning of the digest of what was rendered.
+    """
 
     id: Line
     trigger: Word
@@ -195,6 +198,7 @@ class Run:
     changed: tuple[Line, ...] = ()
     times: int = 1
     last: Time = ""
+    digest: Line = ""
 
 
 @dataclass(frozen=True, slots=True)

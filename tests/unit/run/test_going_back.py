@@ -10,6 +10,7 @@ import pytest
 
 from handler.config.settings import Rollback
 from handler.model.event import Job
+from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.rollout.hooks import ROLLOUT
 from handler.run.rollback import before as deployed_before
@@ -109,6 +110,25 @@ def test_a_persons_pin_stands_that_came_while_a_rollout_failed() -> None:
 
 def test_before_a_first_deployment_there_is_none_to_go_back_to() -> None:
     assert deployed_before(State("shop", "default", "c1")) == ""
+
+
+def test_a_run_without_writes_is_a_deployment_of_its_own_where_it_rendered_otherwise() -> None:
+    """What it drops another target of the repository had taken before."""
+    town = Town()
+    first = push(town, "1")
+    town.handler(ONE).run(Job("shop", "push"))
+    second = push(town, "2", web2={})
+    town.handler(ONE).run(Job("shop", "push"))
+    town.server.store.remove(Identity("", "ConfigMap", "shop", "web2"))
+    third = push(town, "2")
+    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
+    state = state_of(town.handler(ONE))
+    assert (state.commit, deployed_before(state)) == (third, second)
+    town.host.push(town.host.commit({"shop/web.yaml": json.dumps(config_map("web", "2")), "README.md": "read me"}))
+    assert town.handler(ONE).run(Job("shop", "push")).outcome is Outcome.UNCHANGED
+    assert deployed_before(state_of(town.handler(ONE))) == second, "a commit that rendered to the same is the same deployment"
+    older = replace(state, history=tuple(replace(each, digest="") for each in state.history))
+    assert deployed_before(older) == first, "a record of the version before tells no difference"
 
 
 @pytest.mark.parametrize(
