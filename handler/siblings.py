@@ -65,6 +65,10 @@ class OneRepository:
         names = (other.name for other in self._alike() if state_name(other.name) in found)
         return {name: str(found[state_name(name)]["resourceVersion"]) for name in names}
 
+    def knows(self, name: str) -> bool:
+        """Whether a target of this name is configured."""
+        return any(each.name == name for each in self._ways.settings.targets)
+
     def _alike(self) -> list[Target]:
         """Return the other targets of the same repository and revision."""
         mine, keys = self._target, _keys(self._target)

@@ -117,19 +117,23 @@ def left_off_head(item: Desired, live: Mapping[str, Any], owner: Declared, commi
     return replace(skipped(item, live, seen), sibling=owner.target)
 
 
-def refused_to_strangers(item: Desired, owner: str, taker: str) -> Problem:
-    """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them."""
+def refused_to_strangers(item: Desired, owner: str, taker: str, *, known: bool) -> Problem:
+    """Refuse what belongs to a target that is no sibling, with the commands that move it: nothing is deleted between any two of them.
+
+    `known`: it is configured here, too; else it was renamed or removed, or another installation has it.
+    """
     identity = item.identity
-    seen = f"belongs to target {owner}, which isn't of this repository, revision, cluster and installation"
-    steps = (
-        f"`anneal suspend {owner}` (by its own configuration; a target that is configured nowhere needs none)",
-        f"take it out of the repository of {owner}",
-        f"`{kubectl('label', identity, f'{PART_OF}-')}`",
-        f"`{kubectl('annotate', identity, f'{IDENTITY}-')}`",
-        f"`anneal apply {taker}`",
-        f"`anneal resume {owner}`",
-    )
-    return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {', '.join(steps)}")
+    label, annotate = (f"`{kubectl(verb, identity, f'{key}-')}`" for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
+    pause, take_out, resume = f"`anneal suspend {owner}`", f"take it out of the repository of {owner}", f"`anneal resume {owner}`"
+    if known:
+        seen = f"belongs to target {owner}, which isn't of this repository, revision and cluster"
+        steps = ", ".join((pause, take_out, label, annotate, f"`anneal apply {taker}`", resume))
+        return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
+    renamed = f"if it was renamed, call it {owner} again"
+    gone = f"if it is gone, release what it had: {label}, {annotate}, `anneal apply {taker}`"
+    elsewhere = f"if another installation has it, before that {pause} there and {take_out}, and at the end {resume}"
+    seen = f"belongs to target {owner}, which this configuration doesn't know"
+    return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}; {elsewhere}")
 
 
 def taken_from(giver: str, change: Change) -> Change:

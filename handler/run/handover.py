@@ -52,6 +52,9 @@ class Siblings(Protocol):
     def versions(self) -> Mapping[str, str]:
         """Return the resourceVersion of every target's record on this cluster, by target, in one request. Raises AnnealError."""
 
+    def knows(self, name: str) -> bool:
+        """Whether a target of this name is configured."""
+
 
 class Alone:
     """A target without siblings."""
@@ -63,6 +66,10 @@ class Alone:
     def versions(self) -> Mapping[str, str]:
         """There are none."""
         return {}
+
+    def knows(self, _: str) -> bool:
+        """It isn't told of others."""
+        return False
 
 
 @dataclass(slots=True)
@@ -163,7 +170,7 @@ class HandOver:
         with self._lock:
             owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
             if owner is None:
-                return "" if kept else refused_to_strangers(item, name, self.target.name)
+                return "" if kept else refused_to_strangers(item, name, self.target.name, known=self.siblings.knows(name))
             if owner.uncertain:
                 seen = f"belongs to target {name}, which reaches its cluster another way, and can't now"
                 raise ClusterUnavailable.of(str(item.identity), seen, fix="anneal check")

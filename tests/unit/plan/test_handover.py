@@ -98,9 +98,19 @@ def test_a_taker_takes_nothing_from_who_cannot_be_rendered() -> None:
 
 
 def test_the_commands_name_kind_group_namespace_and_name() -> None:
-    fix = refused_to_strangers(ITEM, "c", "b").fix
+    fix = refused_to_strangers(ITEM, "c", "b", known=True).fix
     assert "`kubectl label Deployment.apps/x -n shop applyset.kubernetes.io/part-of-`" in fix
     assert fix.index("anneal suspend c") < fix.index("kubectl label") < fix.index("anneal apply b") < fix.index("anneal resume c")
+
+
+def test_a_renamed_target_is_told_to_be_called_as_before_and_nothing_is_taken_out_of_git() -> None:
+    problem = refused_to_strangers(ITEM, "c", "b", known=False)
+    assert problem.message == "belongs to target c, which this configuration doesn't know"
+    renamed, gone, elsewhere = problem.fix.split("; ")
+    assert renamed == "if it was renamed, call it c again"
+    assert "kubectl label Deployment.apps/x" in gone
+    assert "suspend" not in gone
+    assert "take it out" in elsewhere
 
 
 def test_what_is_taken_over_is_always_written() -> None:

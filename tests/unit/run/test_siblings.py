@@ -27,7 +27,7 @@ def test_a_target_of_another_revision_is_no_sibling_and_the_commands_are_told(be
     bench.push(b={"x": document("x")})
     refused = bench.run("b")
     told = str(refused.problems[0])
-    assert "belongs to target a, which isn't of this repository, revision, cluster and installation" in told
+    assert "belongs to target a, which isn't of this repository, revision and cluster" in told
     assert "`anneal suspend a`" in told
     assert "`kubectl label ConfigMap/x -n shop applyset.kubernetes.io/part-of-`" in told
     assert "`kubectl annotate ConfigMap/x -n shop anneal.dev/identity-`" in told
