@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.plan.live_only import each_without, refusal
+from handler.plan.diff import text_of
+from handler.plan.field_sets import without
+from handler.plan.live_only import each_without, left_null, nulled, refusal
 from tests.unit.plan.samples import desired, document, entry
 
 ONE: dict[str, Any] = {'k:{"port":81,"protocol":"TCP"}': {"f:port": {}, "f:name": {}}}
@@ -43,3 +45,28 @@ def test_what_may_not_be_shown_is_in_no_line() -> None:
     assert "CANARY" not in str(problem)
     secret = refusal(item, live, [(("spec", "token"), {"f:spec": {"f:token": {}}})], "no")
     assert secret.fix == "declare these fields with their live values"
+
+
+def test_a_field_that_live_has_no_more_is_not_asked_about() -> None:
+    assert list(each_without(document(spec={"a": 1}), {"f:spec": {"f:b": {}}})) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "goes", "becomes", "named"),
+    [
+        ({"open": {"a": 1}}, {"f:open": {"f:a": {}}}, {}, ["spec.open.a"]),
+        ({"open": {"a": 1}}, {"f:open": {"f:a": {}}}, {"open": {}}, []),
+        ({"open": {"a": 1, "b": 2}}, {"f:open": {"f:a": {}}}, {}, []),
+        ({"open": {}}, {"f:open": {"f:a": {}}}, {}, []),
+        ({"open": {"a": 1}}, {"f:open": {}}, {}, []),
+        ({"l": [{"name": "x", "m": {"a": 1}}]}, {"f:l": {'k:{"name":"x"}': {"f:m": {"f:a": {}}}}}, {}, ["spec.l[name=x].m.a"]),
+    ],
+)
+def test_what_an_apply_would_make_null_of_is_told(spec: Any, goes: Any, becomes: Any, named: list[str]) -> None:
+    live, gone = document(metadata={"namespace": "shop"}, spec={"kept": 1, **spec}), {"f:spec": goes}
+    found = nulled(live, without(live, gone), document(spec={"kept": 1, **becomes}), gone)
+    assert [text_of(path) for path, _ in found] == named
+    if found:
+        (item,) = desired(document())
+        problem = left_null(item, live, found)
+        assert f"it is the last of {named[0].rpartition('.')[0]}, which another manager or git keeps" in problem.message
