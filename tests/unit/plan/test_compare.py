@@ -197,7 +197,7 @@ def test_a_live_value_that_its_tool_does_not_know_is_noted_and_changes_nothing()
 def test_what_stays_undeclared_is_named_with_its_manager_and_what_another_version_alone_knows_with_that() -> None:
     found = comparison(document(data={"a": "1"}), undeclared={})
     body = applied(found) | {"data": {"a": "1", "b": "2"}}
-    fields = {"f:data": {"f:b": {}, "f:gone": {}}}
+    fields: dict[str, Any] = {"f:data": {"f:b": {}, "f:gone": {}}}
     body["metadata"]["managedFields"] += [entry(fields, "my-operator", "Update"), entry({"f:old": {}}, "older", "Update", api="v1beta1")]
     found.see([body])
     assert found.undeclared
