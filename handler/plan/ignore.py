@@ -18,12 +18,14 @@ from handler.plan.owned import child, owners
 
 ANNOTATION = "anneal.dev/ignore"
 """Comma-separated JSON pointers (RFC 6901) on a manifest."""
-_CA_BUNDLES = {
+_FILLED_IN = {
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): ("/webhooks/*/clientConfig/caBundle",),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): ("/webhooks/*/clientConfig/caBundle",),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("/spec/conversion/webhook/clientConfig/caBundle",),
     ("apiregistration.k8s.io", "APIService"): ("/spec/caBundle",),
+    ("apps", "Deployment"): ("/metadata/annotations/deployment.kubernetes.io~1revision",),
 }
+"""What controllers fill in, whatever an exported manifest says of it."""
 _REPLICAS = "/spec/replicas"
 _HPA_MANAGER, _HPA_SUBRESOURCE = "kube-controller-manager", "scale"
 _ABSENT = object()
@@ -76,7 +78,7 @@ class Ignoring:
         """Yield every pointer that holds for an object."""
         written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")
         yield from (part.strip() for part in written.split(",") if part.strip())
-        yield from _CA_BUNDLES.get((identity.group, identity.kind), ())
+        yield from _FILLED_IN.get((identity.group, identity.kind), ())
         if self._is_scaled(identity, live):
             yield _REPLICAS
         for rule in self.rules:

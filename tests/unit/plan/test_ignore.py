@@ -91,6 +91,14 @@ def test_every_cluster_needs_its_ca_bundles_ignored(kind: str, api: str, body: d
     assert "old" not in str(effective(document(kind, api=api, spec=body), live)["spec"])
 
 
+def test_the_revision_of_an_exported_deployment_is_the_controllers() -> None:
+    key = "deployment.kubernetes.io/revision"
+    mark: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{key}": {}}}}
+    body = document("Deployment", api="apps/v1", metadata={"annotations": {key: "1", "x": "y"}})
+    live = document("Deployment", api="apps/v1", metadata={"annotations": {key: "7", "x": "y"}})
+    assert effective(body, owned(live, entry(mark, "kube-controller-manager", "Update")))["metadata"]["annotations"] == {"x": "y"}
+
+
 def test_a_list_position_is_written_in_ascii_digits() -> None:
     body, live = document(spec={"hosts": ["a", "b"]}), document(spec={"hosts": ["a", "live"]})
     assert effective(body, live, "/spec/hosts/1")["spec"] == {"hosts": ["a", "live"]}
