@@ -172,6 +172,7 @@ def change_facts(change: Change) -> dict[str, Any]:
         "adopted": change.adopted,
         "sibling": change.sibling,
         "finalizers": change.finalizers,
+        "terminating": change.terminating,
     }
 
 
