@@ -172,8 +172,9 @@ def _locked(run: Context, look: Look | None) -> Result:
 
 
 def _goes_on(run: Context, result: Result) -> bool:
-    """Whether to run again: to go back, after a recovery, and when a run was requested meanwhile (one without prune leaves it to a tick).
+    """Whether to run again: to go back, and when a run was requested meanwhile (one without prune leaves it to a tick).
 
+    A recovery ends: what it has kept goes with a run of its own, whose plan has shown it; a request that came meanwhile is left to that.
     What is done is done: trouble with the Lease now changes nothing of the result, and `hand_over` sees to the rest.
     """
     if run.lease is None or run.stop.is_set():
@@ -183,7 +184,7 @@ def _goes_on(run: Context, result: Result) -> bool:
     if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED):
         return False  # whoever asked meanwhile runs next: nothing may hide how this one ended
     if run.recovery and result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
-        return True
+        return False
     with contextlib.suppress(AnnealError):
         return run.job.prune and not run.lease.release() and run.lease.take_request()
     return False

@@ -57,6 +57,7 @@ def next_step(view: View) -> Advice:
         or _from_lease(name, view)
         or _from_status(name, view.state.status, view.now)
         or _from_leftovers(view.target, view.state)
+        or _from_time(view.state, view.now)
         or Advice("nothing to do", urgent=False)
     )
 
@@ -123,6 +124,12 @@ def _from_leftovers(target: Target, state: State) -> Advice | None:
         seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
         return Advice(seen, f"anneal prune {target.name} --dry-run", urgent=False)
     return None
+
+
+def _from_time(state: State, now: float) -> Advice | None:
+    """What will be looked at, although the record is as git says: something is being deleted, was left on the wire, or was just found."""
+    due = state.drift_due
+    return Advice(f"nothing to do; live is looked at again {until(due, now)}", urgent=False) if due else None
 
 
 def _verb(number: int, one: str, more: str) -> str:

@@ -48,7 +48,8 @@ def _change(output: Output, change: Change) -> None:
     marks = [
         text for text, is_so in (("adopted", change.adopted and not change.sibling), ("checked in its stage", change.deferred)) if is_so
     ]
-    tail = f"  ({'; '.join([*([change.reason] if change.reason else []), *marks])})" if change.reason or marks else ""
+    told = dict.fromkeys(filter(None, [change.reason, *marks]))  # of an adoption the reason says it, too
+    tail = f"  ({'; '.join(told)})" if told else ""
     place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
     output.line(f"{sign} {_WORDS[change.action]} {change.identity}{tail}{place}", style)
     for field in change.fields if change.action is not Action.CREATE else ():

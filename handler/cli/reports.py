@@ -91,8 +91,11 @@ def summary(ended: Result) -> str:
     text = f"{ended.target}: {ended.outcome}{commit} in {ended.duration:.1f} s"
     if ended.counts:
         text += f": {counted(ended.counts)}"
-    if ended.message and not ended.problems and (not ended.counts or ended.outcome is Outcome.SUPERSEDED):
-        text += f"{';' if ended.counts else ':'} {ended.message}"
+    said = ended.message
+    if ended.counts and ended.outcome is not Outcome.SUPERSEDED:  # they tell what was written; what follows that is told beside them
+        said = said.partition("; ")[2] if ended.outcome in (Outcome.APPLIED, Outcome.UNCHANGED) else ""
+    if said and not ended.problems:
+        text += f"{';' if ended.counts else ':'} {said}"
     if ended.next_try > time.time():
         text += f"; next try in {ended.next_try - time.time():.0f} s"
     return text
@@ -169,6 +172,7 @@ def change_facts(change: Change) -> dict[str, Any]:
         "adopted": change.adopted,
         "sibling": change.sibling,
         "finalizers": change.finalizers,
+        "terminating": change.terminating,
     }
 
 

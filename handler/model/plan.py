@@ -53,6 +53,7 @@ class Change:
     `undeclared`: what git doesn't declare and stays, with the manager that keeps it; known only to a plan that is shown.
     `reason` says why: for a skip or a prune it names what was seen. `sibling`: the target that an object is left to, or taken over from.
     `marks_only`: an update of the label and the annotation that make it ours, which are all that `manifest` holds.
+    `terminating`: since when what git declares is being deleted all the same; empty: it isn't.
     """
 
     action: Action
@@ -69,6 +70,7 @@ class Change:
     undeclared: tuple[FieldChange, ...] = ()
     sibling: str = ""
     marks_only: bool = False
+    terminating: str = ""
 
     @property
     def is_left(self) -> bool:

@@ -92,17 +92,20 @@ class Comparison:
             self.unowned[identity] = live
         elif item is not None and (item.reason or steering.left_alone(live)):
             self.left[identity] = _slim(live, owned=True)
-        elif item is not None and item.mode is Mode.KEEP:
+        elif item is not None and item.mode is Mode.KEEP and not _is_going(live):
             self.same[identity] = _seen(live)
         elif item is not None:
             self._compare(item, live)
 
     def _compare(self, item: Desired, live: dict[str, Any]) -> None:
-        """Decide by the fields we own, and what people wrote beside them; what the server called the same before is the same again."""
+        """Decide by the fields we own, and what people wrote beside them; what the server called the same before is the same again.
+
+        One that is being deleted isn't what git declares, however it looks.
+        """
         seen = _seen(live)
         verdict = self.known_same.get(seen)
         known = bool(verdict) and verdict == fingerprint(item)
-        if (known and self.undeclared is None) or self._is_same(item, live, known=known):
+        if not _is_going(live) and ((known and self.undeclared is None) or self._is_same(item, live, known=known)):
             self.same[item.identity] = seen
         else:
             self.undecided[item.identity] = live
@@ -145,6 +148,10 @@ def _undeclared(identity: Identity, body: dict[str, Any], live: dict[str, Any], 
             yield FieldChange(f"{text} ({version})", "", "…", manager)
         elif value is not None:
             yield FieldChange(text, "", shown(identity.group_kind, text, value), manager)
+
+
+def _is_going(live: dict[str, Any]) -> bool:
+    return bool(live["metadata"].get("deletionTimestamp"))
 
 
 def _seen(live: dict[str, Any]) -> Seen:

@@ -147,6 +147,15 @@ def lift(kind: GroupKind, instead: str) -> str:
     return instead if kind in LASTING else f"lift what keeps it, or {instead}"
 
 
+def terminating(live: dict[str, Any], change: Change) -> Change:
+    """Return the change of a live object with since when that is being deleted, and what holds it: however it is written, it goes."""
+    metadata = live["metadata"]
+    since = str(metadata.get("deletionTimestamp") or "")
+    if not since or change.action is Action.RECREATE:
+        return change
+    return replace(change, terminating=since, finalizers=tuple(str(name) for name in metadata.get("finalizers") or ()))
+
+
 def skipped(item: Desired, live: Mapping[str, Any], reason: str) -> Change:
     """Return the change of a declared object that isn't written. `live`: empty where that isn't known."""
     metadata = live.get("metadata") or {}

@@ -235,11 +235,10 @@ class Context:
         return reports and self.is_recorded() and self.state.reads == inputs.reads
 
     def again(self, result: Result) -> None:
-        """Begin another round under the same Lease: nothing that was asked of this one alone is asked twice, but what a recovery leaves."""
+        """Begin another round under the same Lease: nothing that was asked of this one alone is asked twice."""
         self.rounds.append(Round(result, self.started, self.commit))
-        left = self.force and self.recovery and self.state.rollout is None
         cause, actor = ("rollback", FIELD_MANAGER) if self.turned else (self.job.cause, self.job.actor)
-        self.job = replace(self.job, trigger=cause, actor=actor, hint="", commit="", force=left, approve="", unpin=False)
+        self.job = replace(self.job, trigger=cause, actor=actor, hint="", commit="", force=False, approve="", unpin=False)
         self.job = replace(self.job, rollback=False, deliveries=())
         self.turned = False
         self.started, self.commit, self.unhealthy = self.clock(), None, None

@@ -26,7 +26,7 @@ from handler.plan import missing, schema
 from handler.plan.admit import CRD, Desired
 from handler.plan.compare import Comparison
 from handler.plan.handover import marks_taken_from, taken_from
-from handler.plan.judge import Judge, skipped
+from handler.plan.judge import Judge, skipped, terminating
 from handler.plan.membership import as_ours, is_member, marks_of
 from handler.plan.steering import note
 from handler.run.coming import Coming
@@ -171,7 +171,14 @@ class Decision:
         return [*mistakes_of(self.api, item, missing.without(item), self.stand_in.name)] if found else []
 
     def present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
-        """Judge an object that is there: whose it is, whether it is left as it lives, then what an apply would make of it."""
+        """Judge an object that is there; where it is being deleted, and is created again once it is gone, the change says so."""
+        found = self._present(item, live)
+        if item.mode is Mode.LEAVE or has_run(item, self.ran):
+            return found
+        return [terminating(live, each) if isinstance(each, Change) else each for each in found]
+
+    def _present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
+        """Judge whose an object is, whether it is left as it lives, then what an apply would make of it."""
         ours, kept = is_member(live, item.identity, self.target.name, self.applyset), self.judge.kept(item, live)
         if kept:
             return [kept] if ours else self._kept(item, live, kept)

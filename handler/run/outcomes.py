@@ -27,17 +27,17 @@ from handler.model.rounds import wrote
 from handler.model.words import many
 from handler.run import expiring, goal, rollback, state_after
 from handler.run.context import Context
-from handler.run.due import left_out
 from handler.run.errors import RequestRefused
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.run.pruning import doubted
+from handler.run.remarks import remarks
 from handler.state import history
 from handler.state.record import State, Status
 from handler.state.rules import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
-"""Seconds until a run that may not wait itself is due again."""
+"""Seconds until the next run is due: after one that may not wait itself, and after a recovery."""
 
 
 def commit_only(run: Context) -> Result:
@@ -49,7 +49,8 @@ def commit_only(run: Context) -> Result:
 
 def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
-    result = run.result(Outcome.UNCHANGED, planned.plan.verdict, planned)
+    message = "; ".join([planned.plan.verdict, *remarks(run, inputs, planned.plan)])
+    result = run.result(Outcome.UNCHANGED, message, planned)
     due, pinned = _due(run, planned), replace(run.state, pin=goal.pin_left(run))
     state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
@@ -67,7 +68,9 @@ def sum_up(run: Context) -> None:
 
 
 def _due(run: Context, planned: Planned) -> float:
-    """Return when a drift run is due after this one: one that wasn't yet when this began, else the next look at what siblings may take."""
+    """Return when a drift run is due after this one: after a recovery soon, one that wasn't yet when this began, else what is left asks."""
+    if run.recovery:
+        return run.rooms.clock() + LOOK_AGAIN
     due = seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
     return due if due > run.started else state_after.look_due(run.state, planned, run.rooms.clock())
 
@@ -98,8 +101,8 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     """Record a finished run: the commit moves, the attempt closes. Raises LeaseLost when that is another's to say by now."""
     assert run.lease is not None  # noqa: S101 - a run writes under the Lease
     run.lease.check()
-    more = filter(None, [doubted(planned.plan), left_out(run.state, inputs.prepared.hooked, inputs.prepared.rolled, run.job.target)])
-    message = "; ".join([wrote(planned.plan.writes), *more])
+    more = (doubted(planned.plan), *remarks(run, inputs, planned.plan))
+    message = "; ".join(filter(None, [wrote(planned.plan.writes), *more]))
     result = rollback.told(run, run.result(Outcome.APPLIED, message, planned))
     now = run.rooms.clock()
     due = now + run.rooms.lease_duration if takeover else _due(run, planned)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handler.run import expiring, goal
 from handler.run.canaries import Canaries
 from handler.run.context import Context
-from handler.run.due import all_due, is_due, left_out, token, under_way
+from handler.run.due import all_due, is_due, token, under_way
 from handler.run.handover import HandOver
 from handler.run.inputs import Inputs
 from handler.run.planning import Ask, Planned
+from handler.run.remarks import KEPT, remarks
 
 
 def plan(run: Context, inputs: Inputs) -> Planned:
     """Return the plan of a run. Raises what `Planner.plan` does."""
-    return run.rooms.planner.plan(_ask(run, inputs))
+    planned = run.rooms.planner.plan(_ask(run, inputs))
+    return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan))))
 
 
 def _ask(run: Context, inputs: Inputs) -> Ask:
     """Return what is asked of the planner; a recovery and a run without prune only show what would go."""
     prepared, state = inputs.prepared, run.state
+    prunes = run.rooms.target.prune.enabled and run.job.prune
     rolling = is_due(state, prepared.digest, force=run.force)
     due = all_due(prepared.hooked, prepared.rolled, state, prepared.digest, force=run.force)
     return Ask(
@@ -28,11 +33,11 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
         prepared.stages,
         state.kinds,
         state.namespaces,
-        prune=run.rooms.target.prune.enabled and run.job.prune and not run.recovery,
-        keep_reason="the state was missing; the next run prunes" if run.recovery else "prune is off",
+        prune=prunes and not run.recovery,
+        keep_reason=KEPT if prunes else "prune is off",
         hooked=prepared.hooked,
         due=due,
-        notes=(*prepared.notes, *filter(None, [left_out(state, prepared.hooked, prepared.rolled, run.job.target)])),
+        notes=prepared.notes,
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         rolled=prepared.rolled,

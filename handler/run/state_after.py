@@ -143,13 +143,15 @@ def _orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
 
 
 def look_due(state: State, planned: Planned, now: float) -> float:
-    """Return when what is left to siblings must be looked at again, however git stands; 0: nothing is.
+    """Return when what is left to siblings, or is being deleted, must be looked at again, however git stands; 0: nothing is.
 
-    A sibling may never take it, and then it must go: the longer it is left, the longer until the next look, from 15 s to 5 min.
+    A sibling may never take it, and then it must go; what is declared must come again once it is gone. The longer that takes, the longer
+    until the next look, from 15 s to 5 min.
     """
     left = {change.uid for change in planned.plan.prunes if change.is_left}
     since = min((seconds_of(orphan.since) for orphan in state.orphans if orphan.uid in left and orphan.sibling), default=now)
-    return now + min(max(now - since, _SOON), _LATEST) if left else 0.0
+    begun = [*([since] if left else []), *(seconds_of(change.terminating) for change in planned.plan.changes if change.terminating)]
+    return min((now + min(max(now - each, _SOON), _LATEST) for each in begun), default=0.0)
 
 
 def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:

@@ -11,9 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from handler import reconcile
 from handler.build import Handler, Options
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings, Target
@@ -198,12 +195,6 @@ def differences(declared: Any, live: Any, path: str = "") -> list[str]:
     if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
         return [place for index, item in enumerate(declared) for place in differences(item, live[index], f"{path}/{index}")]
     return [] if declared == live else [f"{path}: {declared!r} is {live!r}"]
-
-
-def only_round(shop: Shop, patched: pytest.MonkeyPatch) -> Result:
-    """Tick until the end of the first round under the Lease, as if the run were killed there."""
-    patched.setattr(reconcile, "_goes_on", lambda *_: False)
-    return shop.run("tick")
 
 
 def outwaited(shop: Shop) -> Result:

@@ -14,7 +14,7 @@ from handler.state.configmap import state_name
 from handler.state.record import Attempt
 from tests.e2e.documents import Document, config_map
 from tests.e2e.killing import Wire
-from tests.e2e.shop import DONE, STATES, Shop, only_round, told
+from tests.e2e.shop import DONE, STATES, Shop, told
 from tests.e2e.wire import is_object_write
 from tests.rooms.cluster.wire import Handler
 
@@ -198,9 +198,7 @@ def test_a_failure_after_a_round_that_wrote_counts_that_and_stays_one(shop: Shop
     assert [(run.outcome, run.counts) for run in (newest, older)] == [("failed", {}), ("applied", {"created": 2})]
 
 
-def test_a_recovery_killed_after_its_first_write_still_prunes_nothing_in_its_first_round(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recovery_killed_after_its_first_write_still_prunes_nothing(shop: Shop) -> None:
     """The record that the killed run left has no commit: it is still a recovery."""
     shop.push(config_map(shop.name, "a"), *maps(shop, 2))
     shop.applied()
@@ -210,8 +208,7 @@ def test_a_recovery_killed_after_its_first_write_still_prunes_nothing_in_its_fir
     assert shop.run().outcome is Outcome.FAILED
     assert (shop.state().commit, bool(shop.state().attempt)) == ("", True)
     shop.push(config_map(shop.name, "a", {"key": "2"}))
-    with monkeypatch.context() as patched:
-        first = only_round(shop, patched)
+    first = shop.run("tick")
     assert (first.counts.get("skipped"), len(shop.labelled())) == (2, 3)
     assert "pruned" not in first.counts
     assert shop.applied("tick").counts["pruned"] == 2

@@ -16,8 +16,11 @@ from handler.state.configmap import state_name
 from infra.controlplane import controlplane as controlplanes
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, deployment, namespace, offer
-from tests.e2e.shop import DONE, STATES, Shop, only_round, told, version
+from tests.e2e.killing import Wire
+from tests.e2e.shop import DONE, STATES, Shop, told, version
+from tests.e2e.wire import is_object_write
 from tests.kubectl import Kubectl
+from tests.rooms.cluster.wire import Handler
 
 EVERY_KIND = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
 
@@ -26,27 +29,39 @@ def forget_state(shop: Shop) -> None:
     shop.kubectl.run("delete", "cm", state_name(shop.name), "-n", STATES)
 
 
-def test_a_deleted_state_is_found_again_by_the_labels(shop: Shop) -> None:
-    """In one run: the first round prunes nothing, the second plans fully, under the guards."""
+@pytest.mark.parametrize("trigger", ["push", "tick", "drift", "oneoff"])
+def test_a_deleted_state_is_found_again_by_the_labels(shop: Shop, trigger: str) -> None:
+    """That run does what its plan has shown, and prunes nothing; the next one plans fully, under the guards, and comes soon."""
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
     shop.applied()
     shop.push(config_map(shop.name, "a"))
     forget_state(shop)
-    result = shop.applied()
+    shown = shop.run(trigger, dry_run=True)
+    first = shop.applied(trigger)
+    assert first.counts == shown.counts == {"unchanged": 1, "skipped": 1}
+    assert len(shop.labelled()) == 2
+    assert (bool(first.next_try), bool(shop.state().drift_due)) == (True, True)
+    assert shop.run("tick", dry_run=True).counts == {"unchanged": 1, "to prune": 1}
+    result = shop.applied("tick")
     assert result.counts == {"unchanged": 1, "pruned": 1}
     shop.assert_converged()
-    (entry,) = shop.state().history
-    assert (entry.id, entry.counts) == (result.run, result.counts), "one commit, one entry"
+    assert [(entry.id, entry.counts) for entry in shop.state().history] == [(each.run, each.counts) for each in (result, first)]
 
 
-def test_the_first_round_of_a_recovery_only_shows_what_would_go(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_of_a_recovery_meanwhile_is_left_to_the_run_after_it(shop: Shop, wired: Wire) -> None:
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
     shop.applied()
-    shop.push(config_map(shop.name, "a"))
+    shop.push(config_map(shop.name, "a", {"key": "2"}))
     forget_state(shop)
-    with monkeypatch.context() as patched:
-        first = only_round(shop, patched)
-    assert first.counts == {"unchanged": 1, "skipped": 1}
+    wire = wired()
+
+    def request(_: Handler) -> bool:
+        assert shop.handler.lock(shop.target).request()
+        return True
+
+    wire.meet(1, request, is_object_write)
+    first = shop.handler_at(wire.kubeconfig).run(shop.job("push"))
+    assert (first.outcome, first.counts) == (Outcome.APPLIED, {"configured": 1, "skipped": 1}), told(first)
     assert len(shop.labelled()) == 2
     assert shop.applied("tick").counts == {"unchanged": 1, "pruned": 1}
 
@@ -58,7 +73,8 @@ def test_a_recovery_holds_a_mass_deletion(shop: Shop) -> None:
     before = shop.versions(many)
     shop.push(config_map(shop.name, "only"))
     forget_state(shop)
-    assert shop.run().outcome is Outcome.HELD
+    assert shop.applied().counts == {"created": 1, "skipped": 14}
+    assert shop.run("tick").outcome is Outcome.HELD
     assert shop.versions(many) == before
 
 
@@ -67,9 +83,11 @@ def test_the_loss_of_the_state_of_an_unchanged_shop_writes_no_object(shop: Shop)
     shop.applied()
     before = shop.versions()
     forget_state(shop)
-    assert shop.run("tick").outcome in (Outcome.APPLIED, Outcome.UNCHANGED)
+    for _ in range(2):
+        assert shop.run("tick").outcome in DONE
     assert shop.versions() == before
     shop.assert_converged()
+    assert shop.state().settings, "the second one records what the first has left open: from now on ticks are quiet"
 
 
 def test_an_emptied_cluster_converges_from_the_same_repository(shop: Shop) -> None:
@@ -87,7 +105,6 @@ def test_an_emptied_cluster_converges_from_the_same_repository(shop: Shop) -> No
     shop.configure()
     result = shop.run("tick")
     assert result.outcome in DONE, told(result)
-    assert [run.outcome for run in shop.state().history] == ["applied"], "found by its labels, then planned fully"
     assert result.counts == {"created": 3, "unchanged": 1}
     shop.assert_converged()
 

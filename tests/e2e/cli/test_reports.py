@@ -297,20 +297,35 @@ def test_a_first_run_that_begun_to_apply_has_a_repository(shop: Shop, kubectl: K
     assert (plain(shop, kubectl, "repository"), plain(shop, kubectl, "commit")) == (url, "")
 
 
-def test_a_run_whose_record_was_lost_tells_what_all_its_rounds_wrote(shop: Shop, kubectl: Kubectl) -> None:
-    """A recovery, then the whole run under the same Lease: the second prunes what the first only found."""
+def test_the_plan_of_a_run_whose_record_was_lost_is_all_that_it_does(shop: Shop, kubectl: Kubectl) -> None:
+    """A recovery only finds what git doesn't declare and says so; the next plan shows that it goes, and the next run prunes it."""
     shop.cli("apply")
     kubectl.run("delete", "configmap", RECORD, "-n", shop.namespace)
     kubectl.run("delete", "configmap", "two", "-n", shop.namespace)
     shop.declare("one", "two", *NAMES)
     shop.push("Three goes, five come")
+    kept = "1 object that git doesn't declare is kept, for the state was missing"
+    kept += ": anneal plan shop shows after this run what the next one prunes"
+    assert f"note: {kept}" in shop.cli("plan", "--exit-code", code=2).stdout
     ended = shop.cli.json("apply")
-    assert ended["counts"] == {"created": 6, "unchanged": 2, "pruned": 1}
-    assert actions(ended) == {"create": [*NAMES, "two"], "prune": ["three"]}
-    assert (ended["outcome"], ended["message"]) == ("applied", "6 objects written, 1 pruned")
-    assert there(shop, kubectl) == {*NAMES}
-    (run,) = shop.cli.json("history")["runs"]
-    assert (run["id"], run["counts"]) == (ended["run"], ended["counts"])
+    assert ended["counts"] == {"created": 6, "unchanged": 2, "skipped": 1}
+    assert actions(ended) == {"create": [*NAMES, "two"]}
+    assert (ended["outcome"], ended["message"]) == ("applied", f"6 objects written; {kept}")
+    assert kubectl.run("get", "configmap", "three", "-n", shop.namespace, "-o", "name")
+    assert f"- prune ConfigMap/{shop.namespace}/three" in shop.cli("plan", "--exit-code", code=2).stdout
+    ended = shop.cli.json("apply")
+    assert (ended["counts"], ended["message"]) == ({"unchanged": 8, "pruned": 1}, "1 object pruned")
+    assert not kubectl.run("get", "configmap", "three", "-n", shop.namespace, "-o", "name", "--ignore-not-found")
+
+
+def test_a_person_reads_at_the_end_of_a_recovery_what_it_has_kept(shop: Shop, kubectl: Kubectl) -> None:
+    shop.cli("apply")
+    kubectl.run("delete", "configmap", RECORD, "-n", shop.namespace)
+    shop.declare("one")
+    shop.push("Two and three go")
+    assert "2 kept" in shop.cli("plan", "--exit-code").stdout
+    ended = shop.cli("apply", "-y").stdout.splitlines()[-1]
+    assert "2 skipped; 2 objects that git doesn't declare are kept, for the state was missing: anneal plan shop" in ended
 
 
 def test_a_recovery_that_leaves_nothing_to_do_is_no_unchanged_run(shop: Shop, kubectl: Kubectl) -> None:

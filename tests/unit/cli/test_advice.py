@@ -33,6 +33,7 @@ def failed(who: str, next_try: str = "") -> Status:
     ("changed", "command", "said"),
     [
         ({}, "", "nothing to do"),
+        ({"drift_due": LATER}, "", "nothing to do; live is looked at again in 1 min"),
         ({"suspend": Suspend("ada", "freeze")}, "anneal resume shop", "suspended"),
         ({"suspend": Suspend("ada", until=stamp(NOW - 1))}, "", "nothing to do"),
         ({"held": HELD}, "anneal approve shop 58eb1fd1ec42", "1 deletion waits for approval; to allow exactly it:"),

@@ -109,6 +109,22 @@ def test_a_plan_shows_live_then_declared(capsys: pytest.CaptureFixture[str]) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (Change(Action.UPDATE, ONE, "u1", "8", "adopted", adopted=True), "(adopted)"),
+        (
+            Change(Action.UPDATE, ONE, "u1", "8", "Namespace/shop comes first", deferred=True, adopted=True),
+            "(Namespace/shop comes first; adopted; checked in its stage)",
+        ),
+        (Change(Action.UPDATE, ONE, "u1", "8", "taken over from bank", adopted=True, sibling="bank"), "(taken over from bank)"),
+    ],
+)
+def test_a_plan_tells_an_adoption_once(change: Change, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    differences.show(Output(), replace(PLAN, stages=((change,),), prunes=(), notes=(), hold=None))
+    assert capsys.readouterr().out.splitlines()[0] == f"~ update Deployment/shop/api  {told}"
+
+
 def test_a_plan_names_on_v_what_stays_undeclared(capsys: pytest.CaptureFixture[str]) -> None:
     (change,) = PLAN.stages[0]
     plan = replace(PLAN, stages=((replace(change, undeclared=(FieldChange("spec.replicas", "", "4", "keda"),)),),))

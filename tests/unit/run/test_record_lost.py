@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from handler.model.event import Job
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
+from handler.state.rules import seconds_of
 from tests.fakes.apiserver.connection import straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of
@@ -19,6 +21,11 @@ HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-po
 
 def lose(town: Town) -> None:
     town.server.answer(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-shop", {}, {}, "", ""))
+
+
+def planned(shown: Result) -> list[str]:
+    assert shown.plan, shown
+    return [change.identity.name for change in shown.plan.writes]
 
 
 @pytest.fixture
@@ -52,6 +59,12 @@ def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: Town) -> Non
 
 def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_is_rolled_out(rolled: Town) -> None:
     uid = rolled.uid("anew")
+    first = rolled.run("tick")
+    assert first.outcome in DONE
+    kept = "1 object that git doesn't declare is kept, for the state was missing: anneal plan shop shows after this run what the next one"
+    assert kept in first.message
+    assert (rolled.data("old"), rolled.written) == (["1"], [])
+    assert planned(rolled.run(dry_run=True)) == ["old"], "the next run's plan shows it"
     assert rolled.run("tick").outcome in DONE
     assert (rolled.uid("anew"), rolled.data("old"), rolled.written) == (uid, [None], ["DELETE old"])
     rolled.push(wanted("3"), *GROUPS)
@@ -60,14 +73,39 @@ def test_what_a_step_deletes_is_pruned_by_the_run_after_it_and_the_next_commit_i
     assert set(rolled.outcomes().values()) == {"done"}
 
 
-def test_a_person_who_asks_has_it_carried_out_by_the_round_after_the_recovery(rolled: Town) -> None:
+def test_a_person_who_asks_has_it_carried_out_by_the_run_after_the_recovery(rolled: Town) -> None:
+    """Neither's plan hides anything: what the first shows as kept stays, and what it leaves out isn't begun."""
     uid = rolled.uid("anew")
+    shown = rolled.run("oneoff", force=True, dry_run=True)
+    first = rolled.run("oneoff", force=True)
+    assert (planned(shown), list(first.written), dict(rolled.deleted)) == ([], [], {})
+    assert (rolled.uid("anew"), rolled.data("old")) == (uid, ["1"])
+    assert "its hooks and steps are not carried out" in first.message
+    shown = rolled.run("oneoff", force=True, dry_run=True)
+    assert shown.plan
+    assert [due.step for due in shown.plan.due][:2] == ["old", "anew"]
     result = rolled.run("oneoff", force=True)
     assert result.outcome is Outcome.APPLIED, result
     assert (rolled.uid("anew") == uid, rolled.data("old")) == (False, [None])
     assert len(rolled.deleted) == 2
-    assert [entry.outcome for entry in state_of(rolled.handler()).history] == ["applied"], "one commit, one entry"
     assert "not carried out" not in result.message
+
+
+def test_the_run_after_a_recovery_comes_soon_whatever_git_does(rolled: Town) -> None:
+    """Its moment is in the result, for the process that waits, and in the record, for functions and the next process."""
+    before = time.time()
+    found = rolled.run("tick")
+    due = state_of(rolled.handler()).drift_due
+    assert due
+    assert before < found.next_try <= before + 60
+    assert abs(seconds_of(due) - found.next_try) <= 1
+
+
+def test_a_recovery_without_prune_does_not_say_that_the_next_run_prunes(rolled: Town) -> None:
+    found = rolled.run("oneoff", prune=False)
+    assert found.plan
+    assert [change.reason for change in found.plan.prunes] == ["prune is off"]
+    assert "doesn't declare" not in found.message
 
 
 def test_a_recovery_that_is_killed_stays_one(rolled: Town) -> None:

@@ -17,9 +17,10 @@ from handler.run.deciding import Decision
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.run.preparing import Prepared
-from handler.run.state_after import approve, asked, ended, held, opened, recorded, standing, widened
+from handler.run.state_after import approve, asked, ended, held, look_due, opened, recorded, standing, widened
 from handler.state import history
 from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, Waiting
+from handler.state.rules import stamp
 from tests.unit.plan.samples import desired, document
 
 NOW, LATER = 1_772_366_400.0, 1_772_366_460.0
@@ -248,3 +249,14 @@ def test_what_was_kept_in_a_namespace_that_cant_be_read_is_still_known() -> None
     assert record(state(orphans=kept), planned(scopes=("shop",)), DRIFT).orphans == kept
     assert record(state(orphans=kept), planned(scopes=("shop", "old")), DRIFT).orphans == ()
     assert record(state(orphans=kept), planned(), DRIFT).orphans == ()
+
+
+@pytest.mark.parametrize(
+    ("since", "seconds"),
+    [((), 0), ((0,), 15), ((-60,), 15), ((100,), 100), ((9000,), 300), ((9000, 0), 15)],
+    ids=["none", "just now", "its pods have a minute", "a while", "for ever", "the soonest counts"],
+)
+def test_what_is_declared_and_being_deleted_is_looked_at_again_later_and_later(since: tuple[int, ...], seconds: int) -> None:
+    going = [replace(UPDATE, terminating=stamp(NOW - each)) for each in since]
+    due = look_due(state(), planned(*going), NOW)
+    assert due == (NOW + seconds if seconds else 0.0)

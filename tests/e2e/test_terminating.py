@@ -1,0 +1,123 @@
+"""What git declares and is being deleted all the same: the plan says so, and it comes again soon once it is gone."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from handler.model.plan import Action
+from handler.model.result import Outcome, Result
+from handler.render.sandbox import Sandbox
+from infra.githost import Host
+from tests.e2e.documents import Document, config_map
+from tests.e2e.pair import Pair
+from tests.e2e.shop import DONE, Shop, told
+from tests.kubectl import Kubectl
+
+HELD = "x.example.com/held"
+
+
+def terminate(shop: Shop, document: Document) -> str:
+    """Have it deleted while a finalizer holds it; return its uid."""
+    name, namespace = document["metadata"]["name"], document["metadata"]["namespace"]
+    finalize(shop, document, [HELD])
+    shop.kubectl.run("delete", "cm", name, "-n", namespace, "--wait=false")
+    live = shop.live(document)
+    assert live
+    return str(live["metadata"]["uid"])
+
+
+def finalize(shop: Shop, document: Document, finalizers: list[str] | None) -> None:
+    name, namespace = document["metadata"]["name"], document["metadata"]["namespace"]
+    patch = json.dumps({"metadata": {"finalizers": finalizers}})
+    shop.kubectl.run("patch", "cm", name, "-n", namespace, "--type=merge", "-p", patch, "--field-manager=their-operator")
+
+
+def assert_told(shop: Shop, document: Document, shown: Result, ended: Result) -> None:
+    """The plan and the end say that it goes, and a look is armed in the process and in the record."""
+    name, namespace = document["metadata"]["name"], document["metadata"]["namespace"]
+    said = f"ConfigMap/{namespace}/{name} is being deleted (finalizers: {HELD}): it is created again once it is gone"
+    assert shown.plan, told(shown)
+    assert said in shown.plan.notes
+    assert said in ended.message
+    assert (bool(ended.next_try), bool(shop.state().drift_due)) == (True, True)
+
+
+def assert_comes_again(shop: Shop, document: Document, before: str) -> None:
+    finalize(shop, document, None)
+    assert shop.applied("drift").counts.get("created") == 1
+    live = shop.live(document)
+    assert live
+    assert live["metadata"]["uid"] != before
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("how", "action"),
+    [
+        ("adopted", Action.UPDATE),
+        ("updated", Action.UPDATE),
+        ("as declared", Action.UNCHANGED),
+        ("only created where missing", Action.SKIP),
+    ],
+)
+def test_what_is_being_deleted_is_told_and_comes_again(shop: Shop, how: str, action: Action) -> None:
+    one = config_map(shop.name, "one")
+    if how == "only created where missing":
+        one["metadata"]["annotations"] = {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}
+    if how == "adopted":
+        shop.kubectl.run("create", "-f", "-", given=json.dumps(one))
+    else:
+        shop.push(one)
+        shop.applied()
+    before = terminate(shop, one)
+    one["data"] = {"key": "2"} if how in ("adopted", "updated") else one["data"]
+    shop.push(one, config_map(shop.name, "two"))
+    shown = shop.run(dry_run=True)
+    assert_told(shop, one, shown, shop.applied())
+    assert shown.plan
+    assert {change.action for change in shown.plan.changes if change.identity.name == "one"} == {action}
+    again = shop.run("drift")
+    assert again.outcome is Outcome.UNCHANGED, told(again)
+    assert_told(shop, one, shop.run("drift", dry_run=True), again)
+    assert_comes_again(shop, one, before)
+
+
+def test_what_is_being_deleted_and_git_does_not_declare_any_more_goes_as_ever(shop: Shop) -> None:
+    one = config_map(shop.name, "one")
+    shop.push(one, config_map(shop.name, "two"))
+    shop.applied()
+    terminate(shop, one)
+    shop.push(config_map(shop.name, "two"))
+    shown = shop.run(dry_run=True)
+    assert shown.plan
+    assert [(change.action, change.reason) for change in shown.plan.prunes] == [(Action.PRUNE, "is being deleted already")]
+    assert not any("created again" in note for note in shown.plan.notes)
+    finalize(shop, one, None)
+    assert shop.run().outcome in DONE
+    shop.assert_converged()
+
+
+@pytest.fixture
+def pair(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Pair]:
+    made = Pair.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl)
+    kubectl.run("create", "namespace", made.space)
+    yield made
+    made.a.kubectl.run("delete", "namespace", made.space, "--wait=false")
+
+
+def test_what_is_being_deleted_as_it_is_handed_over_comes_again_at_its_taker(pair: Pair) -> None:
+    own, moved = config_map(pair.space, "own"), config_map(pair.space, "moved")
+    pair.push(a=(own, moved))
+    pair.applied(pair.a, pair.b)
+    before = terminate(pair.a, moved)
+    pair.push(a=(own,), b=(moved,))
+    shown = pair.b.run(dry_run=True)
+    ended = pair.b.run()
+    assert ended.outcome is Outcome.APPLIED, told(ended)
+    assert_told(pair.b, moved, shown, ended)
+    pair.applied(pair.a)
+    assert_comes_again(pair.b, moved, before)
