@@ -104,6 +104,17 @@ def test_the_way_back_does_not_run_it_either(done: Bench) -> None:
         assert (done.live(MIGRATION), len(ran(done, "a"))) == (None, 1)
 
 
+def test_the_takers_own_record_prevails(done: Bench) -> None:
+    """Once it has run otherwise under b, what a's record still says of earlier is past: a way back runs it, as with one target."""
+    moved(done, "a", "b")
+    done.push(b=migration("migrate:2"))
+    done.applied("b")
+    finished(done)
+    assert [each.identity for each in ran(done, "a")] == [MIGRATION], "it hasn't looked since"
+    moved(done, "b")
+    assert done.live(MIGRATION)
+
+
 def test_one_that_git_dropped_and_brings_elsewhere_later_runs(done: Bench) -> None:
     done.push()
     done.applied("a", "b")
@@ -130,7 +141,8 @@ def test_what_an_attempt_applied_that_was_never_recorded_moves_too(bench: Bench)
     assert stored.state
     left = replace(stored.state, commit="", reads="", ran=tuple(replace(each, open=True) for each in stored.state.ran))
     store.swap(stored, left, None)
-    moved(bench, "a", "b")
+    bench.push(a={"y": document("y")}, b=migration())
+    bench.applied("a", "b")
     assert bench.live(MIGRATION) is None
 
 
