@@ -203,6 +203,8 @@ class Applier:
         uid, version = change.uid, change.resource_version or _CREATE_ONLY
         if change.sibling:
             self.planned.decision.handover.refuse_if_moved(change.identity, change.sibling)
+        if change.action is Action.CREATE and change.identity not in self.removed:
+            self.planned.decision.refuse_if_run(self._desired(change))
         if change.action is Action.RECREATE:
             self._remove_first(change, resource)
             uid, version = "", _CREATE_ONLY
@@ -252,7 +254,7 @@ class Applier:
         item = self._desired(change)
         found = probe(self._api, [(item.resource, item.identity.namespace, item.identity.name)])
         live = next(iter(found.values()), None)
-        outcomes = self.planned.decision.again().present(item, live) if live else [self._judge.absent(item)]
+        outcomes = self.planned.decision.again().present(item, live) if live else [self._gone(item)]
         problems = [outcome for outcome in outcomes if isinstance(outcome, Problem)]
         if problems:
             raise PlanRefused(*problems)
@@ -266,6 +268,10 @@ class Applier:
             seen = f"changed since it was planned: {', '.join(more)} would go, which the plan didn't show"
             raise PlanStale.of(str(change.identity), seen)
         return _leaving(again, more) if more else again
+
+    def _gone(self, item: Desired) -> Change:
+        """Judge one that isn't there any more: what has run and removed itself is done, unless this run has deleted it."""
+        return self._judge.absent(item) if item.identity in self.removed else self.planned.decision.again().gone(item)
 
     def _wait_for(self, needed: set[Identity]) -> None:
         """Wait for those of the CRDs and Namespaces just written: Established, Active. Then read discovery again."""

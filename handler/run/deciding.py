@@ -17,7 +17,7 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
@@ -30,7 +30,7 @@ from handler.plan.judge import Judge, skipped, terminating
 from handler.plan.membership import as_ours, is_member, marks_of
 from handler.plan.steering import note
 from handler.run.coming import Coming
-from handler.run.expiring import REASON, Known, has_run
+from handler.run.expiring import Known, asks_siblings, done, has_run
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.handover import HandOver
 from handler.run.live_dry_run import LiveDryRun
@@ -40,7 +40,7 @@ from handler.run.stand_in import StandIn, mistakes_of
 
 @dataclass
 class Decision:
-    """One round of questions to the server. `ran`: Jobs of the recorded commit that may have removed themselves."""
+    """One round of questions to the server. `ran`: Jobs that may have removed themselves."""
 
     target: Target
     applyset: str
@@ -50,7 +50,7 @@ class Decision:
     comparison: Comparison
     handover: HandOver
     notes: list[str]
-    ran: Known = frozenset()
+    ran: Known = field(default_factory=Known)
     missing: MissingFirst = field(init=False)
     stand_in: StandIn = field(init=False)
 
@@ -65,13 +65,16 @@ class Decision:
         self._probe([item for item in self.comparison.absent() if item.identity in needs or item.mode is Mode.LEAVE])
         if self.target.validate == "none" or self.target.adopt == "never":
             self._probe(self.comparison.absent())
-        absent = [item for item in self.comparison.absent() if not has_run(item, self.ran)]
-        done = [item for item in self.comparison.absent() if has_run(item, self.ran)]
+        # What may have run under a sibling may live under it still: then it is taken over.
+        self._probe([item for item in self.comparison.absent() if asks_siblings(item, self.ran, self.handover)])
+        gone = [self.gone(item) for item in self.comparison.absent()]
+        over = {change.identity for change in gone if not change.writes}
+        absent = [item for item in self.comparison.absent() if item.identity not in over]
         self.missing.absent = self.stand_in.absent = frozenset(item.identity for item in absent if item.mode is not Mode.LEAVE)
         known = {**self.comparison.undecided, **self.comparison.unowned, **self.comparison.left}
         tasks = [partial(self._absent, item) for item in absent]
         tasks += [partial(self.present, self.comparison.desired[identity], live) for identity, live in known.items()]
-        found: list[Finding] = [Change(Action.UNCHANGED, item.identity, reason=REASON, manifest=item.manifest) for item in done]
+        found: list[Finding] = [change for change in gone if not change.writes]
         for answer in parallel(tasks):
             if isinstance(answer, AnnealError):
                 raise answer
@@ -87,6 +90,16 @@ class Decision:
     def judge(self) -> Judge:
         """Who judges one object."""
         return Judge(self.target, self.applyset)
+
+    def gone(self, item: Desired) -> Change:
+        """Return the change of an object that isn't there: it is created, or is done. Raises what `expiring.done` does."""
+        reason = done(item, self.ran, self.handover)
+        return Change(Action.UNCHANGED, item.identity, reason=reason, manifest=item.manifest) if reason else self.judge.absent(item)
+
+    def refuse_if_run(self, item: Desired) -> None:
+        """Before an object is created: raise Moved if a sibling has run it since this was planned."""
+        if not self.again().gone(item).writes:
+            raise Moved.of(str(item.identity), "a sibling has run it since this was planned")
 
     def again(self) -> Decision:
         """Return one for an object that has moved since the plan: what siblings say is asked anew."""

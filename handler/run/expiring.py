@@ -3,18 +3,21 @@
     applied by the recorded commit       done until its declaration changes
     applied since, by an open attempt    not run again while others of its commit are waited for, or have failed
     named by a record of format 1        done while the set that it recorded is rendered
+    named by a sibling's record alone    done, for it has moved here; noted with the commit that is recorded
+    not declared any more                kept while a sibling declares it, or may, and hasn't noted it
 
-Law: one that the record doesn't know as git declares it now is created. One that made its attempt fail is forgotten and tried again.
+Law: one that no record knows as git declares it now is created. One that made its attempt fail is forgotten and tried again.
 No `force` runs one again, for every `anneal apply` is forced: only another declaration does, or a step of a rollout that makes it anew.
+While a sibling's record can't be read, what it may have run isn't created: one migration late does less harm than the same one twice.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, Problem, TransientError
 from handler.model.manifest import canonical
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.plan import Action, Change, Due
@@ -23,30 +26,88 @@ from handler.plan.admit import Desired
 from handler.rollout.health import JOB
 from handler.rollout.kinds.workloads import removes_itself
 from handler.run.due import DONE
+from handler.run.handover import HandOver
 from handler.run.rolled import Rolled
 from handler.state.ran import Ran
 from handler.state.record import State
 
 REASON = "was applied by this commit; its ttlSecondsAfterFinished removes it once it has finished"
+GIVEN = "was applied by target {} as it is declared here; its ttlSecondsAfterFinished removes it once it has finished"
 _MARKS = (("labels", PART_OF), ("annotations", IDENTITY))
-Known = frozenset[tuple[Identity, str]]
-"""Jobs that ran, as they were declared then; empty: as they are declared now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the target's own record says.
+
+    `ran`: Jobs, by the digest as which they were declared then; empty: as they are declared now. `anew`: what a due step makes anew.
+    """
+
+    ran: frozenset[tuple[Identity, str]] = frozenset()
+    anew: frozenset[Identity] = frozenset()
 
 
 def known(state: State, due: Iterable[Due], rolled: Rolled, digest: str) -> Known:
-    """Return what ran, but for what a due step makes anew. `digest`: of the rendered set.
+    """Return what the record says. `digest`: of the rendered set.
 
     What a record of format 1 names counts while the same set is rendered from which its commit was applied.
     """
     same = bool(state.commit) and state.digest == digest
     ran = [each for each in state.ran if each.declared or same]
     anew = {item.identity for stage in rolled.stages for item in stage if item.mode is Mode.RECREATE} & {one.identity for one in due}
-    return frozenset((each.identity, each.declared) for each in ran if each.identity not in anew)
+    return Known(frozenset((each.identity, each.declared) for each in ran), frozenset(anew))
 
 
 def has_run(item: Desired, known: Known) -> bool:
-    """Whether an object that isn't there is done."""
-    return _expires(item) and not known.isdisjoint({(item.identity, ""), (item.identity, _declaration(item))})
+    """Whether an object that isn't there is done by the target's own record."""
+    if not _expires(item) or item.identity in known.anew:
+        return False
+    return not known.ran.isdisjoint({(item.identity, ""), (item.identity, _declaration(item))})
+
+
+def asks_siblings(item: Desired, known: Known, handover: HandOver) -> bool:
+    """Whether an object that isn't there may have run under a sibling: the target's own record, which prevails, doesn't name it."""
+    named = {identity for identity, _ in known.ran} | known.anew
+    return item.mode not in (Mode.HOOK, Mode.LEAVE) and _expires(item) and item.identity not in named and handover.concerns(item.identity)
+
+
+def done(item: Desired, known: Known, handover: HandOver) -> str:
+    """Return why an object that isn't there is done; empty: it isn't.
+
+    Raises:
+        TransientError: a sibling may have run it, and its record can't be read.
+
+    """
+    if has_run(item, known):
+        return REASON
+    giver = _giver(item, handover) if asks_siblings(item, known, handover) else ""
+    return GIVEN.format(giver) if giver else ""
+
+
+def _giver(item: Desired, handover: HandOver) -> str:
+    """Return the sibling under which an object ran as git declares it now; empty: none. Raises as `done`."""
+    declared, unread = _declaration(item), []
+    for name, found in handover.ran(item.identity):
+        if isinstance(found, AnnealError):
+            seen = f"isn't created yet: target {name} may have run it, and its record can't be read"
+            unread += [Problem(str(item.identity), seen, item.manifest.place), *found.problems]
+        elif any(each.declared == declared for each in found):
+            return name
+    if unread:
+        raise TransientError(*unread)
+    return ""
+
+
+def given(known: Known, desired: Collection[Identity], handover: HandOver) -> frozenset[Identity]:
+    """Return what ran, isn't declared any more, and may yet be asked for by a sibling: it, or may, declare it, and hasn't noted it.
+
+    Raises:
+        AnnealError: the siblings can't be told.
+
+    """
+    left = {identity for identity, declared in known.ran if declared and identity not in desired}
+    waits = [identity for identity in left if not any(isinstance(found, tuple) and found for _, found in handover.ran(identity))]
+    return frozenset(handover.claims(waits))
 
 
 def applied(items: Iterable[Desired]) -> tuple[Ran, ...]:
@@ -60,9 +121,9 @@ def noted(state: State, fresh: Iterable[Ran]) -> State:
     return replace(state, ran=tuple(dict.fromkeys((*state.ran, *fresh))))
 
 
-def opened(state: State, changes: Iterable[Change], desired: Mapping[Identity, Desired]) -> State:
-    """Return the state as an attempt opens: with what an earlier one has left, and what lives and isn't deleted."""
-    left = tuple(each for each in state.ran if not each.open or each.identity in desired)
+def opened(state: State, changes: Iterable[Change], desired: Mapping[Identity, Desired], given: Collection[Identity] = ()) -> State:
+    """Return the state as an attempt opens: with what an earlier one has left, and what lives and isn't deleted. `given`: see there."""
+    left = tuple(each for each in state.ran if not each.open or each.identity in desired or each.identity in given)
     lives = [each.identity for each in changes if each.uid and not each.removes]
     return noted(replace(state, ran=left), applied(desired[one] for one in lives if one in desired))
 
@@ -73,12 +134,16 @@ def forgotten(state: State, error: AnnealError) -> State:
     return replace(state, ran=tuple(each for each in state.ran if not each.open or str(each.identity) not in names))
 
 
-def recorded(state: State, changes: Iterable[Change], desired: Mapping[Identity, Desired]) -> State:
-    """Return the state with what ran by the commit that is recorded: its plan came out with it, or a step of an earlier run has done it."""
+def recorded(state: State, changes: Iterable[Change], desired: Mapping[Identity, Desired], given: Collection[Identity] = ()) -> State:
+    """Return the state with what ran by the commit that is recorded: its plan came out with it, or a step of an earlier run has done it.
+
+    `given`: what is kept besides, see there.
+    """
     steps = {step.object for step in (state.rollout.steps if state.rollout else ()) if step.outcome == DONE}
     there = [each.identity for each in changes if each.action is not Action.SKIP or str(each.identity) in steps]
     ran = applied(desired[identity] for identity in there if identity in desired)
-    return replace(state, ran=tuple(replace(each, open=False) for each in ran))
+    kept = (each for each in state.ran if each.declared and each.identity in given)
+    return replace(state, ran=tuple(dict.fromkeys(replace(each, open=False) for each in (*ran, *kept))))
 
 
 def _expires(item: Desired) -> bool:

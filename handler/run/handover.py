@@ -2,6 +2,7 @@
 
     planning -> handover (reads a sibling's record, renders it at the commits it is on or may come to) -> handler.plan.handover (judges)
     applying, pruning -> handover (right before a write: has a sibling's record moved?)
+    expiring -> handover (reads the records alone: which Jobs that remove themselves ran)
 
 Law: lazy, each sibling is read and rendered once a plan, and only for what would be deleted or is taken. A sibling is rendered through a
 copy of its own Preparer: its runs, which may be under way in other threads, keep their cache. No answer is a reason to hold.
@@ -23,6 +24,7 @@ from handler.plan.admit import Desired
 from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers
 from handler.plan.membership import marked_target
 from handler.run.preparing import Preparer
+from handler.state.ran import Ran
 from handler.state.record import State, Suspend
 from handler.state.rules import seconds_of
 from handler.state.store import StateStore, Stored
@@ -100,6 +102,7 @@ class HandOver:
     known: Collection[str] = frozenset()
     clock: Callable[[], float] = float
     _others: Sequence[Sibling] | None = None
+    _records: dict[str, Stored] = field(default_factory=dict)
     _looks: dict[str, _Look] = field(default_factory=dict)
     _late: bool = False
     _reads: int = 0
@@ -120,10 +123,9 @@ class HandOver:
 
     def _declared(self, identity: Identity) -> Iterator[Declared]:
         """Yield what each sibling whose whitelists allow an object declares, commit by commit; each is rendered as it is asked for."""
-        for sibling in self._all():
-            if may_declare(sibling.target, identity):
-                look = self._look(sibling)
-                yield from self._said(look) if isinstance(look, _Look) else [look]
+        for sibling in self._concerned(identity):
+            look = self._look(sibling)
+            yield from self._said(look) if isinstance(look, _Look) else [look]
 
     def _said(self, look: _Look) -> Iterator[Declared]:
         """Yield what a sibling declares at each commit that it should be on (its pin, the head, this run's), then at those of its record.
@@ -139,7 +141,7 @@ class HandOver:
 
     def doubt(self, identity: Identity) -> tuple[str, str]:
         """Return the sibling whose record says something else than when this was planned, and a reason to delete nothing; empty: none."""
-        concerned = [sibling for sibling in self._all() if may_declare(sibling.target, identity)]
+        concerned = self._concerned(identity)
         if not concerned:
             return "", ""
         versions = self._versions_now()
@@ -198,7 +200,36 @@ class HandOver:
         if self._late and self.resolve() != self.head:
             raise Moved.of(str(identity), f"the head has moved on from {self.head[:12]}, and a sibling has taken it over meanwhile")
 
+    # --- Jobs that remove themselves
+    def concerns(self, identity: Identity) -> bool:
+        """Whether the whitelists of any sibling allow an object. Raises AnnealError: the siblings can't be told."""
+        return bool(self._concerned(identity))
+
+    def ran(self, identity: Identity) -> Iterator[tuple[str, tuple[Ran, ...] | AnnealError]]:
+        """Yield each sibling that may declare a Job, and what its record says of it that ran, or why that can't be read; none is rendered.
+
+        Raises AnnealError: the siblings can't be told.
+        """
+        for sibling in self._concerned(identity):
+            try:
+                with self._lock:
+                    state = self._record(sibling).state
+            except AnnealError as error:
+                yield sibling.target.name, error
+            else:
+                yield sibling.target.name, tuple(each for each in (state.ran if state else ()) if each.identity == identity)
+
     # --- what a sibling says
+    def _concerned(self, identity: Identity) -> list[Sibling]:
+        return [sibling for sibling in self._all() if may_declare(sibling.target, identity)]
+
+    def _record(self, sibling: Sibling) -> Stored:
+        """Read a sibling's record once; one that may be on this cluster has none here."""
+        name = sibling.target.name
+        if name not in self._records:
+            self._records[name] = Stored(None) if sibling.uncertain else sibling.store().read()
+        return self._records[name]
+
     def _all(self) -> Sequence[Sibling]:
         with self._lock:
             if self._others is None:
@@ -206,12 +237,11 @@ class HandOver:
             return self._others
 
     def _look(self, sibling: Sibling) -> _Look | Declared:
-        """Read a sibling's record once; one that can't be read, or whose renders can't be made, says nothing."""
+        """Look at a sibling once; one whose record can't be read, or whose renders can't be made, says nothing."""
         name = sibling.target.name
         if name not in self._looks:
             try:
-                preparer = sibling.preparer()
-                stored = Stored(None) if sibling.uncertain else sibling.store().read()
+                stored, preparer = self._record(sibling), sibling.preparer()
                 standing = self._standing(sibling, stored.state, preparer)
             except AnnealError as error:
                 return Declared(name, Standing(self.head), failure=error)

@@ -29,7 +29,7 @@ from handler.run.canaries import Canaries, foresee, is_kept
 from handler.run.coming import Coming
 from handler.run.deciding import Decision
 from handler.run.ending import Mistakes
-from handler.run.expiring import Known
+from handler.run.expiring import Known, given
 from handler.run.handover import HandOver
 from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
@@ -62,7 +62,7 @@ class Ask:
     rolled: Rolled = field(default_factory=Rolled)
     shown: bool = False
     handover: HandOver | None = None
-    ran: Known = frozenset()
+    ran: Known = field(default_factory=Known)
 
     @property
     def desired(self) -> dict[Identity, Desired]:
@@ -75,7 +75,7 @@ class Planned:
     """A plan and what was seen on the way.
 
     `present`: kinds with a live member; `bodies`: what prune orders by; `decision` judges an object again;
-    `scopes`: where was looked, None: everywhere.
+    `scopes`: where was looked, None: everywhere; `given`: see `handler.run.expiring`.
     """
 
     plan: Plan
@@ -84,6 +84,7 @@ class Planned:
     desired: dict[Identity, Desired]
     decision: Decision
     scopes: tuple[str, ...] | None = None
+    given: frozenset[Identity] = frozenset()
 
 
 @dataclass(slots=True)
@@ -148,7 +149,8 @@ class Planner:
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings)
         live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
         present = frozenset(identity.group_kind for identity in live)
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked)
+        left = given(ask.ran, comparison.desired, handover)
+        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left)
 
     def _compare(self, ask: Ask) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""

@@ -49,7 +49,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
     rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
     waiting = state.waiting if state.waiting and state.waiting.commit == attempt.commit else None
-    wide = expiring.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired)
+    wide = expiring.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired, planned.given)
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
@@ -76,7 +76,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     look for what a dead holder still had on the wire, in seconds since the epoch; 0: never.
     """
     desired = tuple(sorted(planned.desired))
-    state = expiring.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired)
+    state = expiring.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired, planned.given)
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
         state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | _held_namespaces(planned))
@@ -151,7 +151,8 @@ def look_due(state: State, planned: Planned, now: float) -> float:
     left = {change.uid for change in planned.plan.prunes if change.is_left}
     since = min((seconds_of(orphan.since) for orphan in state.orphans if orphan.uid in left and orphan.sibling), default=now)
     begun = [*([since] if left else []), *(seconds_of(change.terminating) for change in planned.plan.changes if change.terminating)]
-    return min((now + min(max(now - each, _SOON), _LATEST) for each in begun), default=0.0)
+    looks = [now + min(max(now - each, _SOON), _LATEST) for each in begun]
+    return min(looks or ([now + _LATEST] if planned.given else [0.0]))  # `given`: kept for a sibling until it has noted it
 
 
 def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:

@@ -17,6 +17,7 @@ from handler.config.settings import Cluster, Target
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.fleet import Fleet
+from tests.e2e.pair import Pair
 from tests.e2e.shop import PATH, SCOPED, Shop
 from tests.e2e.wire import Wired
 from tests.kubectl import Kubectl
@@ -69,6 +70,14 @@ def shop(open_shop: Open) -> Shop:
     opened = open_shop()
     opened.create_namespace()
     return opened
+
+
+@pytest.fixture
+def pair(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Pair]:
+    made = Pair.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl)
+    kubectl.run("create", "namespace", made.space)
+    yield made
+    made.a.kubectl.run("delete", "namespace", made.space, "--wait=false")
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,9 +14,12 @@ from handler.model.rollout import ARGO_HOOK
 from handler.state.configmap import state_name
 from infra.controlplane.fates import FATE
 from tests.e2e.documents import Document, config_map, deployment, job
+from tests.e2e.killing import is_recorded, kill_after
+from tests.e2e.pair import Pair
 from tests.e2e.rollouts import ROLLOUT, group, push, step
 from tests.e2e.serving import until
 from tests.e2e.shop import DONE, STATES, Shop, outwaited, told
+from tests.e2e.wire import Wired
 from tests.unit.state.samples import as_format_1
 
 PATIENT = Wait(120.0, 120.0)
@@ -196,3 +201,48 @@ def test_a_hook_runs_it_with_its_rollout_alone(shop: Shop) -> None:
     for trigger in ("tick", "drift", "drift"):
         assert shop.run(trigger).outcome is Outcome.UNCHANGED
     assert ran(shop) == 1
+
+
+# --- moved to a sibling
+def done_in(pair: Pair) -> tuple[Document, Shop]:
+    """Let one run under a; return it, and what asks of the namespace."""
+    space = replace(pair.a, name=pair.space)
+    made = brief(space)
+    pair.push(a=(made,))
+    pair.applied(pair.a, pair.b)
+    gone(space, made)
+    return made, space
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_one_that_moves_to_a_sibling_is_done_whichever_runs_first(pair: Pair, first: str) -> None:
+    made, space = done_in(pair)
+    pair.push(b=(made,))
+    pair.applied(*((pair.a, pair.b) if first == "a" else (pair.b, pair.a)))
+    for shop in (pair.a, pair.b, pair.a):
+        assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert ([bool(shop.state().ran) for shop in (pair.a, pair.b)], ran(space)) == ([False, True], 1)
+    pair.push(b=(brief(space, image="migrate:2"),))
+    pair.applied(pair.a, pair.b)
+    gone(space, made)
+    assert ran(space) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["giver", "taker"])
+def test_a_move_killed_after_any_write_does_not_run_it_again(pair: Pair, wired: Callable[[], Wired], first: str) -> None:
+    """Each try moves it to the other target and kills the one that runs first, later each time, until it isn't met any more."""
+    made, space = done_in(pair)
+    giver, taker = pair.a, pair.b
+    step, killed = 0, True
+    while killed:
+        step += 1
+        pair.push(**{taker.target.path: (made, config_map(pair.space, "step", {"step": str(step)}))})
+        begins, follows = (giver, taker) if first == "giver" else (taker, giver)
+        killed = kill_after(begins, wired, step, is_recorded)
+        for shop in (begins, follows, begins):
+            result = shop.run("tick")
+            assert result.outcome in DONE, told(result)
+        assert (ran(space), [each.identity.name for each in taker.state().ran]) == (1, ["brief"]), step
+        giver, taker = taker, giver
+    assert step > 1

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from handler.config.git import SecretRef
 from handler.config.settings import Cluster, Impersonate
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome, Result
-from handler.render.sandbox import Sandbox
 from infra.controlplane import controlplane as controlplanes
 from infra.githost import Host, Work
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
@@ -30,15 +28,6 @@ from tests.e2e.serving import until
 from tests.e2e.shop import STATES, told
 from tests.e2e.test_server import ALL, allow
 from tests.e2e.wire import Wired
-from tests.kubectl import Kubectl
-
-
-@pytest.fixture
-def pair(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Pair]:
-    made = Pair.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl)
-    kubectl.run("create", "namespace", made.space)
-    yield made
-    made.a.kubectl.run("delete", "namespace", made.space, "--wait=false")
 
 
 def running(space: str) -> tuple[Document, ...]:
