@@ -98,7 +98,7 @@ class Decision:
 
     def refuse_if_run(self, item: Desired) -> None:
         """Before an object is created: raise Moved if a sibling has run it since this was planned."""
-        if not self.again().gone(item).writes:
+        if asks_siblings(item, self.ran, self.handover) and not self.again().gone(item).writes:
             raise Moved.of(str(item.identity), "a sibling has run it since this was planned")
 
     def again(self) -> Decision:

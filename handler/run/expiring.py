@@ -67,8 +67,9 @@ def has_run(item: Desired, known: Known) -> bool:
 
 def asks_siblings(item: Desired, known: Known, handover: HandOver) -> bool:
     """Whether an object that isn't there may have run under a sibling: the target's own record, which prevails, doesn't name it."""
-    named = {identity for identity, _ in known.ran} | known.anew
-    return item.mode not in (Mode.HOOK, Mode.LEAVE) and _expires(item) and item.identity not in named and handover.concerns(item.identity)
+    if item.mode in (Mode.HOOK, Mode.LEAVE) or not _expires(item):
+        return False
+    return item.identity not in {identity for identity, _ in known.ran} | known.anew and handover.concerns(item.identity)
 
 
 def done(item: Desired, known: Known, handover: HandOver) -> str:
