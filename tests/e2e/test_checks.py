@@ -23,6 +23,7 @@ from tests.e2e.serving import until
 from tests.e2e.shop import DONE, Shop, told
 from tests.e2e.trials import Running
 
+KEPT = "example.com/kept"
 GENERATION = {"name": "Generation correct", "path": "{.metadata.generation}", "value": {"path": "{.status.observedGeneration}"}}
 UPDATED = {"name": "All replicas updated", "path": "{.status.replicas}", "value": {"path": "{.status.updatedReplicas}"}}
 AVAILABLE = {"name": "No replica unavailable", "path": "{.status.unavailableReplicas}", "default": 0, "value": {"static": 0}}
@@ -213,7 +214,10 @@ def test_a_killed_run_goes_on_with_the_time_its_step_has_left(shop: Shop) -> Non
 
 
 def test_a_container_killed_for_memory_ends_the_step_at_once(shop: Shop) -> None:
-    """The pod is made by hand: kwok's containers use no memory. It has what the Job's selector selects."""
+    """The pod is made by hand: kwok's containers use no memory. It has what the Job's selector selects.
+
+    A finalizer keeps it: the controller of a suspended Job deletes its pods, and could be quicker than the look at them.
+    """
     migration = job(shop.name, "migrate")
     migration["spec"]["suspend"] = True
     rollouts.push(
@@ -226,7 +230,11 @@ def test_a_container_killed_for_memory_ends_the_step_at_once(shop: Shop) -> None
     live = shop.live(migration)
     assert live
     labels = live["spec"]["selector"]["matchLabels"]
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "killed", "namespace": shop.name, "labels": labels}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "killed", "namespace": shop.name, "labels": labels, "finalizers": [KEPT]},
+    }
     shop.kubectl.apply(pod | {"spec": {"nodeName": "nowhere", "containers": [{"name": "main", "image": "migrate:1"}]}})
     state = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     container = {"name": "main", "image": "migrate:1", "imageID": "", "ready": False, "restartCount": 0, "state": state}
@@ -235,3 +243,4 @@ def test_a_container_killed_for_memory_ends_the_step_at_once(shop: Shop) -> None
     result = run.result()
     assert result.outcome is Outcome.FAILED, told(result)
     assert "failure check JobOOMKilled: container main of Pod/killed was killed for want of memory (OOMKilled)" in result.message
+    shop.kubectl.run("patch", "pod", "killed", "-n", shop.name, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')

@@ -155,7 +155,7 @@ class Laws:
         else:
             sibling = self._comes_to(process, target, write.identity) or self._wanted_elsewhere(process, target, commit, write.identity)
             self._holds(not sibling, "10", write, f"is deleted by {target}, and {sibling} declares it, or may")
-            missing = self._unaccepted(process, target, wanted)
+            missing = self._unaccepted(process, target, commit, wanted)
             self._holds(not missing, "4", write, f"is deleted before {missing} is applied")
 
     def _judge_taking(self, process: Process, target: str, commit: str, write: Write) -> None:
@@ -203,17 +203,24 @@ class Laws:
         """Whether a pin lasts: the target's path reads at the head as it did when it was pinned."""
         return pin.commit == head or ReadSet(((target, ""),)).on(self.host.tree(head)).digest() == pin.away
 
-    def _unaccepted(self, process: Process, target: str, wanted: Mapping[Identity, Body]) -> list[str]:
-        """Return what of a set was at no time as declared since the run looked at the cluster."""
+    def _unaccepted(self, process: Process, target: str, commit: str, wanted: Mapping[Identity, Body]) -> list[str]:
+        """Return what of a commit's set was at no time as declared since the run looked at the cluster."""
         since = self._planned.get((process.name, target), 0)
         found = []
         for identity, body in wanted.items():
             live = self.server.store.get(identity)
             log = [write for write in self.server.store.log if write.identity == identity and write.revision > since]
             versions = [live.body if live else None, *(write.before for write in log), *(write.after for write in log)]
-            if not any(fits(body, version) for version in versions):
+            if not any(fits(body, version) for version in versions) and not self._handed_over(target, commit, identity):
                 found.append(str(identity))
         return found
+
+    def _handed_over(self, target: str, commit: str, identity: Identity) -> bool:
+        """Whether an older commit declares what a sibling has by now, and declares at a head since: a rollback leaves it there."""
+        live = self.server.store.get(identity)
+        owners = [each for each in _OURS[identity] - {target} if live and is_member(live.body, identity, each, applyset(each))]
+        heads = [head for head in self.host.heads[-4:] if head != commit]
+        return any(identity in (declared(self.host.commits[head], owner) or {}) for owner in owners for head in heads)
 
     def _judge_record(self, process: Process, target: str, write: Write) -> None:
         """Judge a commit that is recorded."""
@@ -227,7 +234,7 @@ class Laws:
             self._holds(False, "3", write, f"records {after.commit[:8]}, which doesn't render")
             return
         if not (same and before and declared(self.host.commits[before.commit], target) == wanted):
-            missing = self._unaccepted(process, target, wanted)
+            missing = self._unaccepted(process, target, after.commit, wanted)
             self._holds(not missing, "3", write, f"records {after.commit[:8]} before {missing} is applied")
         if not before or before.commit != after.commit:
             self._advance(target, after.commit, write)
