@@ -13,7 +13,7 @@ from typing import Any
 
 from handler.model.manifest import Manifest
 from handler.model.masking import shown
-from handler.model.names import Identity, identity_of
+from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.plan import FieldChange
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
@@ -65,12 +65,15 @@ class Comparison:
         `listed`: where they come from. A kind that git writes in several versions is LISTed in each of them, and a declared object is
         judged in its own.
         """
-        versions = {(resource.api_version, resource.kind) for resource in listed}
+        versions: dict[GroupKind, set[str]] = {}
+        for resource in listed:
+            versions.setdefault(resource.group_kind, set()).add(resource.api_version)
+        several = {kind: found for kind, found in versions.items() if len(found) > 1}
         for live in objects:
             identity = identity_of(live)
             item = self.desired.get(identity)
-            own = (item.resource.api_version, item.resource.kind) if item else None
-            if own not in versions or own[0] == live["apiVersion"]:
+            own = several.get(identity.group_kind, ()) if item and several else ()
+            if not item or item.resource.api_version not in own or item.resource.api_version == live["apiVersion"]:
                 self._see(identity, item, live)
 
     def probe(self, objects: Iterable[dict[str, Any]]) -> None:
@@ -81,7 +84,8 @@ class Comparison:
         ours = is_member(live, identity, self.target, self.applyset)
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes):
             sorted_before.pop(identity, None)
-        odd = steering.note(live) if item is not None else ""
+        steered = item is not None and steering.is_steered(live)
+        odd = steering.note(live) if steered else ""
         if odd:
             self.notes[identity] = f"{identity}: {odd}"
         if item is not None and item.mode is Mode.HOOK:
@@ -90,7 +94,7 @@ class Comparison:
             self.candidates[identity] = _slim(live)
         elif item is not None and not ours:
             self.unowned[identity] = live
-        elif item is not None and (item.reason or steering.left_alone(live)):
+        elif item is not None and (item.reason or (steered and steering.left_alone(live))):
             self.left[identity] = _slim(live, owned=True)
         elif item is not None and item.mode is Mode.KEEP and not _is_going(live):
             self.same[identity] = _seen(live)

@@ -23,9 +23,9 @@ _FILLED_IN = {
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): ("/webhooks/*/clientConfig/caBundle",),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("/spec/conversion/webhook/clientConfig/caBundle",),
     ("apiregistration.k8s.io", "APIService"): ("/spec/caBundle",),
-    ("apps", "Deployment"): ("/metadata/annotations/deployment.kubernetes.io~1revision",),
 }
 """What controllers fill in, whatever an exported manifest says of it."""
+_REVISION = "deployment.kubernetes.io/revision"
 _REPLICAS = "/spec/replicas"
 _HPA_MANAGER, _HPA_SUBRESOURCE = "kube-controller-manager", "scale"
 _ABSENT = object()
@@ -79,6 +79,8 @@ class Ignoring:
         written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")
         yield from (part.strip() for part in written.split(",") if part.strip())
         yield from _FILLED_IN.get((identity.group, identity.kind), ())
+        if identity.kind == "Deployment" and at(desired, "metadata", "annotations", _REVISION) is not None:
+            yield f"/metadata/annotations/{_REVISION.replace('/', '~1')}"
         if self._is_scaled(identity, live):
             yield _REPLICAS
         for rule in self.rules:

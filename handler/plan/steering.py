@@ -92,6 +92,11 @@ def asked(manifest: Manifest, body: Mapping[str, Any]) -> Asked:
     return Asked(problems=tuple(problems))
 
 
+def is_steered(live: Mapping[str, Any]) -> bool:
+    """Whether a live object has any annotation or label that is read there: only then `left_alone` and `note` say something."""
+    return _has(live.get("metadata") or {}, _LIVE)
+
+
 def left_alone(live: Mapping[str, Any]) -> str:
     """Return the annotation by which a live object is left alone; empty: none."""
     metadata = live.get("metadata") or {}
@@ -113,7 +118,7 @@ def may_recreate(live: Mapping[str, Any], manifest: Manifest) -> bool:
 
 def note(live: Mapping[str, Any]) -> str:
     """Say which live values their tools don't know, for what lives can't be refused; empty: all are known."""
-    if not _has(live.get("metadata") or {}, _LIVE):
+    if not is_steered(live):
         return ""
     odd = [f"{mark.key}: {printable(value, _SHOWN)}" for mark in _marks(live) if mark.key in _LIVE for value in mark.odd]
     return f"{', '.join(odd)}, set live, means nothing to its tool" if odd else ""
@@ -182,8 +187,11 @@ def _named(row: Row) -> frozenset[str]:
 
 def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
     """Whether an object has any of these annotations or labels: of most objects that is all that need be known."""
-    parts: Iterable[Mapping[str, Any]] = (metadata.get("annotations") or {}, metadata.get("labels") or {})
-    return any(not keys.keys().isdisjoint(part) for part in parts)
+    for name in ("annotations", "labels"):
+        part = metadata.get(name)
+        if part and not keys.keys().isdisjoint(part):
+            return True
+    return False
 
 
 def _misspelt(body: Mapping[str, Any]) -> list[tuple[str, str]]:

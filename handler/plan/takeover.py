@@ -45,6 +45,9 @@ PEOPLE = (
 `kubectl.exe`, and writes scales as the subresource; its debug containers (`ephemeralcontainers`) and `status` are nobody's declaration.
 The API server calls what was written before an object's first server-side apply `before-first-apply`. We ourselves only apply."""
 
+_PEOPLE = tuple(row.manager.removesuffix("*") for row in PEOPLE)
+"""How their managers begin: of most entries that is all that need be known."""
+
 _RESTARTED: tuple[Step, ...] = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
 _SPARED: tuple[tuple[Step, ...], ...] = (("status",), _RESTARTED, ("metadata", "finalizers"), ("metadata", "ownerReferences"))
 """What stays whoever wrote it: status is never git's, without the mark of a restart all pods would roll once more, and what holds an object
@@ -99,8 +102,8 @@ def takeover(
         tools: those that the target adopts: what they deployed becomes ours, and their marks go whoever wrote them.
 
     """
-    deploying = deployers(live, tools)
-    ours, marks = our_entry(live) or {}, marks_of(live, deploying)
+    deploying = deployers(live, tools) if tools else ()
+    ours, marks = our_entry(live) or {}, marks_of(live, deploying) if deploying else {}
     found = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
     if not marks and all(part is None for _, part in found):
         return None
@@ -139,9 +142,9 @@ def _protections(live: dict[str, Any]) -> Iterator[tuple[Step, ...]]:
 
 def _becoming_ours(entry: dict[str, Any], tools: Collection[str]) -> Fields | None:
     """Return what of an entry becomes ours: of people's all, of a tool's what it deployed; None: nothing."""
-    if any(row.covers(entry) for row in PEOPLE):
+    if str(entry.get("manager") or "").startswith(_PEOPLE) and any(row.covers(entry) for row in PEOPLE):
         return entry.get("fieldsV1") or {}
-    return deployed(entry, tools) or None
+    return (deployed(entry, tools) or None) if tools else None
 
 
 def _parted(fields: Fields, live: dict[str, Any], spared: Iterable[Sequence[Step]]) -> Fields:
