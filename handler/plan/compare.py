@@ -72,8 +72,8 @@ class Comparison:
         for live in objects:
             identity = identity_of(live)
             item = self.desired.get(identity)
-            own = several.get(identity.group_kind, ()) if item and several else ()
-            if not item or item.resource.api_version not in own or item.resource.api_version == live["apiVersion"]:
+            own = item.resource.api_version if item and several else ""
+            if not own or own == live["apiVersion"] or own not in several.get(identity.group_kind, ()):
                 self._see(identity, item, live)
 
     def probe(self, objects: Iterable[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ our own applies wrote live is git's earlier word: where git has dropped it since
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
