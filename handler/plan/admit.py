@@ -63,15 +63,15 @@ class Admission:
         """
         documents = [(manifest, manifest.body()) for manifest in manifests]
         asks = [asked(manifest, body) for manifest, body in documents]
-        applied = [body for (_, body), ask in zip(documents, asks, strict=True) if ask.mode is not Mode.LEAVE]
-        declared = dict(kind for body in applied for kind in declared_kinds(body))
-        written = [body for (_, body), ask in zip(documents, asks, strict=True) if ask.mode is None]
-        defined = {found.group_kind for body in written for _, found in declared_kinds(body)}
+        crds = [(body, ask) for (manifest, body), ask in zip(documents, asks, strict=True) if manifest.identity.kind == CRD.kind]
+        declared = dict(kind for body, ask in crds if ask.mode is not Mode.LEAVE for kind in declared_kinds(body))
+        defined = {found.group_kind for body, ask in crds if ask.mode is None for _, found in declared_kinds(body)}
         found: dict[Identity, Desired] = {}
         problems = [problem for ask in asks for problem in ask.problems]
         for (manifest, body), ask in zip(documents, asks, strict=True):
             kind = manifest.api_version, manifest.identity.kind
-            served = None if manifest.identity.group_kind in defined else self.find(*kind)  # its CRD of git is what will be served
+            # A kind that git itself defines is served as its CRD there says.
+            served = None if defined and manifest.identity.group_kind in defined else self.find(*kind)
             resource = declared.get(kind) or served or (_unserved(manifest) if ask.mode is Mode.LEAVE else None)
             if resource is None:
                 problems.append(self._unknown_kind(manifest, body, declared.values(), defined))

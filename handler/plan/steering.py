@@ -36,7 +36,7 @@ def _by_key(side: Side, *effects: Effect) -> dict[str, Rows]:
 _KEYS = _by_key(Side.BOTH)
 _EXACT = {key: rows for key, rows in _KEYS.items() if not key.endswith(ANY)}
 _BEGINNINGS = {key.removesuffix(ANY): rows for key, rows in _KEYS.items() if key.endswith(ANY)}
-_STARTS = tuple(_BEGINNINGS)
+_STARTS = (*_BEGINNINGS, _OURS)
 _LIVE = _by_key(Side.LIVE)
 _LEFT_LIVE = _by_key(Side.LIVE, Effect.LEAVE)
 
@@ -77,9 +77,11 @@ class _Mark:
 
 def asked(manifest: Manifest, body: Mapping[str, Any]) -> Asked:
     """Return what git asks for an object, with every annotation that can't be followed as a problem. `body`: the manifest's."""
-    marks, misspelt = [mark for mark in _marks(body) if mark.rows or mark.odd], _misspelt(body)
-    if not marks and not misspelt:
+    metadata = body.get("metadata") or {}
+    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
+    if not (_is_marked(annotations) or _is_marked(labels)):
         return _NOTHING
+    marks, misspelt = [mark for mark in _marks(body) if mark.rows or mark.odd], _misspelt(annotations)
     subject, place, holds = str(manifest.identity), manifest.place, manifest.identity.group_kind in LASTING
     problems = [Problem(subject, f"{key} means nothing to Anneal", place, f"did you mean {near}?") for key, near in misspelt]
     problems += [_unknown(mark, value, subject, place) for mark in marks for value in mark.odd]
@@ -163,7 +165,7 @@ def _marks(body: Mapping[str, Any]) -> Iterator[_Mark]:
 
 def _is_marked(part: Mapping[str, Any]) -> bool:
     """Whether any key of an object's annotations or labels may be of the table: of most objects none is."""
-    return not _EXACT.keys().isdisjoint(part) or any(key.startswith(_STARTS) for key in part)
+    return bool(part) and (not _EXACT.keys().isdisjoint(part) or any(key.startswith(_STARTS) for key in part))
 
 
 def _rows(key: str) -> Rows:
@@ -194,9 +196,9 @@ def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
     return False
 
 
-def _misspelt(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _misspelt(annotations: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the annotations that were probably meant for Anneal, each with the one that was meant."""
-    written = ((body.get("metadata") or {}).get("annotations") or {}).keys() - _EXACT.keys() - {IDENTITY}
+    written = annotations.keys() - _EXACT.keys() - {IDENTITY}
     ours = [key.removeprefix(_OURS) for key in _EXACT if key.startswith(_OURS)]
     found = ((key, _near(key.removeprefix(_OURS), ours)) for key in sorted(written) if key.startswith(_OURS))
     return [(key, f"{_OURS}{near}") for key, near in found if near]
