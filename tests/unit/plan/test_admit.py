@@ -9,6 +9,7 @@ import pytest
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.plan.admit import declared_kinds
 from tests.unit.plan.samples import SET, admission, desired, document
 
 CRD = document(
@@ -162,6 +163,11 @@ def test_a_kind_brought_by_a_crd_may_be_cluster_scoped() -> None:
     crd = CRD | {"spec": CRD["spec"] | {"scope": "Cluster"}}
     items = desired(crd, document("Widget", "w", "acme.io/v1"), cluster_scoped=(CRD["kind"], "Widget.acme.io"))
     assert [str(item.identity) for item in items] == ["CustomResourceDefinition/widgets.acme.io", "Widget/w"]
+
+
+def test_only_a_crd_declares_kinds() -> None:
+    assert [resource.plural for _, resource in declared_kinds(CRD)] == ["widgets"]
+    assert list(declared_kinds(document("Deployment", "web", "apps/v1", spec=CRD["spec"]))) == []
 
 
 def test_nothing_declared_is_admitted_as_nothing() -> None:

@@ -14,7 +14,7 @@ from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.plan.judge import RECREATE, Judge, lift
+from handler.plan.judge import RECREATE, Judge, lift, terminating
 from handler.plan.prune import ALLOW
 from handler.plan.takeover import takeover
 from tests.unit.plan.samples import SET, desired, document, entry, live, member, target
@@ -301,3 +301,14 @@ def test_what_a_step_only_creates_and_is_not_ours_stays_and_says_so() -> None:
     kept = judge().kept(replace(item(), mode=Mode.KEEP), document(metadata={"namespace": "shop", "uid": "u", "resourceVersion": "1"}))
     assert kept
     assert (kept.action, kept.reason) == (Action.SKIP, "lives already and isn't ours; its step would only create it")
+
+
+def test_what_is_being_deleted_tells_since_when_and_what_holds_it() -> None:
+    declared, since = item(), "2026-11-22T10:00:00Z"
+    found = applied(declared)
+    change = judge().present(declared, found, found)
+    assert terminating(found, change) == change
+    found["metadata"] |= {"deletionTimestamp": since, "finalizers": ["acme.io/hold"]}
+    assert terminating(found, change) == replace(change, terminating=since, finalizers=("acme.io/hold",))
+    recreated = replace(change, action=Action.RECREATE)
+    assert terminating(found, recreated) == recreated
