@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Iterator
 
 import pytest
 
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
-from handler.render.sandbox import Sandbox
-from infra.githost import Host
 from tests.e2e.documents import Document, config_map
 from tests.e2e.pair import Pair
 from tests.e2e.shop import DONE, Shop, told
-from tests.kubectl import Kubectl
 
 HELD = "x.example.com/held"
 
@@ -99,14 +94,6 @@ def test_what_is_being_deleted_and_git_does_not_declare_any_more_goes_as_ever(sh
     finalize(shop, one, None)
     assert shop.run().outcome in DONE
     shop.assert_converged()
-
-
-@pytest.fixture
-def pair(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Pair]:
-    made = Pair.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl)
-    kubectl.run("create", "namespace", made.space)
-    yield made
-    made.a.kubectl.run("delete", "namespace", made.space, "--wait=false")
 
 
 def test_what_is_being_deleted_as_it_is_handed_over_comes_again_at_its_taker(pair: Pair) -> None:
