@@ -6,7 +6,7 @@ Here the namespace is defaulted, the whitelist and the cluster-scoped kinds are 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,7 +68,7 @@ class Admission:
         defined = {found.group_kind for body, ask in crds if ask.mode is None for _, found in declared_kinds(body)}
         found: dict[Identity, Desired] = {}
         problems = [problem for ask in asks for problem in ask.problems]
-        for (manifest, body), ask in zip(documents, asks, strict=True):
+        for (manifest, body), ask in zip(_emptied(documents), asks, strict=True):
             kind = manifest.api_version, manifest.identity.kind
             # A kind that git itself defines is served as its CRD there says.
             served = None if defined and manifest.identity.group_kind in defined else self.find(*kind)
@@ -165,6 +165,13 @@ def declared_kinds(body: dict[str, Any]) -> Iterable[tuple[tuple[str, str], Reso
         resource = Resource(group, str(at(version, "name") or ""), kind, plural, namespaced)
         if at(version, "served") is not False:
             yield (resource.api_version, resource.kind), resource
+
+
+def _emptied(documents: list[tuple[Manifest, dict[str, Any]]]) -> Iterator[tuple[Manifest, dict[str, Any]]]:
+    """Yield each document and let go of it: thousands of bodies needn't live beside what they become."""
+    documents.reverse()
+    while documents:
+        yield documents.pop()
 
 
 def _unserved(manifest: Manifest) -> Resource:
