@@ -25,7 +25,8 @@ _FILLED_IN = {
     ("apiregistration.k8s.io", "APIService"): ("/spec/caBundle",),
 }
 """What controllers fill in, whatever an exported manifest says of it."""
-_REVISION = "deployment.kubernetes.io/revision"
+_EXPORTED = {("apps", "Deployment"): "deployment.kubernetes.io/revision"}
+"""Annotations of controllers that an exported manifest carries along; most have none, and then nothing is looked for."""
 _REPLICAS = "/spec/replicas"
 _HPA_MANAGER, _HPA_SUBRESOURCE = "kube-controller-manager", "scale"
 _ABSENT = object()
@@ -79,8 +80,9 @@ class Ignoring:
         written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")
         yield from (part.strip() for part in written.split(",") if part.strip())
         yield from _FILLED_IN.get((identity.group, identity.kind), ())
-        if identity.kind == "Deployment" and at(desired, "metadata", "annotations", _REVISION) is not None:
-            yield f"/metadata/annotations/{_REVISION.replace('/', '~1')}"
+        exported = _EXPORTED.get((identity.group, identity.kind))
+        if exported and at(desired, "metadata", "annotations", exported) is not None:
+            yield f"/metadata/annotations/{exported.replace('/', '~1')}"
         if self._is_scaled(identity, live):
             yield _REPLICAS
         for rule in self.rules:

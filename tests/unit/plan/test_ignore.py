@@ -97,6 +97,9 @@ def test_the_revision_of_an_exported_deployment_is_the_controllers() -> None:
     body = document("Deployment", api="apps/v1", metadata={"annotations": {key: "1", "x": "y"}})
     live = document("Deployment", api="apps/v1", metadata={"annotations": {key: "7", "x": "y"}})
     assert effective(body, owned(live, entry(mark, "kube-controller-manager", "Update")))["metadata"]["annotations"] == {"x": "y"}
+    foreign, found = ({**each, "apiVersion": "acme.io/v1"} for each in (body, live))
+    kept = effective(foreign, owned(found, entry(mark, "kube-controller-manager", "Update")))["metadata"]["annotations"]
+    assert kept == {key: "1", "x": "y"}, "another group's Deployment has another controller"
 
 
 def test_a_list_position_is_written_in_ascii_digits() -> None:
