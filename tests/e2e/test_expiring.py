@@ -15,7 +15,7 @@ from handler.state.configmap import state_name
 from handler.state.ran import Ran
 from infra.controlplane.fates import FATE
 from tests.e2e.documents import Document, config_map, deployment, job
-from tests.e2e.killing import is_recorded, kill_after
+from tests.e2e.killing import killed_moves
 from tests.e2e.pair import Pair
 from tests.e2e.rollouts import ROLLOUT, group, push, step
 from tests.e2e.serving import until
@@ -239,18 +239,6 @@ def test_one_that_moves_to_a_sibling_is_done_whichever_runs_first(pair: Pair, fi
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["giver", "taker"])
 def test_a_move_killed_after_any_write_does_not_run_it_again(pair: Pair, wired: Callable[[], Wired], first: str) -> None:
-    """Each try moves it to the other target and kills the one that runs first, later each time, until it isn't met any more."""
     made, space = done_in(pair)
-    giver, taker = pair.a, pair.b
-    step, killed = 0, True
-    while killed:
-        step += 1
-        pair.push(**{taker.target.path: (made, config_map(pair.space, "step", {"step": str(step)}))})
-        begins, follows = (giver, taker) if first == "giver" else (taker, giver)
-        killed = kill_after(begins, wired, step, is_recorded)
-        for shop in (begins, follows, begins):
-            result = shop.run("tick")
-            assert result.outcome in DONE, told(result)
-        assert (ran(space), [each.identity.name for each in taker.state().ran]) == (1, ["brief"]), step
-        giver, taker = taker, giver
-    assert step > 1
+    for number, taker in killed_moves(pair, wired, first, lambda number: (made, config_map(pair.space, "move", {"number": str(number)}))):
+        assert (ran(space), [each.identity.name for each in taker.state().ran]) == (1, ["brief"]), number

@@ -22,7 +22,7 @@ from handler.model.result import Outcome, Result
 from infra.controlplane import controlplane as controlplanes
 from infra.githost import Host, Work
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
-from tests.e2e.killing import is_recorded, kill_after
+from tests.e2e.killing import killed_moves
 from tests.e2e.pair import Pair
 from tests.e2e.serving import until
 from tests.e2e.shop import STATES, told
@@ -261,22 +261,12 @@ def test_between_repositories_the_printed_commands_move_it(pair: Pair, host: Hos
 
 # --- killed
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["a", "b"])
+@pytest.mark.parametrize("first", ["giver", "taker"])
 def test_a_move_killed_after_any_write_is_finished_by_the_next_runs(pair: Pair, wired: Callable[[], Wired], first: str) -> None:
-    """Each try moves it to the other target and kills the one that runs first, later each time, until it isn't met any more."""
-    documents, before = ran(pair)
-    here, there = pair.a, pair.b
-    step, killed = 0, True
-    while killed:
-        step += 1
-        moving = (*documents[1:], {**documents[0], "metadata": {**documents[0]["metadata"], "labels": {"step": str(step)}}})
-        pair.push(**{there.target.path: moving})
-        giver_first = first == "a"
-        begins, follows = (here, there) if giver_first else (there, here)
-        killed = kill_after(begins, wired, step, is_recorded)
-        for shop in (begins, follows, begins):
-            result = shop.run("tick")
-            assert result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED), told(result)
-        assert (pair.uids(*documents), pair.owners(*documents)) == (before, {there.name}), step
-        here, there = there, here
-    assert step > 1
+    (moved, *others), before = ran(pair)
+
+    def moving(number: int) -> tuple[Document, ...]:
+        return (*others, {**moved, "metadata": {**moved["metadata"], "labels": {"move": str(number)}}})
+
+    for number, taker in killed_moves(pair, wired, first, moving):
+        assert (pair.uids(moved, *others), pair.owners(moved, *others)) == (before, {taker.name}), number
