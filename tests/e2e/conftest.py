@@ -24,7 +24,7 @@ from tests.kubectl import Kubectl
 
 Open = Callable[..., Shop]
 OpenFleet = Callable[..., Fleet]
-QUICK = {"interval": "3s", "driftInterval": "1h", "leaseDuration": "3s"}
+QUICK = {"interval": "3s", "driftInterval": "8760h", "leaseDuration": "3s"}
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def serving(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         "kind": "Config",
         "stateNamespace": STATES,
         "interval": "1h",
-        "driftInterval": "2h",
+        "driftInterval": "8760h",
         "webhooks": {"github": {"secrets": [{"env": "HOOK"}]}},
         "replay": {
             "tokens": [

@@ -118,9 +118,9 @@ def test_a_webhook_without_dry_run_is_noted_and_not_fatal(shop: Shop, wired: Wir
 
 
 def test_an_unreachable_webhook_ends_the_run_before_the_first_write(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Api.__init__, "__kwdefaults__", {**(Api.__init__.__kwdefaults__ or {}), "deadline": 1.0})
     shop.push(definition(shop.group), config_map(shop.name, "a"))
     shop.applied()
+    monkeypatch.setattr(Api.__init__, "__kwdefaults__", {**(Api.__init__.__kwdefaults__ or {}), "deadline": 3.0})
     shop.kubectl.apply(admission(shop.name, shop.group, failurePolicy="Fail"))
     before = shop.versions()
     shop.push(definition(shop.group), config_map(shop.name, "a", {"key": "2"}), offer(shop.group, shop.name, "spring"))

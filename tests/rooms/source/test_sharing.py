@@ -24,6 +24,7 @@ from handler.source import GitHost
 from handler.source.sharing import Sharing
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
+from tests.fakes.door import NEVER
 from tests.fakes.parts import parts_of
 from tests.fakes.sandbox import InProcess
 from tests.rooms.source.opening import opened
@@ -104,7 +105,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
             Target(f"a{number}", told_apart(url, number), ("default",), path=f"apps/a{number}", namespace="default")
             for number in range(COUNT)
         )
-        settings = Settings(targets, interval=3600.0)
+        settings = Settings(targets, interval=3600.0, drift_interval=NEVER)
         handler = Handler(settings, Secrets(), InProcess(), {})  # type: ignore[arg-type]  # its one method that is called
         connection = FakeConnection(ApiServer(time.time))
         handler._connection = lambda target: connection  # type: ignore[method-assign]  # the seam

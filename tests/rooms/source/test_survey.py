@@ -23,10 +23,10 @@ from handler.serve.worker import Parts, Worker
 from handler.state.record import Attempt, Held, Pin, Request, Status
 from handler.survey import DEADLINE, Survey, Tally, Tell
 from infra.githost import Host
+from tests.fakes.door import NEVER
 from tests.rooms.source.fleets import MANIFEST, PATH, PATIENCE, Place, Recorded, Told, recorded, soon
 
 COUNT, REPOSITORIES = 200, 5
-NEVER = 1e9
 TOKEN = "7d0a1c9e-0b1f-4a53-9a0e-3c3c2b1a0f9d.4"
 
 

@@ -37,7 +37,7 @@ replay:
     - {name: scraper, secret: {env: SCRAPER}, may: [metrics]}
 metrics: {bind: "127.0.0.1:0"}
 interval: 1h
-driftInterval: 2h
+driftInterval: 8760h
 targets:
   - {name: shop-prod, repository: {url: "https://git.example.com/acme/shop.git"}, namespaces: [shop]}
   - {name: slow, repository: {url: "https://git.example.com/acme/shop.git"}, revision: {branch: slow}, namespaces: [shop]}
