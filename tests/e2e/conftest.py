@@ -20,11 +20,12 @@ from tests.e2e.fleet import Fleet
 from tests.e2e.pair import Pair
 from tests.e2e.shop import PATH, SCOPED, Shop
 from tests.e2e.wire import Wired
+from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl
 
 Open = Callable[..., Shop]
 OpenFleet = Callable[..., Fleet]
-QUICK = {"interval": "3s", "driftInterval": "8760h", "leaseDuration": "3s"}
+QUICK = {"interval": "3s", "driftInterval": NEVER, "leaseDuration": "3s"}
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from handler.render.sandbox import Sandbox
 from handler.state.record import State
 from infra.githost import Host, Work
 from tests.e2e.serving import SECRET, Serving, until
+from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl
 from tests.manifests import NAMESPACE, OVERLAYS, Manifest, documents
 
@@ -131,7 +132,7 @@ class Bed:
 
     def _written(self, config: dict[str, Any]) -> Path:
         path = self.place / f"anneal-{next(self.numbers)}.yaml"
-        path.write_text(yaml.safe_dump(config))
+        path.write_text(yaml.safe_dump({"driftInterval": NEVER, **config}))
         return path
 
     # --- Anneal

@@ -23,6 +23,7 @@ from tests.e2e.documents import config_map
 from tests.e2e.killing import outlive
 from tests.e2e.serving import PATIENCE, ROOT, TOKEN, Serving, signed, until
 from tests.e2e.shop import PATH, STATES, Shop
+from tests.fakes.clock import NEVER
 
 READ = "a token that may only read"
 OTHER = "a token for other targets"
@@ -37,7 +38,7 @@ def serving(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         "kind": "Config",
         "stateNamespace": STATES,
         "interval": "1h",
-        "driftInterval": "8760h",
+        "driftInterval": NEVER,
         "webhooks": {"github": {"secrets": [{"env": "HOOK"}]}},
         "replay": {
             "tokens": [

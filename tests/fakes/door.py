@@ -13,6 +13,7 @@ from handler.config.git import Repository, Revision, SecretRef, WebhookSecrets
 from handler.config.secrets import Secret, Secrets, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.event import Job
+from tests.fakes.clock import NEVER
 
 SECRETS = {
     "GITHUB": "github-webhook-secret",
@@ -25,8 +26,6 @@ SECRETS = {
     "ALL": "token-that-reads-all-01",
     "SCRAPER": "scraper-token-2345-6789",
 }
-NEVER = 1e9
-"""Seconds between drift runs. Their slots lie on the wall clock: at the usual interval, one of them falls into some test, some day."""
 SHA = "6113728f27ae82c7b1a177c8d03f9e96e0adf246"
 ZEROS = "0" * 40
 SHOP = "https://git.example.com/acme/shop.git"

@@ -20,6 +20,7 @@ from handler.state.record import State, Status
 from handler.state.rules import stamp
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
+from tests.fakes.clock import NEVER
 from tests.fakes.sandbox import InProcess
 
 PATIENCE = 60.0
@@ -128,7 +129,7 @@ def recorded(host: Host, count: int, repositories: int, clusters: Sequence[str],
         )
         for number in range(count)
     )
-    found = Recorded(host, Settings(targets, **settings), {name: Place() for name in clusters}, works, commits)
+    found = Recorded(host, Settings(targets, drift_interval=NEVER, **settings), {name: Place() for name in clusters}, works, commits)
     handler = found.handler()
     for target in targets:
         handler.store(target).create(found.state(target))

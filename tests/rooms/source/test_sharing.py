@@ -24,7 +24,7 @@ from handler.source import GitHost
 from handler.source.sharing import Sharing
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
-from tests.fakes.door import NEVER
+from tests.fakes.clock import NEVER
 from tests.fakes.parts import parts_of
 from tests.fakes.sandbox import InProcess
 from tests.rooms.source.opening import opened

@@ -23,7 +23,6 @@ from handler.serve.worker import Parts, Worker
 from handler.state.record import Attempt, Held, Pin, Request, Status
 from handler.survey import DEADLINE, Survey, Tally, Tell
 from infra.githost import Host
-from tests.fakes.door import NEVER
 from tests.rooms.source.fleets import MANIFEST, PATH, PATIENCE, Place, Recorded, Told, recorded, soon
 
 COUNT, REPOSITORIES = 200, 5
@@ -103,7 +102,7 @@ def test_whoever_is_not_certainly_at_the_head_gets_a_run_and_nobody_else(
     host: Host, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    fleet = recorded(host, COUNT, REPOSITORIES, ("east",), interval=100.0, drift_interval=NEVER)
+    fleet = recorded(host, COUNT, REPOSITORIES, ("east",), interval=100.0)
     odd = _odd(fleet)
     moved = min(fleet.works)
     fleet.works[moved].write(f"{PATH}/made.json", MANIFEST.replace("value", "another")).commit("Second")
@@ -128,7 +127,7 @@ def test_whoever_is_not_certainly_at_the_head_gets_a_run_and_nobody_else(
 
 def test_what_a_takeover_left_due_is_armed_without_a_run(host: Host, tmp_path: Path) -> None:
     """The drift run that must follow a takeover one Lease later is in the record: a worker that starts meanwhile finds it there."""
-    fleet = recorded(host, 3, 1, ("east",), interval=3600.0, drift_interval=NEVER)
+    fleet = recorded(host, 3, 1, ("east",), interval=3600.0)
     fleet.change("t1", drift_due=soon(2))
     with working(fleet, tmp_path / "s") as (_, ran, changed), changed:
         assert changed.wait_for(lambda: ran, PATIENCE)
@@ -186,7 +185,7 @@ def test_clusters_that_hang_delay_their_own_targets_alone(host: Host) -> None:
 def test_a_push_finds_its_way_although_most_clusters_hang(host: Host, tmp_path: Path) -> None:
     """Twenty of twenty-five swallow what they are sent: their targets' runs, two a cluster, would fill all threads twice."""
     names = [f"c{number}" for number in range(25)]
-    fleet = recorded(host, 50, 1, names, interval=20.0, drift_interval=NEVER)
+    fleet = recorded(host, 50, 1, names, interval=20.0)
     released = threading.Event()
     for name in names[:20]:
         fleet.places[name].hold = lambda: assert_released(released)

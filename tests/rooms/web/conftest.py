@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.clock import NEVER
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.packing import SESSION
 
@@ -37,11 +38,11 @@ replay:
     - {name: scraper, secret: {env: SCRAPER}, may: [metrics]}
 metrics: {bind: "127.0.0.1:0"}
 interval: 1h
-driftInterval: 8760h
+driftInterval: NEVER
 targets:
   - {name: shop-prod, repository: {url: "https://git.example.com/acme/shop.git"}, namespaces: [shop]}
   - {name: slow, repository: {url: "https://git.example.com/acme/shop.git"}, revision: {branch: slow}, namespaces: [shop]}
-"""
+""".replace("NEVER", str(NEVER))
 
 
 @dataclass
