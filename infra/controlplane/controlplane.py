@@ -86,7 +86,8 @@ def _claimed(directory: Path) -> Layout:
     """Return the layout of a directory that is new, empty or ours already; another's is refused."""
     layout = Layout(Path(directory).resolve())
     layout.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not layout.lock.exists() and any(layout.root.iterdir()):
+    found = set(layout.root.iterdir())  # one look: another command may be claiming it
+    if found and layout.lock not in found:
         raise ControlPlaneError(f"{layout.root} holds other files; give a directory that is new or empty")
     return layout
 

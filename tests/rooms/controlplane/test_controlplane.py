@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,18 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert "holds other files" in done.stderr
     assert run("down", "--dir", str(tmp_path)).returncode == 0
     assert (tmp_path / "data" / "precious").read_text() == "mine"
+
+
+def test_a_directory_that_another_command_takes_at_the_same_moment_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of one test run start theirs together: each looks, and the first one's lock may come between two looks."""
+    layout, look = servers.Layout(tmp_path), Path.iterdir
+
+    def listed(path: Path) -> Iterator[Path]:
+        layout.lock.touch()
+        return look(path)
+
+    monkeypatch.setattr(Path, "iterdir", listed)
+    assert controlplane._claimed(tmp_path).root == tmp_path
 
 
 def test_a_server_that_ends_shows_the_last_lines_of_its_log(spare_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
