@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,11 +92,14 @@ def pushed(server: Serving, shop: Shop, sha: str) -> str:
     return next(str(row["run"]) for row in answer["matched"] if row["target"] == shop.name)
 
 
-def exposed(server: Serving) -> str:
+def metrics(server: Serving) -> str:
     """Return the metrics."""
-    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/metrics", headers=bearer(TOKEN))
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-        return str(answer.read().decode())
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/metrics", headers=bearer(TOKEN))
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
 
 
 def ended(server: Serving, run: str) -> dict[str, Any]:
@@ -166,6 +168,7 @@ def test_a_lost_record_is_found_and_the_run_after_it_prunes_by_itself(serving: S
     told = ended(serving, run)
     assert (told["run"], told["outcome"], told["counts"]) == (run, "applied", {"created": 1, "unchanged": 1, "skipped": 1}), told
     assert told["changed"] == [f"ConfigMap/{shop.name}/b create"]
+    until(lambda: serving.runs(run=run), told=serving.log.read_text)  # who asked is told first
     (line,) = serving.runs(run=run)
     assert (line["outcome"], line["counts"]) == ("applied", told["counts"])
     assert line["note"].startswith("1 object written; 1 object that git doesn't declare is kept, for the state was missing")
@@ -174,9 +177,13 @@ def test_a_lost_record_is_found_and_the_run_after_it_prunes_by_itself(serving: S
     newest, oldest = read(serving, f"/api/targets/{shop.name}")["state"]["history"]
     assert (oldest["id"], oldest["counts"]) == (run, told["counts"])
     assert (newest["trigger"], newest["counts"]) == ("tick", {"unchanged": 2, "pruned": 1})
-    changes = [row for row in exposed(serving).splitlines() if row.startswith("anneal_changes_total") and shop.name in row]
-    counted = {row.partition('action="')[2].partition('"')[0]: row.rpartition(" ")[2] for row in changes}
-    assert counted == {"created": "3.0", "pruned": "1.0"}, "two by the first run"
+    until(lambda: changed(serving, shop) == {"created": "3.0", "pruned": "1.0"}, told=lambda: metrics(serving))  # two by the first run
+
+
+def changed(server: Serving, shop: Shop) -> dict[str, str]:
+    """Return what the metrics say of objects that runs have changed, by action."""
+    rows = [row for row in metrics(server).splitlines() if row.startswith("anneal_changes_total") and shop.name in row]
+    return {row.partition('action="')[2].partition('"')[0]: row.rpartition(" ")[2] for row in rows}
 
 
 def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Serving, shop: Shop) -> None:
@@ -192,15 +199,6 @@ def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Ser
     assert serving.send("POST", f"/replay/{shop.name}", b"{}", bearer(READ))[0] == 403
     until(lambda: 'anneal_target_failures{target="lost"} 1.0' in metrics(serving), told=lambda: metrics(serving))
     until(lambda: f'anneal_target_failures{{target="{shop.name}"}} 0.0' in metrics(serving), told=lambda: metrics(serving))
-
-
-def metrics(server: Serving) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-    try:
-        connection.request("GET", "/metrics", headers=bearer(TOKEN))
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
 
 
 def test_what_was_asked_of_a_worker_that_is_killed_is_done_by_the_next(serving: Serving, shop: Shop) -> None:

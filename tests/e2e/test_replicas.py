@@ -139,5 +139,5 @@ def test_what_a_replica_took_and_died_with_is_found_by_the_tick_of_another(open_
     assert dying.status("/healthz") == 0, "it is gone for good"
     if not begun:
         theirs = {fleet.target(number): sha for number, sha in pushed.items()}
-        assert theirs.items() <= {run["target"]: run["commit"] for run in living.runs(trigger="tick", outcome="applied")}.items()
+        until(lambda: theirs.items() <= {run["target"]: run["commit"] for run in living.runs(trigger="tick", outcome="applied")}.items())
         assert not [run for run in dying.runs(outcome="applied") if run["commit"] in pushed.values()]
