@@ -170,6 +170,7 @@ class Handler(Reaching):
             cluster_uid=self._cluster_uid(target, self.objects),
             lease_duration=settings.lease_duration,
             slack=self.slack,
+            drift_interval=settings.drift_interval,
             notes=self._options.notes,
             first=self._store(target, self.records) if self._options.notes else None,
             patience=self._options.patience,

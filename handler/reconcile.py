@@ -125,7 +125,7 @@ def _unlocked(run: Context) -> Result:
     goal.choose(run)
     unchanged = settled.unchanged(run)
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
-        outcomes.sum_up(run)
+        outcomes.judge(run)
     return unchanged or _look(run)
 
 

@@ -1,4 +1,4 @@
-"""How a live object does, in kstatus' words. Pure values; `handler.rollout.health` judges."""
+"""How a live object does, in kstatus' words, and how all objects of a target do. Pure values; `handler.rollout.health` judges."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class Status(StrEnum):
     FAILED = "failed"
     TERMINATING = "terminating"
     NOT_FOUND = "not found"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,12 @@ class Health:
     def healthy(self) -> bool:
         """Whether nothing is waited for any more."""
         return self.status is Status.CURRENT
+
+
+class HealthState(StrEnum):
+    """How a target does, whatever its last run came to."""
+
+    HEALTHY = "healthy"
+    PROGRESSING = "progressing"
+    DEGRADED = "degraded"
+    UNKNOWN = "unknown"

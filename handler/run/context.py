@@ -20,6 +20,7 @@ from handler.model.result import ONLY_PLANNED, Outcome, Result
 from handler.model.rounds import summed
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
+from handler.run.health import Look, judged, patience_of, renewed
 from handler.run.hiding import Hiding
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
@@ -28,7 +29,7 @@ from handler.run.scanning import Found, scan
 from handler.run.steady import Steady
 from handler.state import history
 from handler.state.held_lease import HeldLease
-from handler.state.record import Run, State
+from handler.state.record import Run, State, TargetHealth
 from handler.state.rules import seconds_of
 from handler.state.shared import Shared
 from handler.state.store import Stored
@@ -52,7 +53,8 @@ class Context:
     `head`: the revision's commit as last resolved, empty before; `named`: by which ref it was. `reads`: what the goal was made from.
     `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
     `clock`: by which all its rounds measure time (`Steady`). `mask`: hides the operator's secrets and the commit's; `unhealthy`: what the
-    newest wait left, a line an object; None: nothing was waited for.
+    newest wait left, a line an object; None: nothing was waited for. `looked`: how the target's objects did when this round looked last;
+    None: it hasn't.
     """
 
     rooms: Rooms
@@ -76,6 +78,7 @@ class Context:
     writing: threading.Lock = field(default_factory=threading.Lock)
     mask: Callable[[str], str] = str
     unhealthy: tuple[str, ...] | None = None
+    looked: Look | None = None
     rounds: list[Round] = field(default_factory=list)
     written: Callable[[], tuple[Change, ...]] = tuple
     shared: Shared[State] = field(init=False, repr=False)
@@ -197,6 +200,14 @@ class Context:
         if self.stop.is_set():
             raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
 
+    def health(self, before: TargetHealth, *, anew: bool = False) -> TargetHealth:
+        """Return the health that a record keeps after what this round has seen. `before`, `anew`: see `handler.run.health.judged`."""
+        if self.looked is None:
+            return before
+        now = self.rooms.clock()
+        found = judged(before, self.looked, now, patience_of(self.rooms.target), self.mask, anew=anew)
+        return renewed(before, found, now, self.rooms.drift_interval)
+
     # --- what is asked of it
     @property
     def force(self) -> bool:
@@ -241,7 +252,7 @@ class Context:
         self.job = replace(self.job, trigger=cause, actor=actor, hint="", commit="", force=False, approve="", unpin=False)
         self.job = replace(self.job, rollback=False, deliveries=())
         self.turned = False
-        self.started, self.commit, self.unhealthy = self.clock(), None, None
+        self.started, self.commit, self.unhealthy, self.looked = self.clock(), None, None, None
         self.goal = ""  # until it is looked for: a failure before that isn't the other round's commit's
 
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:

@@ -33,7 +33,7 @@ from handler.run.planning import Planned
 from handler.run.pruning import doubted
 from handler.run.remarks import remarks
 from handler.state import history
-from handler.state.record import State, Status
+from handler.state.record import State, Status, TargetHealth
 from handler.state.rules import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
@@ -54,17 +54,21 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     due, pinned = _due(run, planned), replace(run.state, pin=goal.pin_left(run))
     state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
-    if replace(state, deliveries=run.state.deliveries) == run.state and run.state.status.phase == "applied":
-        sum_up(run)
+    if replace(state, deliveries=run.state.deliveries, health=run.state.health) == run.state and run.state.status.phase == "applied":
+        judge(run, state.health)
         return replace(result, recorded=True)
-    return _end(run, state, result)
+    return _end(run, replace(state, health=run.health(state.health, anew=state.commit != run.state.commit)), result)
 
 
-def sum_up(run: Context) -> None:
-    """Bring a summary up to date that another version wrote: ticks of many targets read nothing else. A swap may be dropped."""
-    if not run.rooms.store.is_summed(run.stored):
+def judge(run: Context, before: TargetHealth | None = None) -> None:
+    """Record how the target does where that has changed, and bring a summary up to date that another version wrote.
+
+    `before`: as recorded, or as the plan leaves it. Nothing else comes of it: a swap may be dropped, and asks for no run.
+    """
+    seen = replace(run.state, health=run.health(before or run.state.health))
+    if seen != run.state or not run.rooms.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
-            swap(run, run.state)
+            swap(run, seen)
 
 
 def _due(run: Context, planned: Planned) -> float:
@@ -79,6 +83,7 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     """Record what waits for a person, and the pin that an explicit commit leaves, so that the approval finds it; once."""
     result = run.result(Outcome.HELD, f"held as {hold.id}: {'; '.join(hold.reasons)}", planned)
     if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
+        judge(run)
         return replace(result, recorded=True)
     pinned = replace(run.state, pin=goal.pin_left(run)) if run.job.commit else run.state
     return _end(run, state_after.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
@@ -91,7 +96,7 @@ def drift(run: Context, planned: Planned) -> Result:
     seen = f"{many(writes, 'object')} differ{'s' if writes == 1 else ''} from git"
     result = run.result(Outcome.DRIFTED if writes else Outcome.UNCHANGED, seen, planned)
     if found == run.state.drift and run.state.requested is None:
-        sum_up(run)
+        judge(run)
         return replace(result, recorded=True)
     deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
     return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries), result)
@@ -110,7 +115,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
 
     def change(state: State) -> State:
         moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
-        return state_after.ended(moved, result, entry, now)
+        return state_after.ended(replace(moved, health=run.health(moved.health, anew=True)), result, entry, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
     return replace(result, next_try=due, recorded=True)
@@ -135,7 +140,7 @@ def failed(run: Context, error: AnnealError) -> Result:
         status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts))
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
-        left = expiring.forgotten(state, error)
+        left = replace(expiring.forgotten(state, error), health=run.health(state.health))
         return replace(left, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)
@@ -195,7 +200,8 @@ def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
 
     def change(state: State) -> State:
         runs = history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
-        return replace(state, status=_judged(run, history.ended(state.status, result, run.rooms.clock())), history=runs)
+        status = _judged(run, history.ended(state.status, result, run.rooms.clock()))
+        return replace(state, status=status, history=runs, health=run.health(state.health, anew=True))
 
     run.record(change)
     return replace(result, recorded=True)

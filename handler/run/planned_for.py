@@ -9,6 +9,7 @@ from handler.run.canaries import Canaries
 from handler.run.context import Context
 from handler.run.due import all_due, is_due, token, under_way
 from handler.run.handover import HandOver
+from handler.run.health import Look
 from handler.run.inputs import Inputs
 from handler.run.planning import Ask, Planned
 from handler.run.remarks import KEPT, remarks
@@ -17,6 +18,7 @@ from handler.run.remarks import KEPT, remarks
 def plan(run: Context, inputs: Inputs) -> Planned:
     """Return the plan of a run. Raises what `Planner.plan` does."""
     planned = run.rooms.planner.plan(_ask(run, inputs))
+    run.looked = Look(planned.health)
     return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan))))
 
 

@@ -6,7 +6,7 @@ One label-selected LIST per kind, a dry-run only for what the LIST can't decide,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, probe
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
+from handler.model.health import Health
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.resource import Resource
@@ -31,6 +32,7 @@ from handler.run.deciding import Decision
 from handler.run.ending import Mistakes
 from handler.run.expiring import Known, given
 from handler.run.handover import HandOver
+from handler.run.health import Passing
 from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
 from handler.run.rolled import Rolled
@@ -75,7 +77,7 @@ class Planned:
     """A plan and what was seen on the way.
 
     `present`: kinds with a live member; `bodies`: what prune orders by; `decision` judges an object again;
-    `scopes`: where was looked, None: everywhere; `given`: see `handler.run.expiring`.
+    `scopes`: where was looked, None: everywhere; `given`: see `handler.run.expiring`; `health`: how the live members do.
     """
 
     plan: Plan
@@ -85,6 +87,7 @@ class Planned:
     decision: Decision
     scopes: tuple[str, ...] | None = None
     given: frozenset[Identity] = frozenset()
+    health: Mapping[Identity, Health] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -114,7 +117,8 @@ class Planner:
             ClusterUnavailable: a LIST that matters failed; nothing may be pruned on doubt.
 
         """
-        comparison = self._compare(ask)
+        passing = Passing(ask.desired, self.api.server_time())
+        comparison = self._compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
         handover, coming = ask.handover or HandOver(self.target), Coming.of(ask.stages, ask.hooked, ask.rolled, ask.due)
@@ -150,17 +154,17 @@ class Planner:
         live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
         present = frozenset(identity.group_kind for identity in live)
         left = given(ask.ran, comparison.desired, handover)
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left)
+        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left, passing.verdicts)
 
-    def _compare(self, ask: Ask) -> Comparison:
+    def _compare(self, ask: Ask, passing: Passing) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
         try:
-            return self._listed_into(self._fresh(ask), ask)
+            return self._listed_into(self._fresh(ask), ask, passing)
         except AccessDenied:
             if self.scopes is not None or "*" in self.target.namespaces:
                 raise
         self.scopes = self.target.namespaces
-        return self._listed_into(self._fresh(ask), ask)
+        return self._listed_into(self._fresh(ask), ask, passing)
 
     def _fresh(self, ask: Ask) -> Comparison:
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
@@ -175,18 +179,18 @@ class Planner:
             adopts=self.target.adopts,
         )
 
-    def _listed_into(self, comparison: Comparison, ask: Ask) -> Comparison:
+    def _listed_into(self, comparison: Comparison, ask: Ask, passing: Passing) -> Comparison:
         """LIST every kind as it is served now: discovery is read anew for a recorded one it doesn't know or whose version vanished."""
         vanished: set[Resource] = set()
         if any(self.discovery.preferred(kind) is None for kind in ask.recorded):
             self.discovery.refresh()
         listed = self._listed(ask)
-        comparison.see(members(self.api, listed, self._selector, self.scopes, vanished=vanished), listed)
+        comparison.see(passing.judged(members(self.api, listed, self._selector, self.scopes, vanished=vanished)), listed)
         if vanished:
             self.discovery.refresh()
             kinds = {resource.group_kind for resource in vanished}
             again = [resource for resource in self._listed(ask) if resource.group_kind in kinds]
-            comparison.see(members(self.api, again, self._selector, self.scopes), again)
+            comparison.see(passing.judged(members(self.api, again, self._selector, self.scopes)), again)
         return comparison
 
     def _look_outside(self, comparison: Comparison, ask: Ask) -> tuple[tuple[str, ...] | None, list[str]]:

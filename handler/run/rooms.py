@@ -23,7 +23,7 @@ def unseen(_state: State) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What one target's runs are made of; `settings` is the digest of the target's settings.
+    """What one target's runs are made of; `settings` is the digest of the target's settings. `drift_interval`: seconds between drift runs.
 
     `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `named.noted`. `first`: the
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
@@ -41,6 +41,7 @@ class Rooms:
     cluster_uid: Callable[[bool], str]
     lease_duration: float
     slack: float = 0.0
+    drift_interval: float = math.inf
     notes: bool = False
     first: StateStore | None = None
     patience: float = math.inf

@@ -19,6 +19,7 @@ from handler.model.result import Outcome, Result, Standing
 from handler.plan.admit import NAMESPACE
 from handler.run import canaries, expiring
 from handler.run.due import DONE, FAILED, SKIPPED, recovers
+from handler.run.health import apart
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.state import history
@@ -80,6 +81,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
         state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | _held_namespaces(planned))
+    skipped = {change.identity for change in planned.plan.changes if change.action is Action.SKIP}
     return replace(
         state,
         commit=inputs.commit.sha,
@@ -90,6 +92,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         reads_paths=tuple(path for path, _ in inputs.prepared.reads.paths),
         digest=inputs.prepared.digest,
         declared=desired,
+        health=replace(state.health, apart=apart(planned.desired, skipped)),
         attempt=None,
         waiting=None,
         held=None,

@@ -13,8 +13,11 @@ from handler.state.ran import Ran
 from handler.state.rules import ChangeKey, Counts, Line, Message, Path, Sha, Time, Token, Word
 from handler.state.stood import Stood
 
-FORMAT = 2
-"""Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew. 1: no plain keys."""
+FORMAT = 3
+"""Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew.
+
+1: no plain keys; 2: no health.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,23 @@ class Status:
     next_try: Time = ""
     code: Word = ""
     who: Word = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetHealth:
+    """How the target does, judged at the end of each run and from then on. `state`: a `HealthState`, empty: never judged.
+
+    `since`: when that state began; `judged`: when this was written, at most a few drift intervals before the newest judgement. `worst`: a
+    line for each of the objects that do worst; `notes`: what should be known of healthy ones. `apart`: what of the declared objects isn't
+    judged, for it comes and goes or is another's; None: no run has said so yet.
+    """
+
+    state: Word = ""
+    since: Time = ""
+    judged: Time = ""
+    worst: tuple[Message, ...] = ()
+    notes: tuple[Message, ...] = ()
+    apart: tuple[Identity, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +246,7 @@ class State:
     reads_paths: tuple[Path, ...] = ()
     attempt: Attempt | None = None
     status: Status = field(default_factory=Status)
+    health: TargetHealth = field(default_factory=TargetHealth)
     waiting: Waiting | None = None
     rollout: Progress | None = None
     held: Held | None = None

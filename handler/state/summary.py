@@ -15,6 +15,7 @@ class Summary:
     """What overviews and ticks read from metadata alone, at most 1 KB. `attempt`, `pin`: commits; `unhealthy`: how many.
 
     `home`: the `home_of` the state; `asked`: a run was asked for that hasn't begun; `orphans`, `drifted`: how many objects.
+    `health`, `health_since`, `judged`: see `TargetHealth`.
     """
 
     commit: Sha = ""
@@ -31,6 +32,9 @@ class Summary:
     asked: bool = False
     orphans: int = 0
     drifted: int = 0
+    health: Word = ""
+    health_since: Time = ""
+    judged: Time = ""
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -50,6 +54,9 @@ class Summary:
             asked=state.requested is not None,
             orphans=len(state.orphans),
             drifted=drifted(state),
+            health=state.health.state,
+            health_since=state.health.since,
+            judged=state.health.judged,
         )
 
 

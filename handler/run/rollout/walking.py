@@ -34,6 +34,7 @@ from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import is_due
 from handler.run.errors import ROLLOUT_FAILURES, ApplyFailed
+from handler.run.health import after_writing
 from handler.run.hooked import Hooked
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
@@ -93,6 +94,14 @@ class Walk:
             AnnealError: whatever a write meets.
 
         """
+        try:
+            return self._go()
+        finally:
+            written = [self.planned.desired[one] for one in self.applier.written]
+            self.run.looked = after_writing(self.planned.health, written, self.waits.seen, self.run.clock())
+
+    def _go(self) -> Plan:
+        """Walk to the end, and end the rollout; see `go`."""
         if not self.due:
             return self._told()
         self.journal.begin()

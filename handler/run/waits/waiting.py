@@ -17,6 +17,7 @@ from handler.cluster.wait import follow
 from handler.config.forms import duration
 from handler.config.settings import Wait
 from handler.model.errors import StillWaiting
+from handler.model.health import Health
 from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
@@ -44,10 +45,11 @@ def _nothing() -> None:
 
 @dataclass(slots=True)
 class Waits:
-    """The waits of one run; several threads may wait at once. `notes`: what should be known of what is healthy."""
+    """The waits of one run; several threads may wait at once. `notes`: what to know of what is healthy; `seen`: how all of it did."""
 
     run: Context
     notes: list[str] = field(default_factory=list)
+    seen: dict[Identity, Health] = field(default_factory=dict)
     _lookout: Lookout = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,8 +82,11 @@ class Waits:
         """
         asked = [item for item in items if item.identity.group_kind not in ALWAYS_HEALTHY]
         vigil = Vigil(asked, generations, limits.progress_timeout, self.run.rooms.planner.api.server_time, verdict)
-        if asked:
-            self._watch(kept, vigil, limits, beat)
+        try:
+            if asked:
+                self._watch(kept, vigil, limits, beat)
+        finally:
+            self.seen.update(vigil.seen)
         notes = [printable(self.run.mask(note)) for note in vigil.notes()]
         self.notes += [note for note in notes if note not in self.notes]
 

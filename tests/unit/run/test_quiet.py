@@ -132,7 +132,6 @@ def is_quiet(metadata: dict[str, Any], head: str) -> bool:
 
 @given(states, st.sampled_from([HEAD, HEAD, HEAD, OTHER]))
 @example(GOOD, HEAD)
-@example(replace(GOOD, format=2), HEAD)
 @example(replace(GOOD, pin=Pin(OTHER, ""), commit=OTHER), HEAD)
 @example(replace(GOOD, drift_due=stamp(NOW)), HEAD)
 @example(replace(GOOD, drift_due=stamp(NOW + 1)), HEAD)

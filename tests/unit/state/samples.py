@@ -24,6 +24,7 @@ from handler.state.record import (
     Status,
     StepRecord,
     Suspend,
+    TargetHealth,
     Waiting,
 )
 from handler.state.rules import stamp
@@ -57,6 +58,9 @@ def full() -> State:
         reads_paths=("deploy", "deploy/api.yaml"),
         attempt=Attempt(sha("e"), "b" * 64, "c" * 64, TOKEN, NOON),
         status=Status("failed", NOON, {"created": 3}, ("Deployment/shop/api",), "no", 2, NOON, "transient", "nobody"),
+        health=TargetHealth(
+            "degraded", NOON, NOON, ("Deployment/shop/api: 0 of 2 replicas available",), ("Service/shop/api: no address",), (API,)
+        ),
         waiting=Waiting(sha("e"), "everything", NOON),
         rollout=Progress(
             sha("e"),
@@ -94,7 +98,11 @@ def full() -> State:
 
 def as_format_1(body: dict[str, Any]) -> dict[str, Any]:
     """Return a record as format 1 wrote it: commit and repository stand in the groups, no path, and nothing of Jobs."""
-    data = {key: text for key, text in body["data"].items() if key not in ("commit", "repository", "path", "ran.json")}
+    data = {
+        key: text
+        for key, text in body["data"].items()
+        if key not in ("commit", "repository", "path", "ran.json", "health.json", "apart.json")
+    }
     target = json.loads(data["target.json"]) | {"repository": body["data"].get("repository", ""), "format": 1}
     applied = json.loads(data.get("applied.json", "{}")) | {key: body["data"][key] for key in ("commit",) if key in body["data"]}
     data |= {"target.json": json.dumps(target)} | ({"applied.json": json.dumps(applied)} if applied else {})
@@ -155,6 +163,15 @@ states = st.builds(
     reads_paths=_some(texts),
     attempt=_maybe(Attempt, commit=shas, reads=shas, settings=shas, token=tokens, since=times, recovery=st.booleans()),
     status=st.builds(Status, phase=words, since=times, counts=counts, unhealthy=_some(texts), message=texts, failures=st.integers(0, 99)),
+    health=st.builds(
+        TargetHealth,
+        state=st.sampled_from(["healthy", "degraded"]),
+        since=times,
+        judged=times,
+        worst=_some(texts),
+        notes=_some(texts),
+        apart=st.one_of(st.none(), _some(identities)),
+    ),
     held=_maybe(Held, id=texts, reasons=_some(texts), changes=_some(keys, 200), commit=shas, reads=shas, settings=shas, since=times),
     approval=_maybe(Approval, id=texts, reads=shas, settings=shas, changes=_some(keys), by=texts, at=times),
     pin=_maybe(Pin, commit=shas, away=shas, by=texts, reason=texts, at=times),

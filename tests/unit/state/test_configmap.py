@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary
-from handler.state.record import Orphan, Progress, Run, State, StepRecord
+from handler.state.record import FORMAT, Orphan, Progress, Run, State, StepRecord
 from handler.state.size_limit import LIMIT, fitted, size
 from handler.state.stood import Stood
 from handler.state.summary import Summary
@@ -189,7 +189,11 @@ BROKEN = {
     "not base64": (changed("binaryData", "readsPaths.json.gz", "%%%"), "`readsPaths.json.gz`"),
     "cut gzip": (changed("binaryData", "x.json.gz", "AAAA"), "is unknown here"),
     "newer format": (
-        changed("data", "target.json", json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": 3})),
+        changed(
+            "data",
+            "target.json",
+            json.dumps({**json.loads(encode(full(), NAMESPACE, TOOLING)["data"]["target.json"]), "format": FORMAT + 1}),
+        ),
         "newer",
     ),
     "other target": (

@@ -12,7 +12,7 @@ from handler.model.errors import StateInvalid
 from handler.model.names import Identity
 from handler.state.configmap import decode, encode
 from handler.state.ran import Ran
-from handler.state.record import FORMAT, Attempt, Progress, State, StepRecord
+from handler.state.record import FORMAT, Attempt, Progress, State, StepRecord, TargetHealth
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import API, NAMESPACE, NOON, TOKEN, TOOLING, as_format_1, blank, full, sha
@@ -38,7 +38,7 @@ def test_nothing_that_is_not_recorded_has_a_key() -> None:
 
 
 def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys() -> None:
-    state = replace(full(), path="")
+    state = replace(full(), path="", health=TargetHealth())
     found = read(as_format_1(encode(state, NAMESPACE, TOOLING)))
     assert found == state
     assert encode(found, NAMESPACE, TOOLING) == encode(state, NAMESPACE, TOOLING)

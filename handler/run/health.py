@@ -1,0 +1,188 @@
+"""How a target does after a look at its objects: verdicts become the health that its record keeps. Pure.
+
+    a run            what its plan's LISTs, its writes and its waits have shown        reconcile -> outcomes -> here
+    a drift run      what its LISTs show
+    between them     what `handler.serve.health` is told by a WATCH, or, in functions, what a tick looks at
+
+    degraded         something has failed or is gone, doesn't come forward, or was healthy and has lost that unchanged
+    unknown          something can't be judged, and nothing is worse
+    progressing      something isn't healthy yet
+    healthy          else
+
+Law: a record is written for another verdict, never for another look. A target that is degraded is so until all of it is healthy, or
+another commit comes: pods that start again and again aren't progress.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.config.settings import Target, Wait
+from handler.model.health import Health, HealthState, Status
+from handler.model.names import GroupKind, Identity, identity_of
+from handler.model.rollout import Mode
+from handler.model.tree import printable
+from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.rollout.health import ALWAYS_HEALTHY, judge
+from handler.state.record import State, TargetHealth
+from handler.state.rules import seconds_of, stamp
+
+SHOWN = 10
+"""Objects, and notes, that the record names."""
+_LINE = 700
+_REFRESH = 2.0
+"""Drift intervals after which a verdict that hasn't changed is written once more: health that none has judged for three is unknown."""
+_WORTH = {Status.FAILED: 0, Status.NOT_FOUND: 1, Status.UNKNOWN: 3, Status.TERMINATING: 4, Status.IN_PROGRESS: 5, Status.CURRENT: 6}
+_STUCK = 2
+_APART = (Mode.HOOK, Mode.LEAVE)
+"""How a declared object is treated that says nothing of the target's health: it comes and goes, or is another's."""
+_STANDS = (NAMESPACE, CRD)
+"""Kinds of which a run writes none without waiting until it stands."""
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at a target's objects has shown.
+
+    `verdicts`: of each object that was judged; `evidence`: why some aren't healthy, in words; `stuck`: those of them that don't come
+    forward by themselves, or have lost their health without having been changed.
+    """
+
+    verdicts: Mapping[Identity, Health]
+    evidence: Mapping[Identity, str] = field(default_factory=dict)
+    stuck: Collection[Identity] = ()
+
+    def worst(self) -> list[Identity]:
+        """Return what isn't healthy, the worst first."""
+        return sorted((each for each, found in self.verdicts.items() if not found.healthy), key=lambda each: (self._worth(each), each))
+
+    def _worth(self, identity: Identity) -> int:
+        return _STUCK if identity in self.stuck else _WORTH[self.verdicts[identity].status]
+
+    def state(self) -> HealthState:
+        """Return how all of them do, by this look alone."""
+        worst = min(map(self._worth, self.worst()), default=_WORTH[Status.CURRENT])
+        if worst <= _STUCK:
+            return HealthState.DEGRADED
+        if worst == _WORTH[Status.UNKNOWN]:
+            return HealthState.UNKNOWN
+        return HealthState.HEALTHY if worst == _WORTH[Status.CURRENT] else HealthState.PROGRESSING
+
+
+def after_writing(
+    planned: Mapping[Identity, Health],
+    written: Iterable[Desired],
+    waited: Mapping[Identity, Health],
+    now: float,
+) -> Look:
+    """Return the look that a run which wrote has had at the objects of its target.
+
+    Args:
+        planned: how they did when the plan was made.
+        written: what has been written since: without a wait it does as well as it can without any status.
+        waited: what was waited for, as it was seen last.
+        now: seconds since the epoch.
+
+    """
+    mine = [item for item in written if item.mode not in _APART and item.identity.group_kind not in _STANDS]
+    found = {item.identity: judge(item.manifest.body(), 0, now) for item in mine if is_judged(item.identity.group_kind)}
+    return Look({**planned, **found, **waited})
+
+
+@dataclass(slots=True)
+class Passing:
+    """Judges the declared objects among those that a plan LISTs, as they pass by. `now`: seconds since the epoch."""
+
+    desired: Mapping[Identity, Desired]
+    now: float
+    verdicts: dict[Identity, Health] = field(default_factory=dict)
+
+    def judged(self, objects: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield each object on, judged; one that comes twice is judged by its later state."""
+        for live in objects:
+            identity = identity_of(live)
+            item = self.desired.get(identity)
+            if item is not None and item.mode not in _APART and is_judged(identity.group_kind):
+                self.verdicts[identity] = judge(live, 0, self.now)
+            yield live
+
+
+def judged(
+    before: TargetHealth, look: Look, now: float, patience: float, mask: Callable[[str], str], *, anew: bool = False
+) -> TargetHealth:
+    """Return the health that the record keeps after a look; `before` itself where the verdict hasn't changed.
+
+    Args:
+        before: as recorded.
+        look: at all objects of the target.
+        now: seconds since the epoch.
+        patience: seconds for which a target may be progressing.
+        mask: hides secrets; what is said is masked, then cut.
+        anew: another commit was applied, or something was written: what is on its way is progressing, whatever was before.
+
+    """
+    state = look.state()
+    if state is HealthState.PROGRESSING and not anew and _is_over(before, now, patience):
+        state = HealthState.DEGRADED
+    worst = tuple(_line(each, look, before, mask) for each in look.worst()[:SHOWN])
+    notes = sorted(f"{each}: {found.message}" for each, found in look.verdicts.items() if found.healthy and found.message)
+    kept = tuple(printable(mask(note), _LINE) for note in notes[:SHOWN])
+    since = before.since if before.state == state else stamp(now)
+    found = TargetHealth(str(state), since, stamp(now), worst, kept, before.apart)
+    return before if _says(found) == _says(before) else found
+
+
+def _line(identity: Identity, look: Look, before: TargetHealth, mask: Callable[[str], str]) -> str:
+    """Say what an object lacks, and why; a look that knows no reason leaves the one that is recorded."""
+    found, why = look.verdicts[identity], look.evidence.get(identity, "")
+    said = printable(mask(f"{identity}: {found.message or found.status}"), _LINE)
+    known = next((line for line in before.worst if _NUMBERS.sub("0", line).startswith(_NUMBERS.sub("0", said))), "")
+    return printable(f"{said}; {mask(why)}", _LINE) if why else known or said
+
+
+def _is_over(before: TargetHealth, now: float, patience: float) -> bool:
+    """Whether what isn't healthy yet was degraded before, or has had its time."""
+    late = before.state == HealthState.PROGRESSING and now - seconds_of(before.since) >= patience
+    return late or before.state == HealthState.DEGRADED
+
+
+def _says(health: TargetHealth) -> tuple[str, list[str], tuple[str, ...]]:
+    """Return what makes a verdict: a number of restarts, or of replicas, that has changed makes no other one."""
+    return health.state, [_NUMBERS.sub("0", line) for line in health.worst], health.notes
+
+
+def renewed(before: TargetHealth, found: TargetHealth, now: float, interval: float) -> TargetHealth:
+    """Return a verdict, its time brought up to date where the recorded one is old. `interval`: seconds between two drift runs."""
+    old = bool(found.judged) and now - seconds_of(found.judged) >= _REFRESH * interval
+    return replace(found, judged=stamp(now)) if found is before and old else found
+
+
+def patience_of(target: Target) -> float:
+    """Return for how many seconds a target may be progressing."""
+    return (target.wait or Wait()).progress_timeout
+
+
+def is_judged(kind: GroupKind) -> bool:
+    """Whether objects of a kind can be anything but healthy."""
+    return kind not in ALWAYS_HEALTHY
+
+
+def apart(desired: Mapping[Identity, Desired], skipped: Collection[Identity]) -> tuple[Identity, ...]:
+    """Return what of a declared set isn't judged: hooks, which come and go, and what the plan leaves to others."""
+    out = (each for each, item in desired.items() if item.mode in _APART or each in skipped)
+    return tuple(sorted(each for each in out if is_judged(each.group_kind)))
+
+
+def judged_live(state: State) -> frozenset[Identity]:
+    """Return what of a recorded set is judged where it lives."""
+    out = frozenset(state.health.apart or ())
+    return frozenset(each for each in state.declared if each not in out and is_judged(each.group_kind))
+
+
+def judged_absent(state: State) -> frozenset[Identity]:
+    """Return what of a recorded set is missed where it isn't there: no Job that removes itself; nothing, until a run has said what is apart."""
+    return judged_live(state) - {each.identity for each in state.ran} if state.health.apart is not None else frozenset()
