@@ -172,7 +172,7 @@ class Handler(Reaching):
             slack=self.slack,
             drift_interval=settings.drift_interval,
             notes=self._options.notes,
-            first=self._store(target, self.records) if self._options.notes else None,
+            first=self.brief_store(target) if self._options.notes else None,
             patience=self._options.patience,
             actions=self.tables.actions,
             mask=self.secrets.mask,

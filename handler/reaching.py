@@ -121,6 +121,10 @@ class Reaching:
         """Return the record of a target."""
         return self._store(target, self.objects)
 
+    def brief_store(self, target: Target) -> StateStore:
+        """Return the same for those who won't wait long."""
+        return self._store(target, self.records)
+
     def _store(self, target: Target, objects: Callable[[Target], Objects]) -> StateStore:
         settings = self.settings
         return StateStore(objects(target), settings.state_namespace, target.name, settings.installation, TOOLING)

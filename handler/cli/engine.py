@@ -47,6 +47,6 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
         handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
         reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
         queue = Sqs(url, longest_wait=WAIT) if url else None
-        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue)
+        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler)
 
     return Engine(sandbox.start, build)

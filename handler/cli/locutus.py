@@ -90,7 +90,7 @@ def _known(flag: str, name: str, known: Mapping[str, object] | tuple[str, ...]) 
 def _seconds(interval: str) -> float:
     found, limits = go_duration(interval), RANGES["duration"]
     if found is None or not limits.least <= found <= limits.most:
-        raise click.UsageError(f"--trigger.interval.duration: expected {limits.noun} from {limits.span('duration')}, found {interval!r}")
+        raise click.UsageError(f"--trigger.interval.duration: expected {limits.noun} from {limits.span()}, found {interval!r}")
     return found
 
 

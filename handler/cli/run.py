@@ -70,5 +70,5 @@ def duration(text: str, flag: str) -> float:
     """Return the seconds of a duration such as `30s` or `1h30m`. Raises click.UsageError."""
     found, limits = seconds(text), RANGES["duration"]
     if found is None or not limits.least <= found <= limits.most:
-        raise click.UsageError(f"{flag}: expected {limits.noun} from {limits.span('duration')}, found {text!r}")
+        raise click.UsageError(f"{flag}: expected {limits.noun} from {limits.span()}, found {text!r}")
     return found

@@ -41,34 +41,42 @@ _AHEAD = 256
 
 Seen = tuple[Identity, Object | None]
 Lines = queue.Queue[Any]
-"""What threads hand to the judge: (Scope, Seen), or the exception that ended one."""
+"""What threads hand to the judge: (Scope, Seen); (Scope, None) once all of a kind was LISTed; (Scope, what ended its thread)."""
 Stop = Callable[[], Iterable[Identity] | None]
 """Called several times a second. What it raises ends the wait; what it returns is content by now, though nothing of it has changed."""
 
 
 @dataclass
 class Scope:
-    """One kind in one namespace (empty: in all), the objects waited for in it, and the WATCH that follows them."""
+    """One kind in one namespace (empty: in all), the objects followed in it, and the WATCH that follows them.
+
+    `wanted`: those that are waited for; None: all that carry the labels of `selector`, of which `present` are there.
+    """
 
     resource: Resource
     namespace: str
     partial: bool
     selector: str
-    wanted: frozenset[Identity] = frozenset()
+    wanted: frozenset[Identity] | None = None
     open: set[Identity] = field(default_factory=set)
     closed: threading.Event = field(default_factory=threading.Event)
     told: set[Identity] = field(default_factory=set)
     response: urllib3.BaseHTTPResponse | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    present: set[Identity] = field(default_factory=set)
 
     @property
     def known(self) -> bool:
         """Whether each of its objects was told once."""
-        return len(self.told) == len(self.wanted)
+        return self.wanted is not None and len(self.told) == len(self.wanted)
+
+    def follows(self, identity: Identity) -> bool:
+        """Whether an object is followed."""
+        return self.wanted is None or identity in self.wanted
 
     def query(self) -> dict[str, str]:
         """What LIST and WATCH select by: the name if there is just one, and the labels."""
-        one = {"fieldSelector": f"metadata.name={next(iter(self.wanted)).name}"} if len(self.wanted) == 1 else {}
+        one = {"fieldSelector": f"metadata.name={next(iter(self.wanted)).name}"} if self.wanted and len(self.wanted) == 1 else {}
         return one | ({"labelSelector": self.selector} if self.selector else {})
 
     @property
@@ -76,11 +84,13 @@ class Scope:
         """How messages call its LIST."""
         return Listing(self.resource, self.namespace).request().subject
 
-    def tell(self, lines: Lines, line: tuple[Scope, Seen] | BaseException) -> None:
+    def tell(self, lines: Lines, line: Seen | BaseException | None) -> None:
         """Hand a line to the judge, waiting for it; nobody listens any more once the scope is closed."""
+        if isinstance(line, tuple):
+            (self.present.discard if line[1] is None else self.present.add)(line[0])
         while not self.closed.is_set():
             try:
-                lines.put(line, timeout=0.1)
+                lines.put((self, line), timeout=0.1)
             except queue.Full:
                 continue
             return
@@ -121,13 +131,9 @@ def scopes_of(wanted: Sequence[tuple[Resource, Identity]], *, partial: bool, sel
 def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: float, stop: Stop) -> None:
     """Feed `judge` with every state of every object until it is content with all of them, or time is up and each was told once."""
     end = time.monotonic() + timeout
-    places = {identity: scope for scope in scopes for identity in scope.wanted}
+    places = {identity: scope for scope in scopes for identity in scope.wanted or ()}
     lines: Lines = queue.Queue(maxsize=_AHEAD)
-    threads = [
-        threading.Thread(target=_run, args=(api, scope, lines), name=f"watch-{scope.resource.plural}", daemon=True) for scope in scopes
-    ]
-    for thread in threads:
-        thread.start()
+    threads = [started(api, scope, lines) for scope in scopes]
     try:
         while any(scope.open for scope in scopes) and (time.monotonic() < end or not all(scope.known for scope in scopes)):
             for identity in stop() or ():
@@ -149,9 +155,9 @@ def _take(lines: Lines, judge: Callable[[Seen], bool], end: float) -> None:
             line = lines.get(timeout=due - now)
         except queue.Empty:
             return
-        if isinstance(line, BaseException):
-            raise line
         scope, seen = line
+        if isinstance(seen, BaseException):
+            raise seen
         scope.told.add(seen[0])
         if scope.open:
             _settle(scope, seen[0], content=judge(seen))
@@ -167,8 +173,30 @@ def _settle(scope: Scope, identity: Identity, *, content: bool) -> None:
         scope.close()
 
 
+def started(api: Api, scope: Scope, lines: Lines) -> threading.Thread:
+    """Start the thread that follows a scope: LIST, then WATCH from there, until it is closed or told what ended it."""
+    thread = threading.Thread(target=_run, args=(api, scope, lines), name=f"watch-{scope.resource.plural}", daemon=True)
+    thread.start()
+    return thread
+
+
+def look(api: Api, scope: Scope, lines: Lines) -> threading.Thread:
+    """Start a thread that LISTs a scope once, for one that isn't watched."""
+    thread = threading.Thread(target=_look, args=(api, scope, lines), name=f"list-{scope.resource.plural}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _look(api: Api, scope: Scope, lines: Lines) -> None:
+    try:
+        while not scope.closed.is_set() and not _listed(api, scope, lines):
+            scope.closed.wait(_PAUSE)
+    except BaseException as error:  # noqa: BLE001 - it is the judge's to handle
+        scope.tell(lines, error)
+
+
 def _run(api: Api, scope: Scope, lines: Lines) -> None:
-    """Follow one scope on its own thread: LIST, then WATCH from there, until closed."""
+    """Follow one scope on its own thread."""
     try:
         while not scope.closed.is_set():
             version = _list(api, scope, lines)
@@ -181,27 +209,38 @@ def _run(api: Api, scope: Scope, lines: Lines) -> None:
         scope.tell(lines, error)
 
 
-def _list(api: Api, scope: Scope, lines: Lines) -> str:
-    """Tell the state of every object waited for, and return the resourceVersion to watch from; empty: LIST again."""
-    absent, version, following = set(scope.wanted), "", ""
+def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
+    """Tell the state of every object followed, and return the resourceVersion to watch from; None: LIST again."""
+    absent, version, following = set(scope.present if scope.wanted is None else scope.wanted), "", ""
     while True:
         try:
             answer = _page(api, scope, following)
         except ApiRefused as error:
             if error.status != 410 or not following:
                 raise
-            return ""  # its continue token expired
+            return None  # its continue token expired
         for item in items_of(answer, scope.resource, scope.subject, partial=scope.partial) if answer else ():
             identity = identity_of(named(item, scope.resource))
-            if identity in absent:
+            if identity in absent or scope.wanted is None:
                 absent.discard(identity)
-                scope.tell(lines, (scope, (identity, item)))
+                scope.tell(lines, (identity, item))
         metadata = answer["metadata"] if answer else {}
         version, following = version or str(metadata.get("resourceVersion") or ""), str(metadata.get("continue") or "")
         if not following:
             break
     for identity in sorted(absent):
-        scope.tell(lines, (scope, (identity, None)))
+        scope.tell(lines, (identity, None))
+    if scope.wanted is None:
+        scope.tell(lines, None)
+    return (version,)
+
+
+def _list(api: Api, scope: Scope, lines: Lines) -> str:
+    """LIST, and return the resourceVersion to watch from; empty: LIST again."""
+    found = _listed(api, scope, lines)
+    if found is None:
+        return ""
+    version = found[0]
     if version and (not scope.resource.verbs or "watch" in scope.resource.verbs):
         return version
     scope.closed.wait(_LOOK_AGAIN)
@@ -277,6 +316,6 @@ def _tell(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
     item = event["object"]
     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
         identity = identity_of(named(item, scope.resource))
-        if identity in scope.wanted:
-            scope.tell(lines, (scope, (identity, None if event["type"] == "DELETED" else item)))
+        if scope.follows(identity):
+            scope.tell(lines, (identity, None if event["type"] == "DELETED" else item))
     return str(item["metadata"].get("resourceVersion") or "")

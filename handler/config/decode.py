@@ -157,12 +157,12 @@ class Decoder:
         if number is not None and limits.least <= number <= limits.most and hint(number) == number:
             return hint(number)
         seen = {"a number": forms.plain, "text": forms.show}.get(word(node), lambda _: word(node))(scalar(node))
-        self.mistakes.add(node, subject, f"expected {limits.noun} from {limits.span(kind)}, found {seen}")
+        self.mistakes.add(node, subject, f"expected {limits.noun} from {limits.span()}, found {seen}")
         return BAD
 
     def _amount(self, node: yaml.Node, kind: str) -> float | None:
         text = scalar(node)
-        if word(node) == "text" and kind == "duration":
+        if word(node) == "text" and RANGES[kind].is_duration:
             return forms.seconds(text)
         return float(text) if word(node) == "a number" and _NUMBER.fullmatch(text) else None
 

@@ -229,10 +229,11 @@ class Range:
     noun: str
     least: float
     most: float
+    is_duration: bool = False
 
-    def span(self, kind: str) -> str:
+    def span(self) -> str:
         """Write the bounds."""
-        return f"{duration(self.least)} to {duration(self.most)}" if kind == "duration" else f"{self.least:.0f} to {self.most:.0f}"
+        return f"{duration(self.least)} to {duration(self.most)}" if self.is_duration else f"{self.least:.0f} to {self.most:.0f}"
 
 
 RANGES = {
@@ -240,7 +241,8 @@ RANGES = {
     "number": Range("a whole number", 1, 1_000_000_000_000),
     "body": Range("a number of bytes", 4096, 25 * 1024 * 1024),
     "fraction": Range("a number", 0, 1),
-    "duration": Range("a duration such as 30s, 5m or 1h30m", 1, 31_536_000),
+    "duration": Range("a duration such as 30s, 5m or 1h30m", 1, 31_536_000, is_duration=True),
+    "durationOrNever": Range("0 for never, or a duration such as 30s or 5m", 0, 31_536_000, is_duration=True),
 }
 """Durations: at least a second (a Lease counts whole ones), at most a year."""
 

@@ -142,7 +142,7 @@ class _Builder:
 def _number(hint: type, kind: str) -> dict[str, Any]:
     limits = RANGES[kind]
     bounds = {"type": "integer" if hint is int else "number", "minimum": limits.least, "maximum": limits.most}
-    return {"anyOf": [bounds, {"type": "string", "pattern": f"^{DURATION}$"}]} if kind == "duration" else bounds
+    return {"anyOf": [bounds, {"type": "string", "pattern": f"^{DURATION}$"}]} if limits.is_duration else bounds
 
 
 def _text(kind: str) -> dict[str, Any]:

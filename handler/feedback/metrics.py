@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from handler.model.event import Job
+from handler.model.health import HealthState
 from handler.model.plan import DONE
 from handler.model.result import Outcome, Result
 
@@ -126,6 +127,7 @@ class RunMetrics(_Exposed):
         self._seconds = self._histogram("anneal_run_duration_seconds", "Runs, from their start to their record.", "target", _RUN_BUCKETS)
         self._changes = self._counter("anneal_changes", "Objects written or pruned, by what was done.", "target", "action")
         self._gauges = {field: self._gauge(name, about, "target") for field, (name, about) in GAUGES.items()}
+        self._health = self._gauge("anneal_target_health", "1: so do the objects of the target; 0: they don't.", "target", "health")
         self._failed: dict[str, int] = {}
         self._watched("anneal_queue_waiting", "Targets that wait for a run.", waiting)
         self._watched("anneal_queue_running", "Targets that are worked on.", running)
@@ -149,12 +151,19 @@ class RunMetrics(_Exposed):
         self._failed[result.target] = 0
         self._show(result)
 
+    def health(self, target: str, state: HealthState) -> None:
+        """Show how the objects of a target do."""
+        for each in HealthState:
+            self._health.labels(target, str(each)).set(each is state)
+
     def _show(self, result: Result) -> None:
         """Show the record's word; where none could be read, what this process knows of failures."""
         target, standing = result.target, result.standing
         if standing is not None:
             for field, gauge in self._gauges.items():
                 gauge.labels(target).set(float(getattr(standing, field)))
+            if standing.health:
+                self.health(target, HealthState(standing.health))
         failures = max(self._failed.get(target, 0), standing.failures if standing and result.outcome not in _GOOD else 0)
         self._gauges["failures"].labels(target).set(failures)
         if result.outcome is not Outcome.REFUSED:  # the target stands as its record says

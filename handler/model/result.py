@@ -38,6 +38,7 @@ class Standing:
     """How a target stands after a run, for metrics and alerts.
 
     `failures` in a row; `next_try`, `succeeded`, `waiting` (since when) in seconds since the epoch, 0: none; `orphans`, `drifted`: objects.
+    `health`: a `HealthState`, empty: never judged.
     """
 
     failures: int = 0
@@ -50,6 +51,7 @@ class Standing:
     waiting: float = 0.0
     orphans: int = 0
     drifted: int = 0
+    health: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,5 +184,5 @@ def judged_live(state: State) -> frozenset[Identity]:
 
 
 def judged_absent(state: State) -> frozenset[Identity]:
-    """Return what of a recorded set is missed where it isn't there: no Job that removes itself; nothing, until a run has said what is apart."""
+    """Return what of a recorded set is missed where it isn't there; no Job that removes itself, and nothing until `apart` is known."""
     return judged_live(state) - {each.identity for each in state.ran} if state.health.apart is not None else frozenset()

@@ -58,4 +58,4 @@ def is_quiet(summary: Summary, head: str) -> bool:
 
 def standing(summary: Summary, now: float) -> Standing:
     """Say how a quiet target stands, as a run that finds it unchanged does."""
-    return Standing(succeeded=now, orphans=summary.orphans, drifted=summary.drifted)
+    return Standing(succeeded=now, orphans=summary.orphans, drifted=summary.drifted, health=summary.health)

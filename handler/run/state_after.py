@@ -223,6 +223,7 @@ def standing(state: State | None, result: Result, now: float) -> Standing | None
         waiting=_waiting_since(state),
         orphans=len(state.orphans),
         drifted=drifted(state),
+        health=state.health.state,
     )
 
 

@@ -30,6 +30,7 @@ from handler.queues.sqs import Sqs
 from handler.reading import Json, Reader, ended
 from handler.running import Run
 from handler.serve.answering import Answers
+from handler.serve.health.watch import HealthWatch, Ways
 from handler.serve.intake import Intake
 from handler.serve.ticks import Look, Ticks
 from handler.web.exposition import Exposition
@@ -46,7 +47,8 @@ class Parts:
     """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
 
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: what the clock asks for, `tick`, or `drift` to compare live
-    with git each time. `queue`: one that several workers share; None: there is none.
+    with git each time. `queue`: one that several workers share; None: there is none. `ways`: to the clusters whose health is
+    watched; None: it isn't.
     """
 
     run: Run
@@ -56,6 +58,7 @@ class Parts:
     look: Look | None = None
     queue: Sqs | None = None
     clock: str = "tick"
+    ways: Ways | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Worker:
         self._clock = parts.clock
         self._deferred = Deferred()
         self._intake = self._taking_from(parts.queue) if parts.queue else None
+        self._health = HealthWatch(settings, parts.ways, parts.mask, self._metrics.health) if parts.ways else None
 
     def _taking_from(self, queue: Sqs) -> Intake:
         return Intake(queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
@@ -105,6 +109,8 @@ class Worker:
         inbox.start()
         if self._intake:
             self._intake.start()
+        if self._health:
+            self._health.start()
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
         wait = 0.0
         while not self._stop.wait(wait):
@@ -114,6 +120,8 @@ class Worker:
             self._look_again(now)
             wait = min(max(min(self._ticks.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
+        if self._health:
+            self._health.stop()
         inbox.stop()
         if self._intake:
             self._intake.halt()

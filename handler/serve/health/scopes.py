@@ -1,0 +1,146 @@
+"""What a worker WATCHes on one cluster: a kind, for all targets of one identity, everywhere or in each namespace that it may read.
+
+    watched      the first `WATCHES` scopes: one LIST, one WATCH, a thread
+    listed       the others, and those whose WATCH is denied: one LIST each interval
+
+Law: never across identities: what one may read says nothing of what another may. A scope that can't be read is tried again each interval,
+and is the trouble of its targets alone.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.cluster.following import Lines, Scope, look, started
+from handler.model.errors import AccessDenied, AnnealError
+from handler.model.names import PART_OF
+from handler.serve.health.watched import Watched
+
+WATCHES = 48
+"""Scopes of one cluster that are followed at once: each is a connection and a thread."""
+_LISTS = 4
+"""LISTs that are under way at once."""
+_AHEAD = 256
+Key = tuple[str, str, str, str]
+"""Service account (empty: our own), apiVersion, kind, namespace (empty: all)."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """One scope. `runs`: a thread is at it; `listed`: by a LIST alone; `denied`: no WATCH; `whole`: it was LISTed.
+
+    `error`: what is wrong with it since `failed`; `due`: when it is next LISTed, or watched again (monotonic seconds).
+    """
+
+    api: Api
+    scope: Scope
+    runs: bool = False
+    listed: bool = False
+    denied: bool = False
+    whole: bool = False
+    error: AnnealError | None = None
+    failed: float = 0.0
+    due: float = 0.0
+    kept: bool = False
+
+
+@dataclass(slots=True)
+class Scopes:
+    """The scopes of one cluster. `lines`: what their threads tell (`following.Lines`); `keys`: by target, where its objects are."""
+
+    lines: Lines = field(default_factory=lambda: queue.Queue(maxsize=_AHEAD))
+    followed: dict[Key, Followed] = field(default_factory=dict)
+    keys: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    _narrow: set[str] = field(default_factory=set)
+    """Identities that may not read all namespaces at once."""
+
+    def keep(self, key: Key, api: Api, scope: Scope) -> None:
+        """Follow a scope for good."""
+        self.followed[key] = Followed(api, scope, kept=True)
+
+    def adjust(self, targets: Iterable[tuple[Watched, Api, Discovery]]) -> None:
+        """Follow what these targets declare, and nothing else but what is kept."""
+        wanted: dict[Key, tuple[Api, Scope]] = {}
+        for watched, api, discovery in targets:
+            found = dict(self._of(watched, discovery))
+            self.keys[watched.target.name] = tuple(found)
+            for key, scope in found.items():
+                wanted.setdefault(key, (api, scope))
+        for key in [key for key, each in self.followed.items() if key not in wanted and not each.kept]:
+            self.followed.pop(key).scope.close()
+        for key in sorted(wanted.keys() - self.followed.keys()):
+            self.followed[key] = Followed(*wanted[key])
+
+    def _of(self, watched: Watched, discovery: Discovery) -> Iterator[tuple[Key, Scope]]:
+        account = account_of(watched)
+        everywhere = account not in self._narrow
+        for kind in sorted(watched.kinds):
+            resource = discovery.preferred(kind)
+            if resource is None:
+                continue
+            spaces: Collection[str] = ("",) if everywhere or not resource.namespaced else sorted(watched.namespaces)
+            for namespace in spaces:
+                key = (account, resource.api_version, resource.kind, namespace)
+                yield key, Scope(resource, namespace, partial=False, selector=PART_OF)
+
+    def go_on(self, now: float, interval: float) -> None:
+        """Start what isn't followed yet, and LIST again what is due. `now`: monotonic seconds; `interval`: seconds."""
+        watching = sum(each.runs and not each.listed for each in self.followed.values())
+        listing = sum(each.runs and each.listed for each in self.followed.values())
+        for each in self.followed.values():
+            if each.runs or each.due > now:
+                continue
+            each.listed = each.denied or watching >= WATCHES
+            if each.listed and listing >= _LISTS:
+                continue
+            each.runs, each.due = True, now + interval
+            watching, listing = watching + (not each.listed), listing + each.listed
+            (look if each.listed else started)(each.api, each.scope, self.lines)
+
+    def ended(self, scope: Scope, error: BaseException) -> None:
+        """Note what ended a scope's thread; who may not read all namespaces is asked for each, who may not WATCH is LISTed."""
+        found = next(((key, each) for key, each in self.followed.items() if each.scope is scope), None)
+        if found is None:
+            return
+        key, each = found
+        each.runs = False
+        if not isinstance(error, AnnealError):
+            raise error
+        if isinstance(error, AccessDenied):
+            if each.whole:
+                each.denied = True
+                return
+            if scope.resource.namespaced and not scope.namespace:
+                self._narrow.add(key[0])
+        each.error, each.failed = error, each.failed or time.monotonic()
+
+    def stands(self, scope: Scope) -> None:
+        """Note that a scope was LISTed whole."""
+        for each in self.followed.values():
+            if each.scope is scope:
+                each.whole, each.error, each.failed = True, None, 0.0
+                each.runs = each.runs and not each.listed
+
+    def trouble(self, target: str, since: float) -> AnnealError | None:
+        """Return what is wrong with one of a target's scopes since before a moment (monotonic seconds); None: nothing."""
+        found = (self.followed[key] for key in self.keys.get(target, ()))
+        return next((each.error for each in found if each.error and each.failed <= since), None)
+
+    def are_whole(self, target: str) -> bool:
+        """Whether each of a target's scopes was LISTed."""
+        return target in self.keys and all(self.followed[key].whole for key in self.keys[target])
+
+    def close(self) -> None:
+        """End all threads."""
+        for each in self.followed.values():
+            each.scope.close()
+
+
+def account_of(watched: Watched) -> str:
+    """Return whose rights a target's looks have; empty: our own."""
+    return watched.target.impersonate.service_account if watched.target.impersonate else ""

@@ -1,0 +1,316 @@
+"""Watches the health of a configuration's targets while a worker lives: one thread a cluster, which judges what its WATCHes tell.
+
+    the states' metadata     which records there are, and whether a run is open     a WATCH, by our own identity
+    a record that moved      what is declared, which health is recorded             one GET
+    members                  each judged with each change of it                     a WATCH a kind and identity (`scopes`)
+    pods and events          why something isn't healthy                            few reads, bounded
+
+Law: it only looks. Another verdict is written by a swap without the Lease, never while a run is open; a 409 drops it, and no run is asked
+for. A cluster that doesn't answer delays its own targets alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.cluster.evidence import Evidence
+from handler.cluster.following import Scope
+from handler.cluster.store import Objects
+from handler.config.settings import Settings, Target
+from handler.model.errors import AnnealError, Busy, Moved
+from handler.model.health import HealthState
+from handler.model.names import PART_OF, Identity, applyset_id
+from handler.model.resource import Resource
+from handler.run.health import judged, patience_of
+from handler.run.waits.explaining import explain
+from handler.serve.health.scopes import Scopes
+from handler.serve.health.watched import GRACE, Watched
+from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
+from handler.state.heartbeat import INTERVALS, Heartbeat
+from handler.state.record import TargetHealth
+from handler.state.rules import stamp
+from handler.state.store import StateStore
+
+_LOG = logging.getLogger("anneal.health")
+_TURN = 0.5
+"""Seconds between two turns of a cluster's thread."""
+_RECORDS = 20
+"""Records that one turn reads."""
+_EXPLAINED = 3
+"""Objects of a target, and targets of one turn, whose pods and events are read."""
+_FIRST_LOOK = 2.0
+"""Seconds after which something unhealthy is worth a look at its pods and events."""
+_STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+Tell = Callable[[str, HealthState], None]
+"""Takes a target's name, and how it does."""
+
+
+class Ways(Protocol):
+    """The ways to targets' clusters (`handler.reaching.Reaching`); each raises AnnealError where there is none."""
+
+    def api(self, target: Target, *, impersonated: bool = True) -> Api:
+        """Return the way to a target's cluster, as the target's identity or as our own."""
+
+    def discovery(self, target: Target) -> Discovery:
+        """Return what a target's cluster serves."""
+
+    def records(self, target: Target) -> Objects:
+        """Return raw access to states and Leases for those who won't wait long."""
+
+    def brief_store(self, target: Target) -> StateStore:
+        """Return a target's record by the same."""
+
+
+class HealthWatch:
+    """The health of all targets of one configuration.
+
+    Args:
+        settings: whose targets, and how often a pass is made; never, where `healthInterval` is 0.
+        ways: to their clusters.
+        mask: hides secrets in a text.
+        tell: told how each target does, with each pass and with each other verdict.
+
+    """
+
+    def __init__(self, settings: Settings, ways: Ways, mask: Callable[[str], str], tell: Tell) -> None:
+        grouped: dict[Hashable, list[Target]] = defaultdict(list)
+        for target in settings.targets if settings.health_interval > 0 else ():
+            grouped[target.cluster].append(target)
+        self._stop = threading.Event()
+        self._clusters = [_Cluster(settings, ways, targets, mask, tell, self._stop) for targets in grouped.values()]
+
+    def start(self) -> None:
+        """Begin to watch."""
+        for cluster in self._clusters:
+            threading.Thread(target=cluster.run, name="health", daemon=True).start()
+
+    def stop(self) -> None:
+        """End it; nothing is waited for."""
+        self._stop.set()
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """The targets of one cluster; see `HealthWatch`."""
+
+    settings: Settings
+    ways: Ways
+    targets: list[Target]
+    mask: Callable[[str], str]
+    tell: Tell
+    stop: threading.Event
+    scopes: Scopes = field(default_factory=Scopes)
+    watched: dict[str, Watched] = field(default_factory=dict)
+    members: dict[str, Watched] = field(default_factory=dict)
+    states: Scope = field(init=False)
+    passed: float = 0.0
+    resolved: float = 0.0
+    written: dict[str, float] = field(default_factory=dict)
+    explained: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Know the targets by the names of their states, and by the label of their members."""
+        namespace = self.settings.state_namespace
+        for target in self.targets:
+            name = state_name(target.name)
+            known = Watched(target, applyset_id(name, namespace), self._clock)
+            self.watched[name] = self.members[known.applyset] = known
+        self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
+
+    def _clock(self) -> float:
+        try:
+            return self.ways.api(self.targets[0], impersonated=False).server_time()
+        except AnnealError:
+            return time.time()
+
+    def run(self) -> None:
+        """Watch until told to stop; what goes wrong costs a pass."""
+        while not self.stop.is_set():
+            try:
+                if not self.scopes.followed:
+                    self.scopes.keep(("", "", "", ""), self.ways.api(self.targets[0], impersonated=False), self.states)
+                self._turn()
+            except AnnealError as error:
+                _LOG.warning("health can't be watched", extra={"fields": {"why": self.mask(str(error)), "code": error.code}})
+                self.stop.wait(self.settings.health_interval)
+            except Exception:  # noqa: BLE001 - a mistake of ours may not end the watch
+                _LOG.exception("a pass of health failed")
+                self.stop.wait(self.settings.health_interval)
+        self.scopes.close()
+
+    # --- one turn
+    def _turn(self) -> None:
+        """Take what the WATCHes tell, then do what is due."""
+        self.scopes.go_on(time.monotonic(), self.settings.health_interval)
+        self._take(time.monotonic() + _TURN)
+        now = time.monotonic()
+        stale = [each for each in self.watched.values() if each.is_stale]
+        for known in stale[:_RECORDS]:
+            self._read(known)
+        passes = now - self.passed >= self.settings.health_interval
+        if stale or passes:
+            self._adjust(now)
+        for known in self.watched.values():
+            known.beat(now)
+            if passes or known.moved or known.since:
+                self._judge(known, now, passes=passes)
+        self._explain(now)
+        if passes:
+            self.passed = now
+            beat = Heartbeat(self.ways.records(self.targets[0]), self.settings.state_namespace, self.settings.installation)
+            beat.renew(f"{socket.gethostname()}_{os.getpid()}", self.settings.health_interval)
+
+    def _take(self, end: float) -> None:
+        """Take lines until a moment (monotonic seconds), or as many as there are by then."""
+        while not self.stop.is_set():
+            try:
+                scope, line = self.scopes.lines.get(timeout=max(end - time.monotonic(), 0.0))
+            except queue.Empty:
+                return
+            if line is None:
+                self.scopes.stands(scope)
+            elif isinstance(line, BaseException):
+                self.scopes.ended(scope, line)
+            elif scope is self.states:
+                self._told(*line)
+            else:
+                self._seen(*line)
+            if time.monotonic() >= end:
+                return
+
+    def _told(self, identity: Identity, metadata: dict[str, Any] | None) -> None:
+        """Note that a record has moved."""
+        known = self.watched.get(identity.name)
+        if known is None:
+            return
+        if metadata is None:
+            known.read(None, "")
+            return
+        meta = metadata["metadata"]
+        summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
+        known.seen, known.busy = str(meta.get("resourceVersion") or ""), summary is not None and bool(summary.attempt)
+
+    def _seen(self, identity: Identity, live: dict[str, Any] | None) -> None:
+        """Judge a member; one that is gone has no label any more to tell whose it was."""
+        if live is None:
+            for known in self.watched.values():
+                known.see(identity, None)
+            return
+        label = str((live["metadata"].get("labels") or {}).get(PART_OF))
+        if label in self.members:
+            self.members[label].see(identity, live)
+
+    def _read(self, known: Watched) -> None:
+        """Read a record that has moved; one that can't be read says so to whoever runs its target."""
+        version = known.seen
+        try:
+            stored = self.ways.brief_store(known.target).read()
+            known.read(stored.state, stored.resource_version)
+        except AnnealError:
+            known.read(None, version)
+
+    def _adjust(self, now: float) -> None:
+        """Follow what the records declare; a kind that isn't known is asked for again, once a pass."""
+        known = [each for each in self.watched.values() if each.kinds]
+        unknown = any(self.ways.discovery(each.target).preferred(kind) is None for each in known for kind in each.kinds)
+        if unknown and now - self.resolved >= self.settings.health_interval:
+            self.resolved = now
+            self.ways.discovery(self.targets[0]).refresh()
+        self.scopes.adjust((each, self.ways.api(each.target), self.ways.discovery(each.target)) for each in known)
+
+    # --- verdicts
+    def _judge(self, known: Watched, now: float, *, passes: bool) -> None:
+        """Judge a target as a whole, and write another verdict; the same in other words once a pass."""
+        name, known.moved = known.target.name, False
+        if known.busy or known.is_stale or not known.version:
+            return
+        found = self._health(known, now)
+        if found is not known.health and (
+            found.state != known.health.state or now - self.written.get(name, -1e9) >= self.settings.health_interval
+        ):
+            self.written[name] = now
+            self._write(known, now)
+        if passes and known.health.state:
+            self.tell(name, HealthState(known.health.state))
+
+    def _health(self, known: Watched, now: float) -> TargetHealth:
+        """Return how a target does by what was seen."""
+        trouble = self.scopes.trouble(known.target.name, now - INTERVALS * self.settings.health_interval)
+        if trouble is not None:
+            return self._unknown(known, trouble)
+        if known.kinds and not self.scopes.are_whole(known.target.name):
+            return known.health
+        look = known.look(now)
+        if known.is_settling(now):
+            return known.health
+        return judged(known.health, look, self._clock(), patience_of(known.target), self.mask)
+
+    def _unknown(self, known: Watched, trouble: AnnealError) -> TargetHealth:
+        """Say that a target can't be looked at."""
+        seen, now = self.mask(f"can't be judged: {trouble}"), stamp(self._clock())
+        before = known.health
+        if (before.state, before.worst) == (HealthState.UNKNOWN, (seen,)):
+            return before
+        since = before.since if before.state == HealthState.UNKNOWN else now
+        return replace(before, state=str(HealthState.UNKNOWN), since=since, judged=now, worst=(seen,))
+
+    def _write(self, known: Watched, now: float) -> None:
+        """Record another verdict, unless a run is open, or the record has moved: then it is judged by that, next turn."""
+        before = known.health.state
+        try:
+            store = self.ways.brief_store(known.target)
+            stored = store.read()
+            known.read(stored.state, stored.resource_version)
+            if stored.state is None or known.busy:
+                return
+            stored = store.swap(stored, replace(stored.state, health=self._health(known, now)))
+        except (Moved, Busy):
+            return
+        except AnnealError as error:
+            fields = {"target": known.target.name, "why": self.mask(str(error)), "code": error.code}
+            _LOG.warning("health can't be recorded", extra={"fields": fields})
+            return
+        known.read(stored.state, stored.resource_version)
+        if known.health.state != before:
+            self._say(known, before)
+
+    def _say(self, known: Watched, before: str) -> None:
+        """Log that a target does otherwise than before."""
+        health, name = known.health, known.target.name
+        fields = {"target": name, "health": health.state, "was": before, "worst": list(health.worst)}
+        _LOG.log(logging.INFO if health.state == HealthState.HEALTHY else logging.WARNING, "health", extra={"fields": fields})
+        self.tell(name, HealthState(health.state))
+
+    # --- evidence
+    def _explain(self, now: float) -> None:
+        """Read why some targets aren't healthy: soon, once a moment has passed, and with each pass."""
+        due = [each for each in self.watched.values() if each.since and not each.busy and now >= self._explains(each)]
+        for known in due[:_EXPLAINED]:
+            self.explained[known.target.name] = now
+            for identity in known.look(now).worst()[:_EXPLAINED]:
+                self._explain_one(known, identity)
+
+    def _explains(self, known: Watched) -> float:
+        """Return when a target's evidence is due, in monotonic seconds."""
+        last = self.explained.get(known.target.name, 0.0)
+        moments = (known.since + _FIRST_LOOK, known.since + GRACE, last + self.settings.health_interval)
+        return next((each for each in moments if each > last), last)
+
+    def _explain_one(self, known: Watched, identity: Identity) -> None:
+        resource = self.ways.discovery(known.target).preferred(identity.group_kind)
+        if resource is None:
+            return
+        said = explain(Evidence(self.ways.api(known.target)), resource, identity, self._clock(), self.mask)
+        known.moved |= known.evidence.get(identity, "") != said
+        known.evidence[identity] = said

@@ -1,0 +1,85 @@
+"""Health belongs to the target: judged at the end of each run, by drift runs and by a watch between them; kubectl breaks and cures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.model.health import HealthState
+from handler.model.result import Outcome
+from handler.serve.health.watch import HealthWatch
+from handler.state.record import TargetHealth
+from tests.e2e.documents import config_map, deployment, service
+from tests.e2e.serving import until
+from tests.e2e.shop import Shop, told
+
+
+class Watching:
+    """A watch of a shop's health, as a worker keeps it."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.said: list[tuple[str, HealthState]] = []
+        settings = replace(shop.settings, health_interval=2.0)
+        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line))
+        self.watch.start()
+
+    def shows(self, state: HealthState, *words: str) -> TargetHealth:
+        """Wait until the record says so."""
+        until(lambda: self._is(state, words), told=lambda: str(self.shop.state().health))
+        return self.shop.state().health
+
+    def _is(self, state: HealthState, words: tuple[str, ...]) -> bool:
+        health = self.shop.state().health
+        return health.state == state and all(word in " ".join((*health.worst, *health.notes)) for word in words)
+
+
+@pytest.fixture
+def watching(shop: Shop) -> Iterator[Any]:
+    begun: list[Watching] = []
+
+    def begin() -> Watching:
+        begun.append(Watching(shop))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.watch.stop()
+
+
+def scale(shop: Shop, app: str, status: dict[str, Any]) -> None:
+    shop.kubectl.run("patch", "deployment", app, "-n", shop.name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+
+
+def test_a_deployment_that_loses_its_pods_after_the_record_is_degraded_and_healthy_again_once_they_are_back(shop: Shop, watching: Any) -> None:
+    shop.push(deployment(shop.name, "api", replicas=2), config_map(shop.name, "a"))
+    shop.applied()
+    assert shop.state().health.state in (HealthState.PROGRESSING, HealthState.HEALTHY)
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    before = shop.state()
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    health = watch.shows(HealthState.DEGRADED, "Deployment", "is not there")
+    assert health.since
+    after = shop.state()
+    assert (after.history, after.commit, after.status) == (before.history, before.commit, before.status), "no run, nothing else written"
+    assert shop.run("drift").outcome is Outcome.APPLIED
+    watch.shows(HealthState.HEALTHY)
+
+
+def test_a_run_judges_by_what_is_at_hand(shop: Shop) -> None:
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    assert shop.state().health.state == HealthState.HEALTHY
+    shop.push(deployment(shop.name, "api", replicas=1), service(shop.name, "web"))
+    shop.applied()
+    assert shop.state().health.state == HealthState.PROGRESSING
+    until(lambda: (shop.live(shop.documents[0]) or {}).get("status", {}).get("availableReplicas"))
+    result = shop.run("drift")
+    assert result.outcome is Outcome.UNCHANGED, told(result)
+    assert shop.state().health.state == HealthState.HEALTHY
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
