@@ -28,6 +28,7 @@ from handler.run.rooms import unseen
 from handler.source.host import GitHost
 from handler.source.sharing import Sharing
 from handler.state.configmap import state_name
+from handler.state.heartbeat import Beat, Heartbeat
 from handler.state.lease import LeaseLock
 from handler.state.record import State
 from handler.state.store import StateStore
@@ -120,6 +121,12 @@ class Reaching:
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""
         return self._store(target, self.objects)
+
+    def beat(self, target: Target) -> Beat | None:
+        """Return when a worker last said that it watches the health of what is on a target's cluster; asked once."""
+        objects, settings = self.objects(target), self.settings
+        read = Heartbeat(objects, settings.state_namespace, settings.installation).read
+        return self._once(("beat", target.cluster), read)
 
     def brief_store(self, target: Target) -> StateStore:
         """Return the same for those who won't wait long."""

@@ -1,4 +1,5 @@
-"""How targets stand, from their records: what `/api` answers. The only cluster calls are one metadata LIST, or one GET a target.
+"""How targets stand, from their records: what `/api` answers. The only cluster calls are one metadata LIST, or one GET a target, and one
+of the Lease that says whether health is watched.
 
 Law: a cluster that is slow or broken is a row's trouble. It delays nobody longer than the deadline, costs one thread however often it
 is asked, and fails no other. Whatever leaves here is masked, and its lists are cut.
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,7 +26,8 @@ from handler.model.plain import masked, plain
 from handler.model.result import Outcome, Result
 from handler.state import history
 from handler.state.configmap import state_name
-from handler.state.record import Held, Progress, Run, State, Waiting
+from handler.state.heartbeat import Beat, Heartbeat, known
+from handler.state.record import Held, Progress, Run, State, TargetHealth, Waiting
 from handler.state.rules import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary
@@ -40,6 +42,14 @@ READABLE = 50
 """Targets whose deliveries are read for one answer."""
 Json = dict[str, Any]
 J = TypeVar("J")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look at a cluster shows: the metadata of its states by name, and when health was last watched there."""
+
+    states: dict[str, dict[str, Any]]
+    beat: Beat | None
 
 
 class Mistake(OperatorError):
@@ -107,10 +117,14 @@ class Reader:
     def _read(self, target: Target) -> State | None:
         settings = self._settings
         store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, summaries.TOOLING)
-        return store.read().state
+        state = store.read().state
+        return replace(state, health=known(state.health, self._beat(target), time.time(), settings.drift_interval)) if state else None
 
-    def _summaries(self, target: Target) -> dict[str, dict[str, Any]]:
-        return summaries.listed(self._objects(target), self._settings)
+    def _summaries(self, target: Target) -> Seen:
+        return Seen(summaries.listed(self._objects(target), self._settings), self._beat(target))
+
+    def _beat(self, target: Target) -> Beat | None:
+        return Heartbeat(self._objects(target), self._settings.state_namespace, self._settings.installation).read()
 
 
 class Looks:
@@ -171,22 +185,23 @@ def _followed(target: Target) -> Json:
     return {"target": target.name, "repository": target.repository.url, "revision": str(target.revision), "path": target.path}
 
 
-def _row(target: Target, found: dict[str, dict[str, Any]] | AnnealError, settings: Settings) -> Json:
+def _row(target: Target, found: Seen | AnnealError, settings: Settings) -> Json:
     row = {**_followed(target), "recorded": False, **_summed(Summary()), "trouble": None}
     if isinstance(found, AnnealError):
         return row | {"trouble": _trouble(found)}
-    if state_name(target.name) not in found:
+    if state_name(target.name) not in found.states:
         return row
-    summary = summaries.of_target(found, settings, target.name)
+    summary = summaries.of_target(found.states, settings, target.name)
     if summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         return row | {"recorded": True, "trouble": _trouble(unread)}
-    return row | {"recorded": True, **_summed(summary)}
+    health = known(TargetHealth(summary.health, summary.health_since, summary.judged), found.beat, time.time(), settings.drift_interval)
+    return row | {"recorded": True, **_summed(replace(summary, health=health.state, health_since=health.since))}
 
 
 def _summed(summary: Summary) -> Json:
     """Return what people read of a summary: the digest of its home and what nobody has begun are for ticks."""
-    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked")}
+    return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged")}
 
 
 def _detail(target: Target, found: State | AnnealError | None) -> Json:
@@ -198,10 +213,11 @@ def _detail(target: Target, found: State | AnnealError | None) -> Json:
 
 def shown(state: State) -> Json:
     """Return a state as people read it, its long lists cut."""
-    kept = ("commit", "status", "pin", "suspend", "requested", "drift_due", "deliveries", "history", "namespaces")
+    kept = ("commit", "status", "health", "pin", "suspend", "requested", "drift_due", "deliveries", "history", "namespaces")
     found: Json = plain({name: getattr(state, name) for name in kept})
     found["driftDue"] = found.pop("drift_due")
     found["deliveries"].reverse()
+    del found["health"]["apart"]
     approval, attempt = state.approval, state.attempt
     return found | {
         "attempt": {"commit": attempt.commit, "since": attempt.since} if attempt else None,

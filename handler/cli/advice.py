@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from handler.cli.times import ago, until
 from handler.config.settings import Target
+from handler.model.health import HealthState
 from handler.model.plan import Action
 from handler.model.words import many
 from handler.state.lease import Peek
-from handler.state.record import State, Status
+from handler.state.record import State, Status, TargetHealth
 from handler.state.rules import seconds_of
 
 MOVED = "target-moved"
@@ -56,6 +57,7 @@ def next_step(view: View) -> Advice:
         _from_people(name, view.state, view.now)
         or _from_lease(name, view)
         or _from_status(name, view.state.status, view.now)
+        or _from_health(name, view.state.health)
         or _from_leftovers(view.target, view.state)
         or _from_time(view.state, view.now)
         or Advice("nothing to do", urgent=False)
@@ -102,6 +104,17 @@ def _from_status(name: str, status: Status, now: float) -> Advice | None:
     if status.who == "nobody" and status.next_try:
         return Advice(f"it is tried again {until(status.next_try, now)}; to try now:", f"anneal apply {name}", urgent=False)
     return Advice("do what is said below, then:", f"anneal apply {name}")
+
+
+def _from_health(name: str, health: TargetHealth) -> Advice | None:
+    """What what stands does, whatever the last run came to."""
+    if health.state == HealthState.DEGRADED:
+        return Advice("it is degraded, as said below; to see what its containers wrote:", f"anneal status {name} --logs")
+    if health.state == HealthState.UNKNOWN and health.since:
+        return Advice("how it does isn't known, as said below; to judge it now:", f"anneal apply {name}")
+    if health.state == HealthState.PROGRESSING:
+        return Advice("not all of it is healthy yet, as said below", urgent=False)
+    return Advice("it is healthy, with what is noted below", urgent=False) if health.notes else None
 
 
 def _from_leftovers(target: Target, state: State) -> Advice | None:

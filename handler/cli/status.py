@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from handler.cli import reports
@@ -15,9 +16,11 @@ from handler.cli.steps import UNDER_WAY, phase_of, summed, told
 from handler.cli.times import ago, until
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
+from handler.model.health import HealthState
 from handler.model.result import Outcome
 from handler.model.words import many
 from handler.run.due import FAILED
+from handler.state.heartbeat import known
 from handler.state.record import Run, State
 
 _SHOWN = 10
@@ -54,6 +57,7 @@ def _view(session: Session, target: Target) -> View:
     try:
         if state:
             store.at_home(state, target.repository.url, handler.objects(target).cluster_uid())
+            state = replace(state, health=known(state.health, handler.beat(target), now, handler.settings.drift_interval))
     except AnnealError as error:
         return View(target, state, lease, now, error.code, str(error))
     return View(target, state, lease, now)
@@ -82,12 +86,19 @@ def _phase(view: View) -> str:
         return "suspended"
     state = view.state.status
     lasts = state.since and state.phase != _WELL
+    health = view.state.health
+    if state.phase == _WELL and health.state not in ("", HealthState.HEALTHY):
+        return f"{state.phase}, {health.state}" + (f" for {ago(health.since, view.now).removesuffix(' ago')}" if health.since else "")
     return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if lasts else "")
 
 
 def _style(view: View, step: Advice) -> str:
-    bad = view.trouble or (view.state is not None and view.state.status.phase == "failed")
+    bad = view.trouble or (view.state is not None and (view.state.status.phase == "failed" or _is_sick(view.state)))
     return "bad" if bad else "warn" if step.urgent else "good"
+
+
+def _is_sick(state: State) -> bool:
+    return state.health.state == HealthState.DEGRADED
 
 
 def _rows(view: View) -> Iterator[tuple[str, str]]:
@@ -134,6 +145,9 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     left = [line for line in state.status.unhealthy if line not in told]
     yield from (("" if number else "unhealthy", line) for number, line in enumerate(left[:_SHOWN]))
     yield from _more(len(left))
+    worst = [line for line in state.health.worst if not any(line in each for each in (told, *left))]
+    yield from (("" if number else str(state.health.state), line) for number, line in enumerate(worst))
+    yield from (("" if number else "note", line) for number, line in enumerate(state.health.notes))
 
 
 def run_text(run: Run, now: float) -> str:

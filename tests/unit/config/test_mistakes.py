@@ -98,7 +98,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         (
             "1: 2",
             (
-                "1: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, leaseDuration, "
+                "1: unknown key; known: apiVersion, defaults, driftInterval, healthInterval, include, installation, interval, kind, leaseDuration, "
                 "metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
@@ -106,7 +106,7 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         (
             "<<: {interval: 5m}",
             (
-                "<<: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, "
+                "<<: unknown key; known: apiVersion, defaults, driftInterval, healthInterval, include, installation, interval, kind, "
                 "leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),

@@ -59,7 +59,7 @@ def test_a_cluster_is_looked_at_once_by_metadata_alone(here: FakeObjects) -> Non
     asked: list[str] = []
     here.before = lambda verb, _body: asked.append(verb)
     rows = reader(here, FakeObjects).targets(ALL)
-    assert asked == ["list"]
+    assert asked == ["list", "get"], "the states, and the Lease that says whether health is watched"
     assert {row["target"]: (row["recorded"], row["commit"], row["held"], row["pin"]) for row in rows} == {
         "shop-prod": (True, sha(), True, sha("f")),
         "shop-dev": (True, sha("b"), False, ""),
