@@ -174,6 +174,7 @@ class Handler(Reaching):
             notes=self._options.notes,
             first=self.brief_store(target) if self._options.notes else None,
             patience=self._options.patience,
+            looks=self._options.looks,
             actions=self.tables.actions,
             mask=self.secrets.mask,
             metrics=self.metrics().query,

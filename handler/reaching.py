@@ -44,8 +44,9 @@ class Options:
 
     `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
     leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
-    `patience`: how many seconds one run may wait for one thing to become healthy. `any_metrics`: checks may ask any Prometheus, listed or
-    not: for who reads no git but his own directory. `seen`: told of the record each time that a run under way has written to it.
+    `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health.
+    `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `seen`: told of the record each
+    time that a run under way has written to it.
     """
 
     kubeconfig: str = ""
@@ -54,6 +55,7 @@ class Options:
     sources: Mapping[str, Source] = field(default_factory=dict)
     notes: bool = False
     patience: float = math.inf
+    looks: bool = False
     any_metrics: bool = False
     seen: Callable[[State], None] = unseen
 

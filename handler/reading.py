@@ -1,5 +1,6 @@
-"""How targets stand, from their records: what `/api` answers. The only cluster calls are one metadata LIST, or one GET a target, and one
-of the Lease that says whether health is watched.
+"""How targets stand, from their records: what `/api` answers.
+
+The only cluster calls are one metadata LIST, or one GET a target, and one GET of the Lease that says whether health is watched.
 
 Law: a cluster that is slow or broken is a row's trouble. It delays nobody longer than the deadline, costs one thread however often it
 is asked, and fails no other. Whatever leaves here is masked, and its lists are cut.

@@ -27,7 +27,7 @@ from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
-from handler.run import arriving, goal, named, outcomes, planned_for, rollback, settled, state_after, withdrawing
+from handler.run import arriving, goal, health_look, named, outcomes, planned_for, rollback, settled, state_after, withdrawing
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.hiding import hidden
@@ -125,6 +125,7 @@ def _unlocked(run: Context) -> Result:
     goal.choose(run)
     unchanged = settled.unchanged(run)
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
+        health_look.look(run)
         outcomes.judge(run)
     return unchanged or _look(run)
 

@@ -18,6 +18,7 @@ from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.plan.admit import CRD, NAMESPACE
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE
 from handler.state.configmap import state_name
+from handler.state.heartbeat import heartbeat_name
 
 RBAC = "rbac.authorization.k8s.io"
 WRITES = ("create", "delete", "get", "list", "patch", "watch")
@@ -58,15 +59,15 @@ class Needed:
 def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     """Return what the handler itself must be able to do for a target.
 
-    `list`, for overviews and for ticks that survey many targets with one request: a LIST can't be granted by name.
+    `list` and `watch`, for overviews, for ticks that survey many targets with one request, and for health: neither can be granted by name.
     """
     where, name = settings.state_namespace, state_name(target.name)
     grants = [
         Grant("", "", "namespaces", ("get",), ("kube-system",)),
-        Grant(where, "", "configmaps", ("create", "list")),
+        Grant(where, "", "configmaps", ("create", "list", "watch")),
         Grant(where, "", "configmaps", ("get", "update"), (name,)),
         Grant(where, "coordination.k8s.io", "leases", ("create",)),
-        Grant(where, "coordination.k8s.io", "leases", ("get", "update"), (name,)),
+        Grant(where, "coordination.k8s.io", "leases", ("get", "update"), (name, heartbeat_name(settings.installation))),
     ]
     if target.impersonate:
         namespace, _, account = target.impersonate.service_account.partition("/")

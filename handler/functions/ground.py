@@ -70,5 +70,5 @@ def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -
     from handler.build import Handler, Options  # noqa: PLC0415 - who only enqueues loads no cluster's client
     from handler.render import Sandbox  # noqa: PLC0415 - the same
 
-    options = Options(notes=notes, patience=0.0)
+    options = Options(notes=notes, patience=0.0, looks=True)
     return Handler(base.settings, base.secrets, Sandbox(), environ, options, tables=base.tables, services=base.services)

@@ -27,7 +27,8 @@ class Rooms:
 
     `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `named.noted`. `first`: the
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
-    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
+    seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `looks`: nothing else judges
+    health between drift runs, so ticks do. `actions`: what steps may do.
     `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `seen`: told of the record each time that
     a run under way has written to it; several threads may at once. `siblings`: the targets that may own what this one declares.
     """
@@ -45,6 +46,7 @@ class Rooms:
     notes: bool = False
     first: StateStore | None = None
     patience: float = math.inf
+    looks: bool = False
     actions: Mapping[str, ActionRow] = field(default_factory=dict)
     mask: Callable[[str], str] = str
     metrics: Query = no_metrics

@@ -92,7 +92,8 @@ def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: f
         return replace(health, state=str(HealthState.UNKNOWN))
     if beat and now - beat.renewed <= beat.duration:
         return health
-    if (beat is None or judged > beat.renewed) and now - judged <= INTERVALS * drift_interval:
+    unwatched = beat is None or judged > beat.renewed + beat.duration
+    if unwatched and now - judged <= INTERVALS * drift_interval:
         return health
     last = max(judged, beat.renewed if beat else 0.0)
     since = max(last, seconds_of(health.since))

@@ -12,10 +12,12 @@ import pytest
 from handler.model.health import HealthState
 from handler.model.result import Outcome
 from handler.serve.health.watch import HealthWatch
+from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import TargetHealth
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.serving import until
-from tests.e2e.shop import Shop, told
+from tests.e2e.shop import STATES, Shop, told
+from tests.e2e.test_health import fated
 
 
 class Watching:
@@ -51,11 +53,9 @@ def watching(shop: Shop) -> Iterator[Any]:
         each.watch.stop()
 
 
-def scale(shop: Shop, app: str, status: dict[str, Any]) -> None:
-    shop.kubectl.run("patch", "deployment", app, "-n", shop.name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
-
-
-def test_a_deployment_that_loses_its_pods_after_the_record_is_degraded_and_healthy_again_once_they_are_back(shop: Shop, watching: Any) -> None:
+def test_a_deployment_that_loses_its_pods_after_the_record_is_degraded_and_healthy_again_once_they_are_back(
+    shop: Shop, watching: Any
+) -> None:
     shop.push(deployment(shop.name, "api", replicas=2), config_map(shop.name, "a"))
     shop.applied()
     assert shop.state().health.state in (HealthState.PROGRESSING, HealthState.HEALTHY)
@@ -83,3 +83,42 @@ def test_a_run_judges_by_what_is_at_hand(shop: Shop) -> None:
     assert result.outcome is Outcome.UNCHANGED, told(result)
     assert shop.state().health.state == HealthState.HEALTHY
     shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+
+
+def test_a_crash_loop_from_the_first_second_is_told_although_nothing_waits(shop: Shop, watching: Any) -> None:
+    broken = fated(deployment(shop.name, "api", replicas=1), "crash-loop")
+    shop.push(broken)
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.DEGRADED, "CrashLoopBackOff")
+    del broken["spec"]["template"]["metadata"]["annotations"]
+    shop.push(broken)
+    shop.applied()
+    assert shop.state().health.state == HealthState.PROGRESSING, "another commit"
+    watch.shows(HealthState.HEALTHY)
+
+
+def test_a_note_is_kept_of_what_is_healthy(shop: Shop, watching: Any) -> None:
+    balanced = service(shop.name, "web")
+    balanced["spec"]["type"] = "LoadBalancer"
+    shop.push(balanced)
+    shop.applied()
+    assert "its load balancer has no address yet" in str(shop.state().health.notes)
+    address = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}}
+    watch = watching()
+    shop.kubectl.run("patch", "service", "web", "-n", shop.name, "--subresource=status", "--type=merge", "-p", json.dumps(address))
+    until(lambda: not watch.shows(HealthState.HEALTHY).notes)
+
+
+def test_health_that_nobody_watches_any_more_is_unknown(shop: Shop, watching: Any) -> None:
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    watch = watching()
+    objects, beat = shop.handler.objects(shop.target), Heartbeat(shop.handler.objects(shop.target), STATES, "default")
+    until(lambda: beat.read())
+    health, found = shop.state().health, beat.read()
+    assert found
+    assert known(health, found, objects.server_time(), 1800.0) == health
+    watch.watch.stop()
+    late = known(health, found, found.renewed + found.duration + 1, 1800.0)
+    assert (late.state, late.worst[0].startswith("was healthy when it was judged last")) == (HealthState.UNKNOWN, True)

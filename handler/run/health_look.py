@@ -1,0 +1,53 @@
+"""A tick's look at health, where no process lives that watches it: of a target that ran a moment ago, or isn't well. Reads only.
+
+Law: it is worth no run's failure. What can't be read leaves the record as it is, and that grows old.
+"""
+
+from __future__ import annotations
+
+from handler.cluster.live import Object, members
+from handler.model.errors import AccessDenied, AnnealError
+from handler.model.health import Health, HealthState, Status
+from handler.model.names import PART_OF, identity_of
+from handler.rollout.health import judge
+from handler.run.context import Context
+from handler.run.health import Look, judged_absent, judged_live
+from handler.state.rules import seconds_of
+
+RECENT = 600.0
+"""Seconds after a run in which what it has applied may still change by itself."""
+_MISSING = Health(Status.NOT_FOUND, "is not there")
+
+
+def look(run: Context) -> None:
+    """Look at the objects that the record names, if its target is one to look at; the run keeps what it has seen."""
+    if not run.rooms.looks or run.job.dry_run or not _is_due(run):
+        return
+    try:
+        live = {identity_of(each): each for each in _listed(run)}
+        now = run.rooms.planner.api.server_time()
+    except AnnealError:
+        return
+    named = judged_live(run.state)
+    verdicts = {identity: judge(each, 0, now) for identity, each in live.items() if identity in named}
+    run.looked = Look(verdicts | dict.fromkeys(judged_absent(run.state) - live.keys(), _MISSING))
+
+
+def _is_due(run: Context) -> bool:
+    state = run.state
+    recent = bool(state.history) and run.rooms.clock() - seconds_of(state.history[0].started) < RECENT
+    return recent or state.health.state != HealthState.HEALTHY
+
+
+def _listed(run: Context) -> list[Object]:
+    """LIST the recorded kinds: everywhere at once, or in each allowed namespace where RBAC is namespaced."""
+    planner = run.rooms.planner
+    kinds = sorted({each.group_kind for each in judged_live(run.state)})
+    resources = [found for kind in kinds if (found := planner.discovery.preferred(kind))]
+    selector = f"{PART_OF}={planner.applyset}"
+    try:
+        return list(members(planner.api, resources, selector, planner.scopes, vanished=set()))
+    except AccessDenied:
+        if planner.scopes is not None or "*" in planner.target.namespaces:
+            raise
+    return list(members(planner.api, resources, selector, planner.target.namespaces, vanished=set()))
