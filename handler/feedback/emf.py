@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from handler.feedback.metrics import GAUGES
 from handler.model.event import Job
+from handler.model.health import HealthState
 from handler.model.result import Outcome, Result, Standing
 
 NAMESPACE = "Anneal"
@@ -50,6 +51,7 @@ class Lines:
         if standing is None:
             return {}
         found = {name: float(getattr(standing, field)) for field, (name, _) in GAUGES.items() if field not in _TIMES}
+        found["anneal_target_degraded"] = float(standing.health == HealthState.DEGRADED)
         ages = {"anneal_target_last_success_age_seconds": standing.succeeded, "anneal_target_waiting_seconds": standing.waiting}
         return found | {name: round(max(self._clock() - since, 0.0)) for name, since in ages.items() if since}
 

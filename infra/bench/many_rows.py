@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,8 @@ from handler.config.digest import settings_digest
 from handler.config.load import load
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
-from handler.state.record import State, Status
+from handler.model.names import Identity
+from handler.state.record import State, Status, TargetHealth
 from handler.state.rules import stamp
 from infra.bench.bed import Bed
 from infra.bench.door_rows import Server
@@ -37,10 +38,10 @@ _MIB = 1024.0
 def thousand(bed: Bed) -> Iterator[Row]:
     """Start-up tick of 1,000 unchanged targets in ten repositories on one cluster, and the memory of 100, 500 and 1,000."""
     namespace = bed.namespace()
-    repositories = _repositories(bed)
-    document = _document(bed, namespace, [url for url, _ in repositories], _SIZES[-1])
-    settings = _settings(bed, document)
-    _record(bed, settings, dict(repositories))
+    found = repositories(bed)
+    document = configuration(bed, namespace, [url for url, _ in found], _SIZES[-1])
+    settings = loaded(bed, document)
+    write_records(bed, settings, dict(found))
     memory: dict[int, dict[str, float]] = {}
     for size in _SIZES:
         seconds, figures, memory[size] = _start(bed, document | {"targets": document["targets"][:size]})
@@ -51,7 +52,7 @@ def thousand(bed: Bed) -> Iterator[Row]:
         yield Row(f"a quiet target more, RSS of the {process} process", grown, 30, "kB", details=peaks)
 
 
-def _repositories(bed: Bed) -> list[tuple[str, str]]:
+def repositories(bed: Bed) -> list[tuple[str, str]]:
     """Make the repositories; return the URL and head of each."""
     found = []
     for number in range(_REPOSITORIES):
@@ -65,7 +66,8 @@ def _repositories(bed: Bed) -> list[tuple[str, str]]:
     return found
 
 
-def _document(bed: Bed, namespace: str, urls: list[str], count: int) -> dict[str, Any]:
+def configuration(bed: Bed, namespace: str, urls: list[str], count: int) -> dict[str, Any]:
+    """Return the configuration of so many targets."""
     targets = [
         {
             "name": f"many-{number}",
@@ -81,21 +83,22 @@ def _document(bed: Bed, namespace: str, urls: list[str], count: int) -> dict[str
     return {**facts, "webhooks": webhooks, "targets": targets}
 
 
-def _settings(bed: Bed, document: dict[str, Any]) -> Settings:
+def loaded(bed: Bed, document: dict[str, Any]) -> Settings:
     """Read the configuration as the server will."""
     place = bed.directory / "many.yaml"
     place.write_text(json.dumps(document))
     return load(place)
 
 
-def _record(bed: Bed, settings: Settings, heads: dict[str, str]) -> None:
-    """Write each target's state as a run leaves it that has applied the head."""
+def write_records(bed: Bed, settings: Settings, heads: dict[str, str], declared: Mapping[str, tuple[Identity, ...]] | None = None) -> None:
+    """Write each target's state as a run leaves it that has applied the head. `declared`: by target, what that declares."""
     handler = Handler(settings, Secrets(), bed.sandbox, {})
     uid = handler.cluster_uid(settings.targets[0])
 
     def record(target: Target) -> None:
         store = handler.store(target)
-        store.create(_recorded(store.blank(uid), target, heads[target.repository.url]))
+        known = _recorded(store.blank(uid), target, heads[target.repository.url])
+        store.create(replace(known, declared=(declared or {}).get(target.name, ()), health=TargetHealth(apart=())))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(record, settings.targets))
@@ -115,7 +118,7 @@ def _start(bed: Bed, document: dict[str, Any]) -> tuple[float, dict[str, Any], d
         survey = _survey(server.log)
         seconds = time.perf_counter() - since
         asked = _served(bed) - before
-        memory = {name: _resident(pid) for name, pid in _processes(server.pid).items()}
+        memory = {name: resident(pid) for name, pid in processes(server.pid).items()}
     if survey["quiet"] != len(document["targets"]):
         raise RuntimeError(f"not all targets were found unchanged: {survey}")
     looks = sum(b"command=ls-refs" in request.body for request in bed.host.requests if request.method == "POST")
@@ -147,10 +150,10 @@ def _served(bed: Bed) -> Counter[str]:
     return found
 
 
-def _processes(supervisor: int) -> dict[str, int]:
+def processes(supervisor: int) -> dict[str, int]:
     """Return the process ids of the worker and of the process that answers webhooks."""
     arbiter = next(pid for pid in _children(supervisor) if b"handler.web" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    worker = max((pid for pid in _children(supervisor) if pid != arbiter), key=_resident)
+    worker = max((pid for pid in _children(supervisor) if pid != arbiter), key=resident)
     return {"worker": worker, "web": _children(arbiter)[0]}
 
 
@@ -158,7 +161,7 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def _resident(pid: int) -> float:
+def resident(pid: int) -> float:
     """Return a process's resident memory in MB."""
     line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:"))
     return int(line.split()[1]) / _MIB

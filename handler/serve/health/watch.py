@@ -45,6 +45,8 @@ from handler.state.store import StateStore
 _LOG = logging.getLogger("anneal.health")
 _TURN = 0.5
 """Seconds between two turns of a cluster's thread."""
+_DELAY = 5.0
+"""Seconds that a worker has for what its start asks of it."""
 _RECORDS = 20
 """Records that one turn reads."""
 _EXPLAINED = 3
@@ -135,7 +137,8 @@ class _Cluster:
             return time.time()
 
     def run(self) -> None:
-        """Watch until told to stop; what goes wrong costs a pass."""
+        """Watch until told to stop; what goes wrong costs a pass. What a start has to do comes first."""
+        self.stop.wait(min(self.settings.health_interval / 4, _DELAY))
         while not self.stop.is_set():
             try:
                 if not self.scopes.followed:

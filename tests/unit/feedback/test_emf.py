@@ -21,8 +21,8 @@ WEB = Identity("", "ConfigMap", "shop", "web")
 PLAN = Plan("shop", "a" * 40, ((Change(Action.CREATE, WEB), Change(Action.UNCHANGED, WEB)),), ())
 STANDING = Standing(failures=2, next_try=NOW + 60, succeeded=NOW - 90.4, held=True, orphans=3, drifted=4)
 PUSH = Job("shop", "push")
-OWN = {"anneal_run_failures", "anneal_target_last_success_age_seconds"}
-"""What Prometheus derives itself."""
+OWN = {"anneal_run_failures", "anneal_target_last_success_age_seconds", "anneal_target_degraded"}
+"""What Prometheus derives itself, or has in a label."""
 
 
 @pytest.fixture
@@ -61,6 +61,7 @@ def test_a_run_is_one_line_of_the_embedded_metric_format(lines: Lines, told: lis
         "anneal_target_rolled_back": 0,
         "anneal_target_orphans": 3,
         "anneal_target_drifted_objects": 4,
+        "anneal_target_degraded": 0,
         "anneal_target_last_success_age_seconds": 90,
     }
     assert {name for name, unit in named.items() if unit == "Seconds"} == {name for name in named if name.endswith("_seconds")}

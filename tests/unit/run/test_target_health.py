@@ -1,0 +1,126 @@
+"""What the record keeps of health after a look: which verdict, since when, in which words; and when none is known to hold any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from handler.model.health import Health, HealthState, Status
+from handler.model.names import Identity
+from handler.run.health import Look, judged, judged_absent, judged_live, renewed
+from handler.state.heartbeat import Beat, known
+from handler.state.ran import Ran
+from handler.state.record import TargetHealth
+from handler.state.rules import stamp
+from tests.unit.state.samples import blank, sha
+
+NOW = 1_900_000_000.0
+API = Identity("apps", "Deployment", "shop", "api")
+WEB = Identity("", "Service", "shop", "web")
+JOB = Identity("batch", "Job", "shop", "migrate")
+WELL, MOVES = Health(Status.CURRENT), Health(Status.IN_PROGRESS, "1 of 2 replicas available")
+FAILED, GONE = Health(Status.FAILED, "ProgressDeadlineExceeded"), Health(Status.NOT_FOUND, "is not there")
+UNKNOWN = Health(Status.UNKNOWN, "takes too long to judge")
+PATIENCE = 300.0
+
+
+def was(state: HealthState, ago: float = 60.0, *worst: str) -> TargetHealth:
+    return TargetHealth(str(state), stamp(NOW - ago), stamp(NOW - ago), worst)
+
+
+def after(before: TargetHealth, look: Look, *, anew: bool = False) -> TargetHealth:
+    return judged(before, look, NOW, PATIENCE, str, anew=anew)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "state"),
+    [
+        ({}, HealthState.HEALTHY),
+        ({API: WELL}, HealthState.HEALTHY),
+        ({API: WELL, WEB: MOVES}, HealthState.PROGRESSING),
+        ({API: MOVES, WEB: UNKNOWN}, HealthState.UNKNOWN),
+        ({API: UNKNOWN, WEB: GONE}, HealthState.DEGRADED),
+        ({API: FAILED, WEB: MOVES}, HealthState.DEGRADED),
+        ({API: Health(Status.TERMINATING)}, HealthState.PROGRESSING),
+    ],
+)
+def test_the_worst_object_decides(verdicts: dict[Identity, Health], state: HealthState) -> None:
+    found = after(TargetHealth(), Look(verdicts))
+    assert (found.state, found.since, found.judged) == (state, stamp(NOW), stamp(NOW))
+
+
+def test_the_same_verdict_isnt_written_again_however_its_numbers_change() -> None:
+    before = after(was(HealthState.HEALTHY), Look({API: FAILED, WEB: MOVES}))
+    assert after(before, Look({API: FAILED, WEB: replace(MOVES, message="0 of 2 replicas available")})) is before
+    other = judged(before, Look({API: FAILED}), NOW + 9, PATIENCE, str)
+    assert (other.state, other.since, other.worst) == (before.state, before.since, before.worst[:1])
+
+
+def test_what_doesnt_come_forward_is_degraded() -> None:
+    moves = Look({API: MOVES})
+    assert after(was(HealthState.PROGRESSING, PATIENCE - 1), moves).state == HealthState.PROGRESSING
+    assert after(was(HealthState.PROGRESSING, PATIENCE), moves).state == HealthState.DEGRADED
+    assert after(was(HealthState.HEALTHY), moves).state == HealthState.PROGRESSING
+    assert after(was(HealthState.HEALTHY), replace(moves, stuck={API})).state == HealthState.DEGRADED
+
+
+def test_what_is_degraded_is_so_until_all_is_healthy_or_something_else_is_applied() -> None:
+    assert after(was(HealthState.DEGRADED), Look({API: MOVES})).state == HealthState.DEGRADED
+    assert after(was(HealthState.DEGRADED), Look({API: MOVES}), anew=True).state == HealthState.PROGRESSING
+    assert after(was(HealthState.DEGRADED), Look({API: WELL})).state == HealthState.HEALTHY
+
+
+def test_a_reason_stays_told_by_looks_that_know_none() -> None:
+    told = after(was(HealthState.HEALTHY), Look({API: FAILED}, {API: "pod api-1: container main waits: CrashLoopBackOff"}))
+    assert told.worst == ("Deployment/shop/api: ProgressDeadlineExceeded; pod api-1: container main waits: CrashLoopBackOff",)
+    assert after(told, Look({API: FAILED})) is told
+    assert after(told, Look({API: WELL})).worst == ()
+
+
+def test_what_is_said_is_masked_and_short() -> None:
+    found = judged(
+        TargetHealth(), Look({API: replace(FAILED, message="pw4711 " * 500)}), NOW, PATIENCE, lambda text: text.replace("pw4711", "***")
+    )
+    assert "pw4711" not in found.worst[0]
+    assert len(found.worst[0]) <= 700
+
+
+def test_a_verdict_that_holds_is_written_once_more_before_it_grows_old() -> None:
+    before = was(HealthState.HEALTHY, 100.0)
+    assert renewed(before, before, NOW, 60.0) is before
+    assert renewed(before, before, NOW, 50.0) == replace(before, judged=stamp(NOW))
+
+
+def test_hooks_what_others_have_and_jobs_that_remove_themselves_arent_missed() -> None:
+    state = replace(blank(commit=sha()), declared=(API, WEB, JOB, Identity("", "ConfigMap", "shop", "a")), ran=(Ran(JOB),))
+    assert judged_absent(state) == frozenset(), "a record of format 2 doesn't say what is apart"
+    told = replace(state, health=TargetHealth("healthy", apart=(WEB,)))
+    assert judged_live(told) == {API, JOB}
+    assert judged_absent(told) == {API}
+
+
+@pytest.mark.parametrize(
+    ("beat", "ago", "state"),
+    [
+        (Beat(NOW - 10, 180.0), 86400.0, "degraded"),  # watched
+        (Beat(NOW - 181, 180.0), 300.0, "unknown"),  # not any more
+        (Beat(NOW - 181, 180.0), 182.0, "unknown"),
+        (Beat(NOW - 86400, 180.0), 3600.0, "degraded"),  # functions took over: their drift runs judge
+        (Beat(NOW - 86400, 180.0), 5401.0, "unknown"),
+        (None, 5400.0, "degraded"),
+        (None, 5401.0, "unknown"),
+    ],
+)
+def test_health_that_nobody_has_judged_for_three_intervals_is_unknown(beat: Beat | None, ago: float, state: str) -> None:
+    recorded = was(HealthState.DEGRADED, ago, "Deployment/shop/api: failed")
+    found = known(recorded, beat, NOW, 1800.0)
+    assert found.state == state
+    if state == "unknown":
+        last = max(NOW - ago, beat.renewed if beat else 0.0)
+        assert found.worst == (f"was degraded when it was judged last, {stamp(last)}", *recorded.worst)
+        assert found.since == stamp(last)
+
+
+def test_health_that_was_never_judged_is_unknown() -> None:
+    assert known(TargetHealth(), Beat(NOW, 180.0), NOW, 1800.0).state == "unknown"
