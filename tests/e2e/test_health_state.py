@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from handler.config.settings import Impersonate
 from handler.model.health import HealthState
 from handler.model.result import Outcome
 from handler.serve.health.watch import HealthWatch
 from handler.state.heartbeat import Heartbeat, known
-from handler.state.record import TargetHealth
+from handler.state.record import Attempt, TargetHealth
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.serving import until
 from tests.e2e.shop import STATES, Shop, told
 from tests.e2e.test_health import fated
+from tests.e2e.test_server import ALL, allow
 
 
 class Watching:
@@ -34,6 +36,13 @@ class Watching:
         """Wait until the record says so."""
         until(lambda: self._is(state, words), told=lambda: str(self.shop.state().health))
         return self.shop.state().health
+
+    def passes(self, number: int) -> None:
+        """Wait for so many passes."""
+        (cluster,) = self.watch.clusters
+        for _ in range(number):
+            before = cluster.passed
+            until(lambda before=before: cluster.passed > before)
 
     def _is(self, state: HealthState, words: tuple[str, ...]) -> bool:
         health = self.shop.state().health
@@ -120,3 +129,44 @@ def test_health_that_nobody_watches_any_more_is_unknown(shop: Shop, watching: An
     watch.watch.stop()
     late = known(health, found, found.renewed + found.duration + 1, 1800.0)
     assert (late.state, late.worst[0].startswith("was healthy when it was judged last")) == (HealthState.UNKNOWN, True)
+
+
+def test_who_may_read_one_namespace_only_is_watched_there_and_by_a_list_where_watch_is_denied(shop: Shop, watching: Any) -> None:
+    shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"), namespaces=(shop.name,))
+    allow(shop, (ALL, "", "services"), ("create,delete,get,list,patch", "apps", "deployments"))
+    shop.push(service(shop.name, "web"), deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "Service", "is not there")
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "Deployment", "is not there")
+
+
+def test_what_may_not_be_read_any_more_is_unknown(shop: Shop, watching: Any) -> None:
+    shop.configure(impersonate=Impersonate(f"{shop.name}/deployer"), namespaces=(shop.name,))
+    allow(shop, (ALL, "", "services"))
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    shop.kubectl.run("delete", "role,rolebinding", "--all", "-n", shop.name)
+    health = watching().shows(HealthState.UNKNOWN, "can't be judged")
+    assert "services" in health.worst[0]
+
+
+def test_nothing_is_written_while_a_run_is_open(shop: Shop, watching: Any) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    attempt = Attempt(shop.head, "b" * 64, "c" * 64, "u.1", stored.state.health.since)
+    opened = store.swap(stored, replace(stored.state, attempt=attempt), "u.1")
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    watch.passes(2)
+    assert store.read().resource_version == opened.resource_version
+    assert opened.state
+    store.swap(opened, replace(opened.state, attempt=None), "u.1")
+    watch.shows(HealthState.DEGRADED, "is not there")

@@ -90,11 +90,11 @@ class HealthWatch:
         for target in settings.targets if settings.health_interval > 0 else ():
             grouped[target.cluster].append(target)
         self._stop = threading.Event()
-        self._clusters = [_Cluster(settings, ways, targets, mask, tell, self._stop) for targets in grouped.values()]
+        self.clusters = [ClusterWatch(settings, ways, targets, mask, tell, self._stop) for targets in grouped.values()]
 
     def start(self) -> None:
         """Begin to watch."""
-        for cluster in self._clusters:
+        for cluster in self.clusters:
             threading.Thread(target=cluster.run, name="health", daemon=True).start()
 
     def stop(self) -> None:
@@ -103,7 +103,7 @@ class HealthWatch:
 
 
 @dataclass(slots=True)
-class _Cluster:
+class ClusterWatch:
     """The targets of one cluster; see `HealthWatch`."""
 
     settings: Settings
