@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +17,12 @@ from handler.serve.health.watch import HealthWatch
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
 from tests.e2e.documents import config_map, deployment, service
-from tests.e2e.serving import until
-from tests.e2e.shop import STATES, Shop, told
+from tests.e2e.serving import TOKEN, Serving, until
+from tests.e2e.shop import PATH, STATES, Shop, told
 from tests.e2e.test_health import fated
+from tests.e2e.test_reading import bearer, metrics
 from tests.e2e.test_server import ALL, allow
+from tests.fakes.clock import NEVER
 
 
 class Watching:
@@ -170,3 +173,41 @@ def test_nothing_is_written_while_a_run_is_open(shop: Shop, watching: Any) -> No
     assert opened.state
     store.swap(opened, replace(opened.state, attempt=None), "u.1")
     watch.shows(HealthState.DEGRADED, "is not there")
+
+
+def test_a_server_tells_how_its_targets_do_in_api_metrics_and_log(shop: Shop, tmp_path: Path) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    server = Serving(tmp_path / "anneal.yaml", tmp_path / "log")
+    server.config.write_text(json.dumps(_served(shop)))
+    try:
+        server.start().ready()
+        until(lambda: _row(server)["health"] == "healthy", told=server.log.read_text)
+        shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+        until(lambda: _row(server)["health"] == "degraded", told=server.log.read_text)
+        until(
+            lambda: f'anneal_target_health{{health="degraded",target="{shop.name}"}} 1.0' in metrics(server), told=lambda: metrics(server)
+        )
+        status, told = server.send("GET", f"/api/targets/{shop.name}", headers=bearer(TOKEN))
+        assert (status, told["state"]["status"]["phase"]) == (200, "applied")
+        assert "is not there" in told["state"]["health"]["worst"][0]
+        until(lambda: [line for line in server.lines("health") if (line["health"], line["target"]) == ("degraded", shop.name)])
+    finally:
+        server.stop()
+
+
+def _served(shop: Shop) -> dict[str, Any]:
+    target = {
+        "name": shop.name,
+        "repository": {"url": shop.target.repository.url},
+        "path": PATH,
+        "namespaces": [shop.name],
+        "clusterScoped": ["Namespace"],
+        "cluster": {"kubeconfig": {"file": str(shop.kubectl.kubeconfig)}},
+    }
+    token = {"name": "ops", "secret": {"env": "OPS"}, "may": ["read", "metrics"]}
+    facts = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES, "driftInterval": NEVER}
+    return {**facts, "healthInterval": "2s", "replay": {"tokens": [token]}, "targets": [target]}
+
+
+def _row(server: Serving) -> Any:
+    return server.send("GET", "/api/targets", headers=bearer(TOKEN))[1]["targets"][0]
