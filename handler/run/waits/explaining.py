@@ -62,7 +62,7 @@ def _blamed(evidence: Evidence, live: Object, identity: Identity, now: float) ->
     """Return the pod that does worst, and the objects whose events tell why: that pod's, else of who should make pods, and the object's."""
     if identity.kind == "Pod" and not identity.group:
         return live, [live]
-    selector = _selector(live) if identity.kind in _SELECTING else ""
+    selector = selector_of(live) if identity.kind in _SELECTING else ""
     if not selector:
         return None, [live]
     pods = evidence.pods(identity.namespace, selector)
@@ -79,8 +79,8 @@ def _rank(each: Object, now: float) -> tuple[int, str]:
     return (0 if leaving else worth, str(at(each, "metadata", "creationTimestamp") or ""))
 
 
-def _selector(live: Object) -> str:
-    """Return `spec.selector` as a query's label selector."""
+def selector_of(live: Object) -> str:
+    """Return `spec.selector` as a query's label selector; empty: there is none."""
     selector = at(live, "spec", "selector")
     labels = at(selector, "matchLabels") if live.get("kind") != "ReplicationController" else selector
     terms = [f"{key}={value}" for key, value in (labels.items() if isinstance(labels, dict) else ())]
