@@ -17,7 +17,7 @@ from handler.cluster.answers import items_of
 from handler.cluster.api import Api, Request
 from handler.cluster.live import Object, named
 from handler.model import hurry
-from handler.model.errors import AnnealError
+from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.resource import Resource
@@ -42,10 +42,14 @@ _EVENT_KINDS = (
 
 @dataclass(slots=True)
 class Evidence:
-    """The reads about one failure, or of one look during a wait, with the target's identity. `answered`: how many were."""
+    """The reads about one failure, or of one look during a wait, with the target's identity.
+
+    `answered`: how many were; `broken`: one failed that isn't denied.
+    """
 
     api: Api
     answered: int = 0
+    broken: bool = False
     _end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
     _left: int = _REQUESTS
 
@@ -105,12 +109,14 @@ class Evidence:
     def _tried(self, read: Callable[[], T]) -> T | None:
         """Read, if there are time and requests left; None for whatever goes wrong."""
         if self._left <= 0 or time.monotonic() >= self._end:
+            self.broken = True
             return None
         self._left -= 1
         try:
             with hurry.until(min(self._end, time.monotonic() + hurry.left(SECONDS))):
                 found = read()
-        except AnnealError:
+        except AnnealError as error:
+            self.broken = self.broken or not isinstance(error, AccessDenied)
             return None
         self.answered += 1
         return found

@@ -62,7 +62,7 @@ def _blamed(evidence: Evidence, live: Object, identity: Identity, now: float) ->
     """Return the pod that does worst, and the objects whose events tell why: that pod's, else of who should make pods, and the object's."""
     if identity.kind == "Pod" and not identity.group:
         return live, [live]
-    selector = selector_of(live) if identity.kind in _SELECTING else ""
+    selector = _selector(live) if identity.kind in _SELECTING else ""
     if not selector:
         return None, [live]
     pods = evidence.pods(identity.namespace, selector)
@@ -79,8 +79,15 @@ def _rank(each: Object, now: float) -> tuple[int, str]:
     return (0 if leaving else worth, str(at(each, "metadata", "creationTimestamp") or ""))
 
 
-def selector_of(live: Object) -> str:
-    """Return `spec.selector` as a query's label selector; empty: there is none."""
+def pods_of(identity: Identity, body: Object) -> str:
+    """Return the label selector of an object's pods, by its manifest or as it lives; empty: it has none of its own."""
+    if identity.kind == "Job" and at(body, "spec", "selector") is None:
+        return f"job-name={identity.name}"  # what the server adds
+    return _selector(body) if identity.kind in _SELECTING else ""
+
+
+def _selector(live: Object) -> str:
+    """Return `spec.selector` as a query's label selector."""
     selector = at(live, "spec", "selector")
     labels = at(selector, "matchLabels") if live.get("kind") != "ReplicationController" else selector
     terms = [f"{key}={value}" for key, value in (labels.items() if isinstance(labels, dict) else ())]
