@@ -34,7 +34,7 @@ def claim(live: Object, now: float) -> Health:
 
 
 def _unbound(live: Object) -> str:
-    """Say why a claim that nobody provisions may be unbound; the API server fills in a StorageClass that is left out, if there is a default."""
+    """Say why a claim that nobody provisions may be unbound; the API server fills a StorageClass in, if there is a default."""
     name = at(live, "spec", "storageClassName")
     if name is None:
         return "it names no StorageClass, and there was no default one"

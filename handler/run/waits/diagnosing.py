@@ -79,8 +79,8 @@ class _Look:
 class Diagnosing:
     """The looks of one wait. Only the thread that waits calls it.
 
-    `pace`: of all looks of the run; `what`: what is waited for; `since`: when that began, in seconds since the epoch by the run's clock; `known`: what an earlier run of the
-    same wait told of objects, by their names. `texts`: the evidence that is told of each now.
+    `pace`: of all looks of the run; `what`: what is waited for; `since`: when that began, in seconds since the epoch by the run's clock.
+    `known`: what an earlier run of the same wait told of objects, by their names. `texts`: the evidence that is told of each now.
     """
 
     run: Context
