@@ -5,8 +5,8 @@
     neither, but no change for STILL  what the pod lacks                                          inferred
 
 Law: a Warning counts as long as it may be today's cause: newer than the rollout, or repeated until now; not older than what has come of it
-since (a pod that was refused, and then made). The causes of a finding stand in its text or in the object's verdict: a finding whose causes were
-told already is the same one, whatever else its words say.
+since (a pod that was refused, and then made). The causes of a finding stand in its text or in the object's verdict: a finding whose causes
+were told already is the same one, whatever else its words say.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ Ends = dict[str, Future[None]]
 @pytest.fixture(scope="module")
 def ends(request: pytest.FixtureRequest, host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Ends]:
     """Let every incident that is asked for happen."""
-    asked = [
-        item.callspec.params["incident"] for item in request.session.items if getattr(item, "callspec", None) and item.path == request.path
-    ]
+    mine = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    asked = [spec.params["incident"] for spec in mine if spec]
     shops = {incident.name: _shop(host, sandbox, kubectl) for incident in asked}
     with ThreadPoolExecutor(len(asked)) as pool:
         yield {incident.name: pool.submit(happens, shops[incident.name], incident) for incident in asked}

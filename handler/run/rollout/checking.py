@@ -148,6 +148,7 @@ class _Checking:
     told_at: float = -math.inf
     effort: Effort = field(default_factory=Effort)
     left: str = ""
+    message: str = ""
     stands: float = field(default_factory=time.monotonic)
     diagnosing: Diagnosing = field(init=False)
 
@@ -178,7 +179,7 @@ class _Checking:
         except StillWaiting:
             kept.keep({each.digest(): each.moved for each in self._waited_for() if each.limited})
             self.diagnosing.once(self._subjects())
-            self._tell_evidence()
+            self._tell_on(now=True)
             raise
         return "; ".join(self._said(each) for each in self.success)
 
@@ -192,7 +193,7 @@ class _Checking:
         """Look again at what time or metrics may have changed; several times a second."""
         self.beat()
         if self.diagnosing.look(self._subjects):
-            self._tell_evidence()
+            self._tell_on(now=True)
         return [self.watched.identity] if self.seen and self._look(changed=False) else None
 
     def _without_object(self) -> None:
@@ -278,15 +279,16 @@ class _Checking:
         missing = "; ".join(left)
         if missing != self.left:
             self.left, self.stands = missing, time.monotonic()
-        message = printable(missing or (f"holds for {duration(self.watched.hold)}" if held else ""), _MESSAGE)
-        if message and message != self.told and time.monotonic() - self.told_at >= _TELL_EVERY:
-            self.told, self.told_at = message, time.monotonic()
-            self._tell_evidence()
+        self.message = printable(missing or (f"holds for {duration(self.watched.hold)}" if held else ""), _MESSAGE)
+        self._tell_on(now=False)
 
-    def _tell_evidence(self) -> None:
-        """Tell how far it has come, with what explains the object's state while a check of it doesn't pass."""
+    def _tell_on(self, *, now: bool) -> None:
+        """Tell how far it has come, and what explains why it isn't there; what only changes again and again (`now`) not each time."""
         evidence = self.diagnosing.texts.get(self.watched.identity) if self.left else ""
-        self.tell("; ".join(filter(None, (self.told, evidence))))
+        text = "; ".join(filter(None, (self.message, evidence)))
+        if text and text != self.told and (now or time.monotonic() - self.told_at >= _TELL_EVERY):
+            self.told, self.told_at = text, time.monotonic()
+            self.tell(text)
 
     def _subjects(self) -> list[Subject]:
         """Return the object, for a look at what explains it, while something of it is missing."""

@@ -52,8 +52,12 @@ class Pace:
     """How often one run looks, however many of its steps wait: so many times at once, then so many a second. Threads share it."""
 
     _left: float = _AT_ONCE
-    _at: float = field(default_factory=time.monotonic)
+    _at: float = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Begin now."""
+        self._at = time.monotonic()
 
     def may(self) -> bool:
         """Whether a look may begin now."""
@@ -91,12 +95,13 @@ class Diagnosing:
     texts: dict[Identity, str] = field(default_factory=dict)
     _memory: dict[Identity, str] = field(default_factory=dict)
     _looked: dict[str, float] = field(default_factory=dict)
-    _began: float = field(default_factory=time.monotonic)
+    _began: float = field(init=False)
     _due: float = field(init=False)
     _look: _Look | None = None
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
+        self._began = time.monotonic()
         self._due = self._began + FIRST
 
     def look(self, subjects: Subjects) -> bool:
@@ -185,7 +190,8 @@ class Diagnosing:
         news = [cause for cause in found.causes if not names(memory, cause)]
         if news or not any(names(f"{subject.said}; {told}", cause) for cause in found.causes):
             told = text
-        self.texts[one], self._memory[one] = told, f"{memory}; {'; '.join(news)}"[-_MEMORY:]
+        self.texts[one] = told
+        self._memory[one] = "; ".join((memory, text, *news))[-_MEMORY:] if news else memory
         if news:
             self._log(subject, told)
 
