@@ -36,9 +36,11 @@ def run_as(session: Session, target: Target, job: Job, doing: str) -> Result:
         return _told(session, _to_the_newest(session, partial(reconcile, rooms), job, stop))
 
 
-def _shown(session: Session, doing: str) -> contextlib.AbstractContextManager[None]:
-    """Show that something goes on: by a moving line where a person looks, elsewhere by what it waits for."""
-    return session.output.working(doing) if session.output.moves else told(session)
+@contextlib.contextmanager
+def _shown(session: Session, doing: str) -> Iterator[None]:
+    """Show that something goes on: by a moving line where a person looks, and by what it waits for."""
+    with session.output.working(doing), told(session):
+        yield
 
 
 def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Result], job: Job, stop: threading.Event) -> Result:

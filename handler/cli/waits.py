@@ -1,4 +1,4 @@
-"""What a run under way waits for, as plain lines, for whoever sees no moving line: the log of a pipeline, a file."""
+"""What a run under way waits for, and what explains why it isn't there, in plain lines: above a terminal's moving line, or in a log."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from handler.cluster.answers import items_of
 from handler.cluster.api import Api, Request
 from handler.cluster.live import Object, named
 from handler.model import hurry
-from handler.model.errors import AnnealError
+from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.resource import Resource
@@ -28,8 +28,9 @@ SECONDS = 10.0
 LOG_LINES = 10
 LOG_BYTES = 4000
 _REQUESTS = 24
-_PODS = 100
-_EVENTS = 100
+_PODS, _ALL_PODS = 100, 500
+"""Of one object, and of a whole namespace."""
+_EVENTS, _ALL_EVENTS = 100, 1000
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _REPLICA_SET = Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
 _EVENT_KINDS = (
@@ -41,9 +42,14 @@ _EVENT_KINDS = (
 
 @dataclass(slots=True)
 class Evidence:
-    """The reads about one failure, with the target's identity."""
+    """The reads about one failure, or of one look during a wait, with the target's identity.
+
+    `answered`: how many were; `broken`: one failed that isn't denied.
+    """
 
     api: Api
+    answered: int = 0
+    broken: bool = False
     _end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
     _left: int = _REQUESTS
 
@@ -53,18 +59,20 @@ class Evidence:
         return named(found, resource) if found else None
 
     def pods(self, namespace: str, selector: str) -> list[Object]:
-        """Return the pods with these labels."""
-        return self._listed(_POD, namespace, {"labelSelector": selector, "limit": str(_PODS)}) or []
+        """Return the pods with these labels; without any, one page of the namespace's."""
+        query = {"labelSelector": selector, "limit": str(_PODS)} if selector else {"limit": str(_ALL_PODS)}
+        return self._listed(_POD, namespace, query) or []
 
     def replica_sets(self, namespace: str, selector: str) -> list[Object]:
         """Return the ReplicaSets with these labels, the newest first."""
         found = self._listed(_REPLICA_SET, namespace, {"labelSelector": selector, "limit": str(_PODS)}) or []
         return sorted(found, key=lambda item: str(at(item, "metadata", "creationTimestamp") or ""), reverse=True)
 
-    def warnings(self, namespace: str, uid: str) -> list[Object]:
-        """Return the Warning events about an object, the newest first."""
+    def warnings(self, namespace: str, uid: str = "") -> list[Object]:
+        """Return the Warning events about an object, or about any of a namespace, the newest first."""
         for resource, key in _EVENT_KINDS:
-            query = {"fieldSelector": f"{key}={uid},type=Warning", "limit": str(_EVENTS)}
+            about = {"fieldSelector": f"{key}={uid},type=Warning", "limit": str(_EVENTS)}
+            query = about if uid else {"fieldSelector": "type=Warning", "limit": str(_ALL_EVENTS)}
             found = self._listed(resource, namespace or "default", query)
             if found is not None:
                 return sorted(found, key=happened, reverse=True)
@@ -101,13 +109,17 @@ class Evidence:
     def _tried(self, read: Callable[[], T]) -> T | None:
         """Read, if there are time and requests left; None for whatever goes wrong."""
         if self._left <= 0 or time.monotonic() >= self._end:
+            self.broken = True
             return None
         self._left -= 1
         try:
             with hurry.until(min(self._end, time.monotonic() + hurry.left(SECONDS))):
-                return read()
-        except AnnealError:
+                found = read()
+        except AnnealError as error:
+            self.broken = self.broken or not isinstance(error, AccessDenied)
             return None
+        self.answered += 1
+        return found
 
 
 def happened(event: Any) -> str:

@@ -112,7 +112,9 @@ def remnant(live: Object) -> Object:
     metadata = live["metadata"]
     entries = [{key: at(entry, key) for key in ("manager", "subresource", "time")} for entry in items_at(live, "metadata", "managedFields")]
     kept = {key: value for key, value in metadata.items() if key not in ("managedFields", "labels")}
-    return {**{key: live.get(key) for key in ("apiVersion", "kind", "status")}, "metadata": {**kept, "managedFields": entries}}
+    name = at(live, "spec", "storageClassName")
+    spec = {} if name is None else {"spec": {"storageClassName": name}}
+    return {**{key: live.get(key) for key in ("apiVersion", "kind", "status")}, **spec, "metadata": {**kept, "managedFields": entries}}
 
 
 def _absent(declared: Mapping[str, Any] | None) -> Health:

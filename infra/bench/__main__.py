@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.bench import cluster_rows, cold_rows, door_rows, health_rows, many_rows, process_rows, sibling_rows, waiting_rows
+from infra.bench import cluster_rows, cold_rows, door_rows, health_rows, many_rows, process_rows, sibling_rows, told_rows, waiting_rows
 from infra.bench.bed import Bed, bed
 from infra.bench.rows import Row
 
@@ -34,6 +34,7 @@ def measures(*, quick: bool) -> dict[str, Measure]:
         "kube-prometheus": lambda bench: cluster_rows.kube_prometheus(bench, _DATA),
         "memory": process_rows.memory,
         "waiting": waiting_rows.waiting,
+        "told": told_rows.told,
         "thousand": many_rows.thousand,
         "health": health_rows.health,
         "siblings": sibling_rows.siblings,

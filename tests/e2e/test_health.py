@@ -235,6 +235,8 @@ def test_a_run_that_may_not_wait_leaves_the_rest_to_the_next_one(shop: Shop) -> 
     assert again.waiting
     assert began.waiting.since == stood.waiting.since == again.waiting.since
     assert (again.waiting.seen, again.waiting.moved) == (stood.waiting.seen, stood.waiting.moved), "nothing has changed"
+    assert "Warning Unhealthy: Readiness probe failed" in stood.status.unhealthy[0]
+    assert again.status.unhealthy == stood.status.unhealthy
     made_ready(shop, "slow")
     until(lambda: is_available(shop, slow))
     recorded(shop)

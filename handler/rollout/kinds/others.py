@@ -10,6 +10,9 @@ UNCLAIMED = 10.0
 """Seconds after which a claim that nobody provisions is one that waits for its first pod."""
 UNLOOKED = 5.0
 """Seconds that a controller has for its first look at an object that says nothing else about itself."""
+LOOKED_AGAIN = 15.0
+"""Seconds between two looks of the HorizontalPodAutoscalers' controller (`--horizontal-pod-autoscaler-sync-period`)."""
+_NO_TARGET = "FailedGetScale"
 _PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 
 
@@ -26,9 +29,18 @@ def claim(live: Object, now: float) -> Health:
     marks = at(live, "metadata", "annotations")
     if isinstance(marks, dict) and any(marks.get(name) for name in _PROVISIONERS):
         return waits(f"is {said(phase) or 'Pending'}: its provisioner makes a volume")
-    left = _since_created(live, UNCLAIMED, now)
-    pending = "is Pending: it is bound when its first pod is scheduled, or has no provisioner"
+    left, pending = _since_created(live, UNCLAIMED, now), f"is Pending: {_unbound(live)}"
     return waits(pending, left) if left > 0 else stands(pending)
+
+
+def _unbound(live: Object) -> str:
+    """Say why a claim that nobody provisions may be unbound; the API server fills a StorageClass in, if there is a default."""
+    name = at(live, "spec", "storageClassName")
+    if name is None:
+        return "it names no StorageClass, and there was no default one"
+    if name == "":
+        return "it waits for a volume that is made by hand (its StorageClass is empty)"
+    return f"it is bound when its first pod is scheduled, or StorageClass {said(name)} isn't there or makes no volumes"
 
 
 def service(live: Object, _now: float) -> Health:
@@ -51,12 +63,18 @@ def disruption_budget(live: Object, _now: float) -> Health:
 
 
 def autoscaler(live: Object, now: float) -> Health:
-    """It can scale what it names. That it has no metrics yet stops nothing: they come after the pods, or not at all."""
+    """It can scale what it names. That it has no metrics yet stops nothing: they come after the pods, or not at all.
+
+    What it names may come after it: the controller has one more look before that is called missing.
+    """
     able, active = condition(live, "AbleToScale"), condition(live, "ScalingActive")
     if not able.status:
         left = _since_created(live, UNLOOKED, now)
         unseen = "its controller hasn't looked at it yet"
         return waits(unseen, left) if left > 0 else stands(unseen)
+    if able.false and able.reason == _NO_TARGET:
+        left = min((able.since or now) + LOOKED_AGAIN - now, LOOKED_AGAIN)
+        return waits(able.said, left) if left > 0 else stands(able.said)
     if able.false and able.reason.startswith("Failed"):
         return waits(able.said)
     return stands(active.said) if active.false and active.reason != "ScalingDisabled" else HEALTHY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fai
 UNSCHEDULABLE = 15.0
 """Seconds for which a new pod may find no Node: the scheduler, or who adds Nodes, may be about to (kstatus)."""
 _HOPELESS = ("InvalidImageName",)
+_EXIT = re.compile(r"exit code [^ :;]+")
 
 
 def pod(live: Object, now: float) -> Health:
@@ -82,6 +84,33 @@ def ended_text(status: Any) -> str:
             named = f" ({reason})" if reason and reason != "Error" else ""
             return f"container {said(at(status, 'name'))} ended with exit code {said(str(code))}{named}{f': {message}' if message else ''}"
     return ""
+
+
+def trouble(live: Object) -> dict[str, str]:
+    """Return what a pod itself says is wrong with it: each cause by its reason, with its text; empty: nothing, so far.
+
+    Unlike `pod` it gives nothing time to pass: a container between two restarts, or a pod without a Node, has its cause already.
+    """
+    if at(live, "status", "phase") == "Failed":
+        text = pod(live, 0.0).message
+        return {said(at(live, "status", "reason")) or _exit_code(text) or text: text}
+    found = {}
+    for status in containers(live):
+        ended = ended_text(status) if at(status, "ready") is not True else ""
+        stuck = stuck_text(status)
+        if stuck:
+            found[said(at(status, "state", "waiting", "reason"))] = stuck
+        elif ended:
+            found[_exit_code(ended)] = ended
+    scheduled = condition(live, "PodScheduled")
+    if scheduled.false and scheduled.reason == "Unschedulable":
+        found[scheduled.reason] = scheduled.said
+    return found
+
+
+def _exit_code(text: str) -> str:
+    found = _EXIT.search(text)
+    return found.group() if found else ""
 
 
 def failing(live: Object) -> tuple[str, bool]:

@@ -25,10 +25,12 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
+from handler.rollout.diagnosis import STILL, Subject
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
 from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
 from handler.run.rollout.questions import Questions
-from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain
+from handler.run.waits.diagnosing import Diagnosing
+from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain, pods_of
 from handler.run.waits.keeping import Keeping
 from handler.run.waits.waiting import Waits
 
@@ -145,9 +147,14 @@ class _Checking:
     told: str = ""
     told_at: float = -math.inf
     effort: Effort = field(default_factory=Effort)
+    left: str = ""
+    message: str = ""
+    stands: float = field(default_factory=time.monotonic)
+    diagnosing: Diagnosing = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin every check."""
+        self.diagnosing = Diagnosing(self.waits.run, self.waits.pace, self.watched.kept.what, self.watched.kept.since)
         self.questions = Questions(self.waits.run.rooms.metrics, self._may_go_on)
         self.success = [self._begin(each, failing=False) for each in self.watched.success]
         self.failure = [self._begin(each, failing=True) for each in self.watched.failure]
@@ -171,6 +178,8 @@ class _Checking:
                 self.waits.follow(kept, [(resource, self.watched.identity)], self._judge, math.inf, self._tick)
         except StillWaiting:
             kept.keep({each.digest(): each.moved for each in self._waited_for() if each.limited})
+            self.diagnosing.once(self._subjects())
+            self._tell_on(now=True)
             raise
         return "; ".join(self._said(each) for each in self.success)
 
@@ -183,6 +192,8 @@ class _Checking:
     def _tick(self) -> Iterable[Identity] | None:
         """Look again at what time or metrics may have changed; several times a second."""
         self.beat()
+        if self.diagnosing.look(self._subjects):
+            self._tell_on(now=True)
         return [self.watched.identity] if self.seen and self._look(changed=False) else None
 
     def _without_object(self) -> None:
@@ -265,10 +276,27 @@ class _Checking:
         return f"{each.check.name}: {text}"
 
     def _tell(self, left: list[str], held: float) -> None:
-        message = "; ".join(left) if left else f"holds for {duration(self.watched.hold)}" if held else ""
-        if message and message != self.told and time.monotonic() - self.told_at >= _TELL_EVERY:
-            self.told, self.told_at = message, time.monotonic()
-            self.tell(printable(message, _MESSAGE))
+        missing = "; ".join(left)
+        if missing != self.left:
+            self.left, self.stands = missing, time.monotonic()
+        self.message = printable(missing or (f"holds for {duration(self.watched.hold)}" if held else ""), _MESSAGE)
+        self._tell_on(now=False)
+
+    def _tell_on(self, *, now: bool) -> None:
+        """Tell how far it has come, and what explains why it isn't there; what only changes again and again (`now`) not each time."""
+        evidence = self.diagnosing.texts.get(self.watched.identity) if self.left else ""
+        text = "; ".join(filter(None, (self.message, evidence)))
+        if text and text != self.told and (now or time.monotonic() - self.told_at >= _TELL_EVERY):
+            self.told, self.told_at = text, time.monotonic()
+            self.tell(text)
+
+    def _subjects(self) -> list[Subject]:
+        """Return the object, for a look at what explains it, while something of it is missing."""
+        watched, live, still = self.watched, self.live, time.monotonic() - self.stands >= STILL
+        if live is None or not self.left:
+            return []
+        uid, said = str(at(live, "metadata", "uid") or ""), printable(self.left, _MESSAGE)
+        return [Subject(watched.identity, uid, said, still, pods_of(watched.identity, live))]
 
     # --- what the checks may know
     def _now(self) -> float:

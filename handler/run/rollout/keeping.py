@@ -41,7 +41,11 @@ class InJournal:
         """The journal will have it: the step fails."""
 
     def tell(self, unhealthy: tuple[str, ...]) -> None:
-        """How far a step has come is told as its message."""
+        """Tell each object's line as the message of its hook, or of this step."""
+        group, own = self.name
+        for line in unhealthy:
+            subject, _, said = line.partition(": ")
+            self.journal.told(group, subject if self.journal.find(group, subject) else own, said)
 
     def moved(self, seen: str) -> float | None:
         """Compare with what the journal has."""

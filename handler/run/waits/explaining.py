@@ -79,6 +79,13 @@ def _rank(each: Object, now: float) -> tuple[int, str]:
     return (0 if leaving else worth, str(at(each, "metadata", "creationTimestamp") or ""))
 
 
+def pods_of(identity: Identity, body: Object) -> str:
+    """Return the label selector of an object's pods, by its manifest or as it lives; empty: it has none of its own."""
+    if identity.kind == "Job" and at(body, "spec", "selector") is None:
+        return f"job-name={identity.name}"  # what the server adds
+    return _selector(body) if identity.kind in _SELECTING else ""
+
+
 def _selector(live: Object) -> str:
     """Return `spec.selector` as a query's label selector."""
     selector = at(live, "spec", "selector")

@@ -16,8 +16,10 @@ from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admit import Desired
+from handler.rollout.diagnosis import STILL, Subject
 from handler.run.context import Context
-from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain
+from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain, pods_of
+from handler.run.waits.vigil import Vigil
 
 Left = Sequence[tuple[Desired, Health]]
 SHOWN = 10
@@ -26,7 +28,8 @@ EXPLAINED = 3
 """Objects whose pods, events and logs are asked for."""
 RECORDED = 200
 """Objects that the record names."""
-_MESSAGE = 300
+MESSAGE = 300
+"""Characters of a verdict."""
 _FAILED = "failed"
 UNHEALTHY = "isn't healthy"
 """How what a wait says of what hasn't failed begins."""
@@ -47,9 +50,23 @@ class Telling:
         lines = [line.partition(": ") for line in state.status.unhealthy] if same and not self.run.force else []
         self.known = {subject: said for subject, _, said in lines}
 
-    def lines(self, left: Left) -> tuple[str, ...]:
-        """Return a line for each object, as it stands now."""
-        return tuple(f"{item.identity}: {self._missing(health)}" for item, health in left[:RECORDED])
+    def lines(self, left: Left, evidence: Mapping[Identity, str]) -> tuple[str, ...]:
+        """Return a line for each object, as it stands now, with what is known to explain it."""
+        found = [(item.identity, self._missing(health)) for item, health in left[:RECORDED]]
+        return tuple(f"{identity}: {'; '.join(filter(None, (missing, evidence.get(identity))))}" for identity, missing in found)
+
+    def subjects(self, vigil: Vigil, stood: float = 0.0) -> list[Subject]:
+        """Return what isn't healthy, for a look at what explains it; `stood`: seconds for which other runs saw all of it as it is."""
+        return [
+            Subject(
+                item.identity,
+                vigil.uids.get(item.identity, ""),
+                self._missing(health),
+                max(vigil.stands(item.identity), stood) >= STILL,
+                pods_of(item.identity, item.manifest.body()),
+            )
+            for item, health in vigil.unhealthy()[:RECORDED]
+        ]
 
     def failure(self, left: Left, why: str) -> RolloutFailed:
         """Return the error of a wait, and leave its lines to the record (`Context.unhealthy`).
@@ -90,7 +107,7 @@ class Telling:
         return ": ".join(filter(None, (_FAILED if failed else why, self._missing(health))))
 
     def _missing(self, health: Health) -> str:
-        return printable(self.run.mask(health.message or str(health.status)), _MESSAGE)
+        return printable(self.run.mask(health.message or str(health.status)), MESSAGE)
 
     def _explained(self, evidence: Evidence, item: Desired) -> str:
         now = self.run.rooms.planner.api.server_time()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.health import Health, Status
-from handler.model.manifest import canonical
+from handler.model.manifest import at, canonical
 from handler.model.names import Identity
 from handler.plan.admit import Desired
 from handler.rollout.health import judge, remnant
@@ -42,7 +42,8 @@ class Vigil:
     """The verdicts of one wait.
 
     `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API
-    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `moved`: when a verdict changed last (monotonic).
+    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `moved`: when a verdict changed last (monotonic);
+    `uids`: of the objects that live.
     """
 
     items: Sequence[Desired]
@@ -52,6 +53,8 @@ class Vigil:
     verdict: Verdict
     moved: float = field(default_factory=time.monotonic)
     seen: dict[Identity, Health] = field(default_factory=dict)
+    uids: dict[Identity, str] = field(default_factory=dict)
+    _stood: dict[Identity, float] = field(default_factory=dict)
     _declared: dict[Identity, Desired] = field(init=False)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
     _failed: float = 0.0
@@ -67,8 +70,8 @@ class Vigil:
         if live is None and found.healthy and before and before.status is Status.FAILED:
             found = before  # a Job that has failed removes itself as one that is complete does
         if before is None or (before.status, before.message) != (found.status, found.message):
-            self.moved = time.monotonic()
-        self.seen[identity] = found
+            self.moved = self._stood[identity] = time.monotonic()
+        self.seen[identity], self.uids[identity] = found, str(at(live, "metadata", "uid") or "")
         self._settling.pop(identity, None)
         if live is not None and found.again:
             self._settling[identity] = (time.monotonic() + found.again, remnant(live))
@@ -88,7 +91,7 @@ class Vigil:
 
         """
         now = time.monotonic()
-        due = [(identity, live) for identity, (at, live) in self._settling.items() if at <= now]
+        due = [(identity, live) for identity, (when, live) in self._settling.items() if when <= now]
         healthy = [identity for identity, live in due if self.judge(identity, live)]
         if self._failed and any(health.status is Status.FAILED for health in self.seen.values()):
             if len(self.seen) == len(self.items) or now - self._failed >= _TOGETHER:
@@ -104,9 +107,15 @@ class Vigil:
         left = [each for each in found if not each[1].healthy]
         return sorted(left, key=lambda each: (each[1].status is not Status.FAILED, each[0].identity))
 
-    def notes(self) -> list[str]:
+    def stands(self, identity: Identity) -> float:
+        """Return for how many seconds the verdict of an object has been as it is."""
+        now = time.monotonic()
+        return now - self._stood.get(identity, now)
+
+    def notes(self) -> dict[Identity, str]:
         """Return what should be known of what is healthy."""
-        return sorted(f"{identity}: {health.message}" for identity, health in self.seen.items() if health.healthy and health.message)
+        noted = {identity: health.message for identity, health in self.seen.items() if health.healthy and health.message}
+        return dict(sorted(noted.items()))
 
     def digest(self) -> str:
         """Return one value for all verdicts, by which another process knows whether anything has changed."""

@@ -22,18 +22,20 @@ from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
 from handler.plan.admit import Desired
+from handler.rollout.diagnosis import Subject
 from handler.rollout.health import ALWAYS_HEALTHY
 from handler.run.context import Context
+from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.run.waits.keeping import Keeping, time_left
 from handler.run.waits.looking import Lookout
-from handler.run.waits.unhealthy import UNHEALTHY, Telling
+from handler.run.waits.unhealthy import MESSAGE, UNHEALTHY, Telling
 from handler.run.waits.vigil import Ended, Verdict, Vigil, as_usual
 from handler.state.rules import stamp
 
 _RECORD_AFTER = 0.5
 """Seconds after which a wait is worth a line in the record."""
 _TELL_EVERY = 10.0
-"""Seconds between two times that the record is told what is still missing."""
+"""Seconds between two times that the record is told what is still missing, unless there is new evidence."""
 
 Object = dict[str, Any]
 Judge = Callable[[Identity, Object | None], bool]
@@ -45,11 +47,15 @@ def _nothing() -> None:
 
 @dataclass(slots=True)
 class Waits:
-    """The waits of one run; several threads may wait at once. `notes`: what to know of what is healthy; `seen`: how all of it did."""
+    """The waits of one run; several threads may wait at once.
+
+    `notes`: what should be known of what is healthy; `seen`: how all of it did; `pace`: of the looks at what isn't.
+    """
 
     run: Context
     notes: list[str] = field(default_factory=list)
     seen: dict[Identity, Health] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
     _lookout: Lookout = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,19 +93,29 @@ class Waits:
                 self._watch(kept, vigil, limits, beat)
         finally:
             self.seen.update(vigil.seen)
-        notes = [printable(self.run.mask(note)) for note in vigil.notes()]
+        self._note(kept, vigil)
+
+    def _note(self, kept: Keeping, vigil: Vigil) -> None:
+        """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""
+        noted = {identity: printable(self.run.mask(note), MESSAGE) for identity, note in vigil.notes().items()}
+        living = [Subject(identity, vigil.uids[identity], said) for identity, said in noted.items() if vigil.uids[identity]]
+        warnings = Diagnosing(self.run, self.pace, kept.what, kept.since).explain(living)
+        notes = [f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}" for identity, said in noted.items()]
         self.notes += [note for note in notes if note not in self.notes]
 
     def _watch(self, kept: Keeping, vigil: Vigil, limits: Wait, beat: Callable[[], None]) -> None:
         """Follow the objects of a vigil to its end; see `healthy`."""
         wanted = [(item.resource, item.identity) for item in vigil.items]
-        telling, told = Telling(self.run), [time.monotonic() + _RECORD_AFTER]
+        telling, due = Telling(self.run), [time.monotonic() + FIRST]
+        diagnosing = Diagnosing(self.run, self.pace, kept.what, kept.since, self._told_before())
 
         def tick() -> list[Identity]:
             beat()
-            if time.monotonic() >= told[0] and not telling.known:  # what an earlier run of this commit has said is said better
-                told[0] = time.monotonic() + _TELL_EVERY
-                kept.tell(telling.lines(vigil.unhealthy()))
+            if not telling.known:  # what an earlier run of this commit has said of its failure is said better
+                news = diagnosing.look(lambda: telling.subjects(vigil))
+                if news or time.monotonic() >= due[0]:
+                    due[0] = time.monotonic() + _TELL_EVERY
+                    kept.tell(telling.lines(vigil.unhealthy(), diagnosing.texts))
             return vigil.beat()
 
         why = f"{UNHEALTHY} after {duration(limits.timeout)}"
@@ -111,20 +127,29 @@ class Waits:
         except Ended as ended:
             why = still if ended.stuck else ""
         except StillWaiting:
-            if not self._stands_still(kept, vigil.digest(), limits.progress_timeout):
-                telling.leave(telling.lines(vigil.unhealthy()))
+            stood = self._stands(kept, vigil.digest())
+            if stood < limits.progress_timeout:
+                diagnosing.once(telling.subjects(vigil, stood))
+                telling.leave(telling.lines(vigil.unhealthy(), diagnosing.texts))
                 raise
             why = still
         if why == still:
             kept.end()
         raise telling.failure(vigil.unhealthy(), why)
 
-    def _stands_still(self, kept: Keeping, seen: str, patience: float) -> bool:
-        """Compare with what was seen by the last run of a wait that goes from run to run; True: for too long the same."""
+    def _stands(self, kept: Keeping, seen: str) -> float:
+        """Return for how many seconds all has been as it is, by what the runs before this one saw of a wait that goes from run to run."""
         now, moved = self.run.clock(), kept.moved(seen)
         if moved is None or moved > now:
             kept.keep({seen: now})
-        return moved is not None and now - moved >= patience
+        return max(now - moved, 0.0) if moved is not None else 0.0
+
+    def _told_before(self) -> dict[str, str]:
+        """Return what the record tells of each object since an earlier run waited for this commit."""
+        state = self.run.state
+        same = state.waiting is not None and state.waiting.commit == self.run.goal
+        lines = [line.partition(": ") for line in state.status.unhealthy] if same else []
+        return {subject: said for subject, _, said in lines}
 
     def follow(
         self, kept: Keeping, wanted: Sequence[tuple[Resource, Identity]], judge: Judge, timeout: float, beat: Stop = _nothing

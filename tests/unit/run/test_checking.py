@@ -16,6 +16,7 @@ from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.tables import Judged, Options, Probe, Scene, Verdict
 from handler.run.rollout.checking import Watched, check
+from handler.run.waits.diagnosing import Pace
 from handler.run.waits.keeping import Keeping
 from tests.unit.run.paper import Kept
 
@@ -54,11 +55,13 @@ class Waiting:
     """What a run's waits are to `check`: states of the object and beats of time, as the test has written them."""
 
     def __init__(self, *happens: Any, now: float = BEGAN, patience: float = math.inf) -> None:
-        self.happens, self.now = happens, now
+        self.happens, self.now, self.pace = happens, now, Pace()
         self.rows = {"scripted": Scripted()}
-        rooms = SimpleNamespace(metrics=None, preparer=SimpleNamespace(checks=self.rows), patience=patience)
+        planner = SimpleNamespace(api=SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None))
+        rooms = SimpleNamespace(metrics=None, preparer=SimpleNamespace(checks=self.rows), patience=patience, planner=planner)
         mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
-        self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=SimpleNamespace(target="shop"))
+        job, state = SimpleNamespace(target="shop"), SimpleNamespace(attempt=None)
+        self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=job, state=state)
 
     def look(self) -> None:
         self.now += 1

@@ -1,0 +1,269 @@
+"""Why an object isn't healthy, from its pods and the Warning events about it, while somebody still waits for it. Pure.
+
+    its pods, by their own word       a container waits in vain or ended, no Node, evicted       at once
+    Warning events                    about the worst pod, the object, its ReplicaSets            at once
+    neither, but no change for STILL  what the pod lacks                                          inferred
+
+Law: a Warning counts as long as it may be today's cause: newer than the rollout, or repeated until now; not older than what has come of it
+since (a pod that was refused, and then made). The causes of a finding stand in its text or in the object's verdict: a finding whose causes
+were told already is the same one, whatever else its words say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from handler.model.manifest import at, items_at
+from handler.model.names import Identity
+from handler.rollout.kinds.pods import containers, pod, trouble
+from handler.rollout.kinds.reading import condition, count, moment, said
+
+STILL = 15.0
+"""Seconds for which a verdict may stand before what no pod and no event says is inferred."""
+STOOD = f"nothing has changed for {STILL:.0f}s"
+SLACK = 10.0
+"""Seconds by which clocks of a cluster may differ."""
+_CONTINUES = 360.0
+"""Seconds after its last event for which a repeated Warning goes on: a client tells one in five minutes of many alike."""
+_WARNINGS = 2
+"""Warnings that are told of a pod, and of an object."""
+_ERROR = "Error: "
+"""What a kubelet writes before a reason that the container's state has as well: such an event says less than the one before it."""
+_WITH_PODS = {"apps": {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"}, "batch": {"Job"}, "": {"Pod", "ReplicationController"}}
+
+Object = dict[str, Any]
+
+
+class Owner(NamedTuple):
+    """Kind and name, in one namespace."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """One Warning event. `at`: when it happened last, in seconds since the epoch; `times`: how often."""
+
+    about: Owner
+    uid: str
+    reason: str
+    message: str
+    at: float
+    times: int = 1
+
+    @classmethod
+    def of(cls, event: Object, at_last: str) -> Warned:
+        """Read an event of either API group. `at_last`: when it happened last, RFC 3339."""
+        about = at(event, "involvedObject") or at(event, "regarding")
+        owner = Owner(said(at(about, "kind")), said(at(about, "name")))
+        message = said(at(event, "message")) or said(at(event, "note"))
+        times = max(count(event, "count"), count(event, "series", "count"), count(event, "deprecatedCount"), 1)
+        return cls(owner, said(at(about, "uid")), said(at(event, "reason")), message, moment(at_last) or 0.0, times)
+
+    @property
+    def text(self) -> str:
+        """As a person is told it."""
+        return f"Warning {self.reason}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object to be explained.
+
+    `uid`: of the live one, empty: there is none. `said`: its verdict, as it is told; `still`: whether that has stood for `STILL`.
+    `selector`: of its pods, as a query has it; empty: none of them are looked at.
+    """
+
+    identity: Identity
+    uid: str
+    said: str
+    still: bool = False
+    selector: str = ""
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether it is a pod, or pods of it are looked at."""
+        kinds = _WITH_PODS.get(self.identity.group, ())
+        return self.identity.kind in kinds and bool(self.selector or self.identity.kind == "Pod")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What explains an object. `causes`: the reasons it consists of, empty: there is nothing to say yet."""
+
+    causes: tuple[str, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What was read of one namespace. `since`: when the rollout began; `now`: both in seconds, by the API server's clock."""
+
+    pods: Mapping[Owner, Sequence[Object]]
+    warnings: Mapping[Owner, Sequence[Warned]]
+    since: float
+    now: float
+
+    @classmethod
+    def of(cls, pods: Iterable[Object], warnings: Iterable[Warned], since: float, now: float) -> Sight:
+        """Sort what was read by what it belongs to: a pod of a ReplicaSet is its Deployment's, too."""
+        owned: dict[Owner, list[Object]] = defaultdict(list)
+        told: dict[Owner, list[Warned]] = defaultdict(list)
+        for each in pods:
+            for owner in _owners(each):
+                owned[owner].append(each)
+        for warned in warnings:
+            if not warned.reason or not warned.message:
+                continue
+            for owner in _with_deployment(warned.about):
+                told[owner].append(warned)
+        newest_first = {owner: sorted(found, key=lambda each: each.at, reverse=True) for owner, found in told.items()}
+        return cls(owned, newest_first, since, now)
+
+    def about(self, live: Object) -> list[Warned]:
+        """Return the Warnings about a pod that may still explain how it does."""
+        owner, uid = Owner("Pod", _name(live)), said(at(live, "metadata", "uid"))
+        past, placed = _changed(live) - SLACK, condition(live, "PodScheduled").true
+        found = [each for each in self.warnings.get(owner, ()) if each.uid == uid and each.at >= past]
+        return [each for each in found if not (placed and each.reason == "FailedScheduling")]
+
+    def about_owner(self, subject: Subject, made: float) -> list[Warned]:
+        """Return the Warnings about an object, and a Deployment's ReplicaSets; `made`: when its newest pod was, 0: it has none."""
+        owner = Owner(subject.identity.kind, subject.identity.name)
+        mine = [each for each in self.warnings.get(owner, ()) if each.uid == subject.uid or each.about != owner]
+        return [each for each in mine if subject.uid and each.at >= made and self._counts(each)]
+
+    def _counts(self, warned: Warned) -> bool:
+        """Tell whether a Warning is of this rollout, or goes on during it."""
+        return warned.at >= self.since - SLACK or (warned.times > 1 and self.now - warned.at <= _CONTINUES)
+
+
+def diagnose(subject: Subject, sight: Sight) -> Finding:
+    """Explain an object by what was read of its namespace.
+
+    Args:
+        subject: the object, and what is told of it anyhow.
+        sight: the namespace.
+
+    """
+    pods = [each for each in sight.pods.get(Owner(subject.identity.kind, subject.identity.name), ()) if subject.has_pods and _stays(each)]
+    made = max(map(_created, pods), default=0.0)
+    worst = _worst(subject, pods, sight)
+    told = _Told(subject.said)
+    if worst is not None:
+        told.pod(worst, sight.about(worst))
+    told.warnings(sight.about_owner(subject, 0.0 if subject.identity.kind == "Pod" else made))
+    if not told.causes and subject.still:
+        told.infer(worst, sight.now, none=subject.has_pods and not pods)
+    return Finding(tuple(dict.fromkeys(told.causes)), "; ".join(told.parts))
+
+
+def names(text: str, cause: str) -> bool:
+    """Tell whether a text names a cause; `exit code 1` isn't named by `exit code 137`."""
+    start = text.find(cause)
+    while start >= 0:
+        end = start + len(cause)
+        if not text[end : end + 1].isalnum():
+            return True
+        start = text.find(cause, start + 1)
+    return False
+
+
+@dataclass(slots=True)
+class _Told:
+    """The words of a finding as they come together. `said`: the object's verdict."""
+
+    said: str
+    parts: list[str] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+
+    def pod(self, live: Object, warned: Iterable[Warned]) -> None:
+        """Tell of a pod: what it says itself, then what is said about it."""
+        wrong = trouble(live)
+        texts = [*wrong.values()]
+        self.causes += wrong
+        texts += self._fresh(warned, "; ".join(texts))
+        if texts:
+            self.parts.append(f"pod {_name(live)}: {'; '.join(texts)}")
+
+    def warnings(self, warned: Iterable[Warned]) -> None:
+        """Tell of Warnings."""
+        self.parts += self._fresh(warned, "; ".join(self.parts))
+
+    def infer(self, worst: Object | None, now: float, *, none: bool) -> None:
+        """Tell what is seen where nothing says what is wrong. `none`: it should have pods, and hasn't."""
+        if worst is not None:
+            self.parts.append(f"pod {_name(worst)}: {pod(worst, now).message}")
+        self.parts += ["it has no pods", STOOD] if none else [STOOD]
+        self.causes.append(STOOD)
+
+    def _fresh(self, warned: Iterable[Warned], before: str) -> Iterator[str]:
+        """Yield the Warnings that say something new, each reason once; one whose reason was named counts as a cause, too."""
+        told = f"{self.said}; {before}"
+        number = 0
+        for each in warned:
+            if names(told, each.reason):
+                self.causes.append(each.reason)
+            elif number < _WARNINGS and each.message.removeprefix(_ERROR) not in told:
+                number, told = number + 1, f"{told}; {each.text}"
+                self.causes.append(each.reason)
+                yield each.text
+
+
+def _worst(subject: Subject, pods: Sequence[Object], sight: Sight) -> Object | None:
+    """Return the pod that explains most: of the newest revision, unless nothing of that does and nothing changes any more."""
+    if not pods:
+        return None
+
+    def worth(each: Object) -> tuple[bool, bool, float]:
+        return bool(trouble(each)), bool(sight.about(each)), _created(each)
+
+    ill = [each for each in pods if not pod(each, sight.now).healthy]
+    newest = _revision(max(pods, key=_created))
+    found = max((each for each in ill if _revision(each) == newest), key=worth, default=None)
+    if subject.still and (found is None or not any(worth(found)[:2])):
+        return max(ill, key=worth, default=None)
+    return found
+
+
+def _owners(live: Object) -> Iterator[Owner]:
+    """Yield what a pod belongs to: itself, its controller, and that one's Deployment."""
+    yield Owner("Pod", _name(live))
+    for each in items_at(live, "metadata", "ownerReferences"):
+        if at(each, "controller") is True:
+            yield from _with_deployment(Owner(said(at(each, "kind")), said(at(each, "name"))))
+
+
+def _with_deployment(owner: Owner) -> Iterator[Owner]:
+    """Yield an owner, and the Deployment that made it: the name of its ReplicaSet is its own and a hash."""
+    yield owner
+    if owner.kind == "ReplicaSet" and "-" in owner.name:
+        yield Owner("Deployment", owner.name.rpartition("-")[0])
+
+
+def _revision(live: Object) -> tuple[Any, Any]:
+    labels = at(live, "metadata", "labels")
+    return str(at(labels, "pod-template-hash")), str(at(labels, "controller-revision-hash"))
+
+
+def _changed(live: Object) -> float:
+    """Return when something of a pod changed last by its own word: a container that began or ended, a Node that was found."""
+    places = (("running", "startedAt"), ("terminated", "finishedAt"))
+    states = [at(status, "state", *place) for status in containers(live) for place in places]
+    return max((moment(each) or 0.0 for each in states), default=0.0)
+
+
+def _stays(live: Object) -> bool:
+    return at(live, "metadata", "deletionTimestamp") is None
+
+
+def _created(live: Object) -> float:
+    return moment(at(live, "metadata", "creationTimestamp")) or 0.0
+
+
+def _name(live: Object) -> str:
+    return said(at(live, "metadata", "name"))

@@ -1,0 +1,209 @@
+"""The evidence that a wait tells while it goes on: a look every few seconds at the pods and Warnings of what isn't healthy.
+
+    at most every 5 s, later every 10 s      one Evidence: of a few namespaces, their Warnings and the pods of what isn't healthy
+    on a thread of its own                   a slow API server holds up no wait, and no end of one
+    what is new                              a line of the log, and the texts for record and terminal
+
+Law: a cause is told once as long as it lasts. Another count of restarts or another back-off isn't news, another reason is. What an earlier
+run of this wait told of the same causes is told in its words; what can't be read now changes nothing that is told. No log of a container
+is read. Everything is masked, then cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, field
+
+from handler.cluster.evidence import Evidence, happened
+from handler.model.names import Identity
+from handler.model.tree import printable
+from handler.rollout.diagnosis import Finding, Sight, Subject, Warned, diagnose, names
+from handler.run.context import Context
+from handler.state.rules import seconds_of
+
+FIRST = 2.0
+"""Seconds of a wait before its first look: what gets healthy sooner costs nothing."""
+_EVERY, _LATER, _IDLE = 5.0, 10.0, 60.0
+"""Seconds from one look to the next: of a young wait, of one that lasts for a minute, and where nothing may be read."""
+_YOUNG = 60.0
+_NAMESPACES = 4
+"""Namespaces of one look; those that were looked at longest ago come first."""
+_SINGLE = 3
+"""Objects of one namespace whose pods are asked for by their labels; of more, the namespace's are read."""
+_TOLD = 20
+"""Objects whose evidence is told."""
+_TEXT = 500
+"""Characters of one object's evidence."""
+_MEMORY = 4000
+_AT_ONCE, _A_SECOND = 20.0, 2.0
+_LOG = logging.getLogger("anneal.run")
+
+Subjects = Callable[[], Sequence[Subject]]
+
+
+@dataclass(slots=True)
+class Pace:
+    """How often one run looks, however many of its steps wait: so many times at once, then so many a second. Threads share it."""
+
+    _left: float = _AT_ONCE
+    _at: float = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Begin now."""
+        self._at = time.monotonic()
+
+    def may(self) -> bool:
+        """Whether a look may begin now."""
+        with self._lock:
+            now = time.monotonic()
+            self._left, self._at = min(self._left + (now - self._at) * _A_SECOND, _AT_ONCE), now
+            if self._left < 1:
+                return False
+            self._left -= 1
+            return True
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look under way, and what it has found."""
+
+    subjects: Sequence[Subject]
+    thread: threading.Thread | None = None
+    found: dict[Identity, Finding] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Diagnosing:
+    """The looks of one wait. Only the thread that waits calls it.
+
+    `pace`: of all looks of the run; `what`: what is waited for; `since`: when that began, in seconds since the epoch by the run's clock.
+    `known`: what an earlier run of the same wait told of objects, by their names. `texts`: the evidence that is told of each now.
+    """
+
+    run: Context
+    pace: Pace
+    what: str
+    since: float
+    known: Mapping[str, str] = field(default_factory=dict)
+    texts: dict[Identity, str] = field(default_factory=dict)
+    _memory: dict[Identity, str] = field(default_factory=dict)
+    _looked: dict[str, float] = field(default_factory=dict)
+    _began: float = field(init=False)
+    _due: float = field(init=False)
+    _look: _Look | None = None
+
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        self._began = time.monotonic()
+        self._due = self._began + FIRST
+
+    def look(self, subjects: Subjects) -> bool:
+        """Take in what a look has found, and begin the next one when it is due; called several times a second.
+
+        Args:
+            subjects: returns what isn't healthy, the worst first; asked when a look begins.
+
+        Returns:
+            Whether something else is to be told now.
+
+        """
+        look, news = self._look, False
+        if look is not None and look.thread is not None and not look.thread.is_alive():
+            self._look, news = None, self._tell(look)
+        if self._look is None and time.monotonic() >= self._due and self.pace.may():
+            self._begin(_Look(subjects()))
+        return news
+
+    def once(self, subjects: Sequence[Subject]) -> None:
+        """Look now, and wait for what is found: of a run that may not wait itself."""
+        if self.pace.may():
+            look = _Look(subjects)
+            self._read(look)
+            self._tell(look)
+
+    def explain(self, subjects: Sequence[Subject]) -> dict[Identity, str]:
+        """Look now, and return what is found, each with its text; it is told nowhere."""
+        look = _Look(subjects if self.pace.may() else ())
+        self._read(look)
+        return {identity: self._shown(found) for identity, found in look.found.items() if found.causes}
+
+    # --- looking
+    def _begin(self, look: _Look) -> None:
+        """Look on another thread, with what time this one has."""
+        self._due = time.monotonic() + _IDLE  # until it says better itself
+        look.thread = threading.Thread(target=copy_context().run, args=(self._read, look), name="evidence", daemon=True)
+        with contextlib.suppress(RuntimeError):  # there is no thread for it
+            look.thread.start()
+            self._look = look
+
+    def _read(self, look: _Look) -> None:
+        """Read what explains these objects, of as many namespaces as one look has."""
+        spaces: dict[str, list[Subject]] = defaultdict(list)
+        for subject in look.subjects:
+            spaces[subject.identity.namespace].append(subject)
+        pause = _EVERY if time.monotonic() - self._began < _YOUNG else _LATER
+        if spaces:
+            evidence = Evidence(self.run.rooms.planner.api)
+            for namespace in sorted(spaces, key=lambda name: self._looked.get(name, 0.0))[:_NAMESPACES]:
+                self._looked[namespace] = time.monotonic()
+                sight = self._sight(evidence, namespace, spaces[namespace])
+                found = {subject.identity: diagnose(subject, sight) for subject in spaces[namespace]}
+                look.found |= {one: each for one, each in found.items() if each.causes or not evidence.broken}
+            pause = pause if evidence.answered else _IDLE
+        self._due = time.monotonic() + pause
+
+    def _sight(self, evidence: Evidence, namespace: str, subjects: Iterable[Subject]) -> Sight:
+        """Read one namespace."""
+        selectors = dict.fromkeys(subject.selector for subject in subjects if subject.has_pods)
+        asked = [*selectors] if len(selectors) <= _SINGLE and all(selectors) else [""]
+        pods = [each for selector in (asked if selectors else ()) for each in evidence.pods(namespace, selector)]
+        warnings = [Warned.of(each, happened(each)) for each in evidence.warnings(namespace)]
+        run, attempt = self.run, self.run.state.attempt
+        now, age = run.rooms.planner.api.server_time(), run.clock() - min(self.since, seconds_of(attempt.since) if attempt else self.since)
+        return Sight.of(pods, warnings, now - age, now)
+
+    # --- telling
+    def _tell(self, look: _Look) -> bool:
+        """Take in what was found; True: something else is told now."""
+        before, there = dict(self.texts), {subject.identity for subject in look.subjects}
+        for identity in [each for each in self.texts if each not in there or not look.found.get(each, _SAME).causes]:
+            del self.texts[identity], self._memory[identity]
+        for subject in look.subjects:
+            found = look.found.get(subject.identity)
+            if found and found.causes and (subject.identity in self.texts or len(self.texts) < _TOLD):
+                self._tell_one(subject, found)
+        return self.texts != before
+
+    def _tell_one(self, subject: Subject, found: Finding) -> None:
+        """Tell of one object: anew what has a new cause, or none of those that are told; else in the words that were."""
+        one, known = subject.identity, self.known.get(str(subject.identity), "")
+        memory = self._memory.get(one, known)
+        told = self.texts.get(one, known.removeprefix(subject.said).removeprefix("; ") if known.startswith(subject.said) else "")
+        text = self._shown(found)
+        news = [cause for cause in found.causes if not names(memory, cause)]
+        if news or not any(names(f"{subject.said}; {told}", cause) for cause in found.causes):
+            told = text
+        self.texts[one] = told
+        self._memory[one] = "; ".join((memory, text, *news))[-_MEMORY:] if news else memory
+        if news:
+            self._log(subject, told)
+
+    def _shown(self, found: Finding) -> str:
+        return printable(self.run.mask(found.text), _TEXT)
+
+    def _log(self, subject: Subject, evidence: str) -> None:
+        run = self.run
+        facts = {"target": run.job.target, "commit": run.goal, "run": run.run, "for": self.what}
+        said = "; ".join(filter(None, (subject.said, evidence)))
+        _LOG.info("waits", extra={"fields": {**facts, "subject": str(subject.identity), "evidence": said}})
+
+
+_SAME = Finding(("",))
+"""What is found of an object that a look had no time for: it stays as it was told."""

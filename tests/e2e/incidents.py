@@ -1,0 +1,215 @@
+"""Incidents on the real control plane: how each comes about, what must be said of it, and what cures it.
+
+Each is a row: with and without `wait`, before and after its commit is recorded, the words are the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.documents import Document, claim, deployment, pods, service, stateful_set
+from tests.e2e.serving import until
+from tests.e2e.shop import Shop
+from tests.e2e.test_health import fated, made_ready
+
+Act = Callable[[Shop], object]
+Documents = Callable[[Shop], list[Document]]
+Holds = Callable[[Shop], object]
+_CLASS = "none-such"
+
+
+def _nothing(_shop: Shop) -> None:
+    return
+
+
+def _always(_shop: Shop) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One row.
+
+    `documents`: what git declares; `words`: all of them are said; `cure`: makes it well in the cluster. `prepare`: what is done to the
+    cluster before; `first`: what git declares before that, and is well; `visible`: whether the cluster shows the cause; `cured`: whether it
+    shows that it has gone. `noted`: it is healthy, with a note; else a wait goes on until it is cured.
+    """
+
+    name: str
+    documents: Documents
+    words: tuple[str, ...]
+    cure: Act
+    prepare: Act = _nothing
+    first: Documents | None = None
+    visible: Holds = _always
+    cured: Holds = _always
+    noted: bool = False
+
+
+def _web(shop: Shop, **spec: Any) -> Document:
+    """A Deployment of one pod, whose spec has these fields more."""
+    made = deployment(shop.name, "web", replicas=1)
+    made["spec"]["template"]["spec"] |= spec
+    return made
+
+
+def _faring(fate: str) -> Documents:
+    return lambda shop: [fated(deployment(shop.name, "web", replicas=1), fate)]
+
+
+def _ready(shop: Shop) -> None:
+    made_ready(shop, "web")
+
+
+def _with_quota(shop: Shop) -> None:
+    shop.kubectl.run("create", "quota", "none", "-n", shop.name, "--hard=pods=0")
+    until(lambda: (shop.kubectl("get", "quota", "none", "-n", shop.name).get("status") or {}).get("hard"))
+
+
+def _nudged(shop: Shop) -> None:
+    """Have the controllers try again now, and not when their back-off is over."""
+    shop.kubectl.run("annotate", "deployment", "web", "-n", shop.name, "tests.example.com/again=1")
+
+
+def _without_quota(shop: Shop) -> None:
+    shop.kubectl.run("delete", "quota", "none", "-n", shop.name)
+    _nudged(shop)
+
+
+def _with_account(shop: Shop) -> None:
+    shop.kubectl.run("create", "serviceaccount", "clerk", "-n", shop.name)
+    _nudged(shop)
+
+
+def _with_node(shop: Shop) -> None:
+    node = shop.kubectl("get", "nodes")["items"][0]["metadata"]["name"]
+    shop.kubectl.run("label", "node", node, f"anneal.dev/{shop.name}=here")
+
+
+def _claim(shop: Shop) -> Document:
+    made = claim(shop.name, "data")
+    made["spec"]["storageClassName"] = _CLASS
+    return made
+
+
+def _with_volume(shop: Shop) -> None:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "storageClassName": _CLASS,
+        "hostPath": {"path": "/data"},
+        "claimRef": {"namespace": shop.name, "name": "data"},
+        "persistentVolumeReclaimPolicy": "Delete",
+    }
+    shop.kubectl.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": shop.name}, "spec": spec})
+
+
+def _status(shop: Shop, kind: str, name: str) -> Document:
+    return shop.kubectl("get", kind, name, "-n", shop.name).get("status") or {}
+
+
+def _autoscaler(shop: Shop) -> Document:
+    spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "elsewhere"}, "maxReplicas": 3}
+    metadata = {"name": "web", "namespace": shop.name}
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
+
+
+def _scales(shop: Shop, status: str) -> bool:
+    conditions = _status(shop, "hpa", "web").get("conditions") or []
+    return any((each["type"], each["status"]) == ("AbleToScale", status) for each in conditions)
+
+
+def _with_target(shop: Shop) -> None:
+    shop.kubectl.run("create", "deployment", "elsewhere", "-n", shop.name, "--image=shop:1")
+
+
+def _on_delete(shop: Shop, image: str) -> Document:
+    made = stateful_set(shop.name, "db")
+    template = pods({"app": "db"}, image)
+    made["spec"] |= {"replicas": 1, "updateStrategy": {"type": "OnDelete"}, "template": template}
+    return made
+
+
+def _updated(shop: Shop, number: int) -> bool:
+    status = _status(shop, "statefulset", "db")
+    seen = status.get("observedGeneration") == shop.kubectl("get", "statefulset", "db", "-n", shop.name)["metadata"]["generation"]
+    return seen and (status.get("updatedReplicas") or 0, status.get("readyReplicas")) == (number, 1)
+
+
+def _without_old_pod(shop: Shop) -> None:
+    shop.kubectl.run("delete", "pod", "db-0", "-n", shop.name)
+
+
+def _balanced(shop: Shop) -> Document:
+    made = service(shop.name, "outside")
+    made["spec"]["type"] = "LoadBalancer"
+    return made
+
+
+def _with_address(shop: Shop) -> None:
+    patch = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}})
+    shop.kubectl.run("patch", "service", "outside", "-n", shop.name, "--subresource=status", "--type=merge", "-p", patch)
+
+
+INCIDENTS: Sequence[Incident] = (
+    Incident(
+        "quota", lambda shop: [_web(shop)], ("Deployment/", "FailedCreate", "exceeded quota: none"), _without_quota, prepare=_with_quota
+    ),
+    Incident("image", _faring("no-image"), ("pod web-", "ImagePullBackOff", "Warning Failed: Failed to pull image: not found"), _ready),
+    Incident("probe", _faring("never-ready"), ("pod web-", "Warning Unhealthy: Readiness probe failed"), _ready),
+    Incident(
+        "scheduling",
+        lambda shop: [_web(shop, nodeSelector={f"anneal.dev/{shop.name}": "here"})],
+        ("pod web-", "Unschedulable: 0/1 nodes are available"),
+        _with_node,
+    ),
+    Incident("crash", _faring("crash-loop"), ("pod web-", "container main", "CrashLoopBackOff", "ended with exit code 1"), _ready),
+    Incident(
+        "account",
+        lambda shop: [_web(shop, serviceAccountName="clerk")],
+        ("Deployment/", "FailedCreate", 'serviceaccount "clerk" not found'),
+        _with_account,
+    ),
+    Incident(
+        "claim",
+        lambda shop: [_claim(shop)],
+        ("PersistentVolumeClaim/", "is Pending", f'Warning ProvisioningFailed: storageclass.storage.k8s.io "{_CLASS}" not found'),
+        _with_volume,
+        cured=lambda shop: _status(shop, "pvc", "data")["phase"] == "Bound",
+        noted=True,
+    ),
+    Incident(
+        "autoscaler",
+        lambda shop: [_autoscaler(shop)],
+        ("HorizontalPodAutoscaler", "FailedGetScale", 'deployments.apps "elsewhere" not found'),
+        _with_target,
+        visible=lambda shop: _scales(shop, "False"),
+        cured=lambda shop: _scales(shop, "True"),
+        noted=True,
+    ),
+    Incident(
+        "on-delete",
+        lambda shop: [_on_delete(shop, "db:2")],
+        ("StatefulSet", "updates a pod only when that is deleted (OnDelete): 1 of 1 are older"),
+        _without_old_pod,
+        first=lambda shop: [_on_delete(shop, "db:1")],
+        visible=lambda shop: _updated(shop, 0),
+        cured=lambda shop: _updated(shop, 1),
+        noted=True,
+    ),
+    Incident(
+        "load balancer",
+        lambda shop: [_balanced(shop)],
+        ("Service/", "its load balancer has no address yet"),
+        _with_address,
+        noted=True,
+    ),
+)
+
+
+def said(lines: Sequence[str], incident: Incident) -> bool:
+    """Whether one line says all words of an incident."""
+    return any(all(word in line for word in incident.words) for line in lines)
