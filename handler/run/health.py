@@ -129,8 +129,8 @@ def judged(
     if state is HealthState.PROGRESSING and not anew and _is_over(before, now, patience):
         state = HealthState.DEGRADED
     worst = tuple(_line(each, look, before, mask) for each in look.worst()[:SHOWN])
-    notes = sorted(f"{each}: {found.message}" for each, found in look.verdicts.items() if found.healthy and found.message)
-    kept = tuple(printable(mask(note), _LINE) for note in notes[:SHOWN])
+    noted = sorted(each for each, found in look.verdicts.items() if found.healthy and found.message)
+    kept = tuple(_line(each, look, before, mask) for each in noted[:SHOWN])
     since = before.since if before.state == state else stamp(now)
     found = TargetHealth(str(state), since, stamp(now), worst, kept, before.apart)
     return before if _says(found) == _says(before) else found
@@ -140,7 +140,7 @@ def _line(identity: Identity, look: Look, before: TargetHealth, mask: Callable[[
     """Say what an object lacks, and why; a look that knows no reason leaves the one that is recorded."""
     found, why = look.verdicts[identity], look.evidence.get(identity, "")
     said = printable(mask(f"{identity}: {found.message or found.status}"), _LINE)
-    known = next((line for line in before.worst if _NUMBERS.sub("0", line).startswith(_NUMBERS.sub("0", said))), "")
+    known = next((line for line in (*before.worst, *before.notes) if _NUMBERS.sub("0", line).startswith(_NUMBERS.sub("0", said))), "")
     return printable(f"{said}; {mask(why)}", _LINE) if why else known or said
 
 

@@ -31,16 +31,17 @@ def ends(request: pytest.FixtureRequest, host: Host, sandbox: Sandbox, kubectl: 
     """Let every incident that is asked for happen."""
     mine = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
     asked = [spec.params["incident"] for spec in mine if spec]
-    shops = {incident.name: _shop(host, sandbox, kubectl) for incident in asked}
+    shops = {incident.name: shop_of(host, sandbox, kubectl, PATIENT) for incident in asked}
     with ThreadPoolExecutor(len(asked)) as pool:
         yield {incident.name: pool.submit(happens, shops[incident.name], incident) for incident in asked}
     for shop in shops.values():
         shop.close()
 
 
-def _shop(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Shop:
+def shop_of(host: Host, sandbox: Sandbox, kubectl: Kubectl, wait: Wait | None = None) -> Shop:
+    """Make a shop of its own for an incident."""
     name = f"s-{secrets.token_hex(4)}"
-    target = Target(name, Repository(url=host.url_of(name)), (name,), path=PATH, wait=PATIENT)
+    target = Target(name, Repository(url=host.url_of(name)), (name,), path=PATH, wait=wait)
     shop = Shop(name, Work.of(host, name), kubectl, sandbox, target)
     shop.create_namespace()
     return shop

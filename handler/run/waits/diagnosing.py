@@ -70,6 +70,14 @@ class Pace:
             return True
 
 
+def seen(evidence: Evidence, namespace: str, subjects: Iterable[Subject], since: float, now: float) -> Sight:
+    """Read the Warnings of a namespace, and the pods of some of its objects. `since`, `now`: see `Sight`."""
+    selectors = dict.fromkeys(subject.selector for subject in subjects if subject.has_pods)
+    asked = [*selectors] if len(selectors) <= _SINGLE and all(selectors) else [""]
+    pods = [each for selector in (asked if selectors else ()) for each in evidence.pods(namespace, selector)]
+    return Sight.of(pods, [Warned.of(each, happened(each)) for each in evidence.warnings(namespace)], since, now)
+
+
 @dataclass(slots=True)
 class _Look:
     """One look under way, and what it has found."""
@@ -161,13 +169,9 @@ class Diagnosing:
 
     def _sight(self, evidence: Evidence, namespace: str, subjects: Iterable[Subject]) -> Sight:
         """Read one namespace."""
-        selectors = dict.fromkeys(subject.selector for subject in subjects if subject.has_pods)
-        asked = [*selectors] if len(selectors) <= _SINGLE and all(selectors) else [""]
-        pods = [each for selector in (asked if selectors else ()) for each in evidence.pods(namespace, selector)]
-        warnings = [Warned.of(each, happened(each)) for each in evidence.warnings(namespace)]
         run, attempt = self.run, self.run.state.attempt
         now, age = run.rooms.planner.api.server_time(), run.clock() - min(self.since, seconds_of(attempt.since) if attempt else self.since)
-        return Sight.of(pods, warnings, now - age, now)
+        return seen(evidence, namespace, subjects, now - age, now)
 
     # --- telling
     def _tell(self, look: _Look) -> bool:

@@ -12,6 +12,7 @@ for. A cluster that doesn't answer delays its own targets alone.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import queue
 import socket
@@ -24,7 +25,6 @@ from typing import Any, Protocol
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.evidence import Evidence
 from handler.cluster.following import Scope
 from handler.cluster.store import Objects
 from handler.config.settings import Settings, Target
@@ -33,7 +33,7 @@ from handler.model.health import HealthState
 from handler.model.names import PART_OF, Identity, applyset_id
 from handler.model.resource import Resource
 from handler.run.health import judged, patience_of
-from handler.run.waits.explaining import explain
+from handler.serve.health.reasons import Reasons
 from handler.serve.health.scopes import Scopes
 from handler.serve.health.watched import GRACE, Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
@@ -295,25 +295,22 @@ class ClusterWatch:
         _LOG.log(logging.INFO if health.state == HealthState.HEALTHY else logging.WARNING, "health", extra={"fields": fields})
         self.tell(name, HealthState(health.state))
 
-    # --- evidence
+    # --- reasons
     def _explain(self, now: float) -> None:
         """Read why some targets aren't healthy: soon, once a moment has passed, and with each pass."""
-        due = [each for each in self.watched.values() if each.since and not each.busy and now >= self._explains(each)]
+        due = [each for each in self.watched.values() if not each.busy and now >= self._explains(each, now)]
         for known in due[:_EXPLAINED]:
             self.explained[known.target.name] = now
-            for identity in known.look(now).worst()[:_EXPLAINED]:
-                self._explain_one(known, identity)
+            wanted = known.wants(now)[:_EXPLAINED]
+            if wanted:
+                found = Reasons(self.ways.api(known.target), self.ways.discovery(known.target), known, self._clock()).of(wanted, now)
+                known.explain(found)
 
-    def _explains(self, known: Watched) -> float:
-        """Return when a target's evidence is due, in monotonic seconds."""
+    def _explains(self, known: Watched, now: float) -> float:
+        """Return when a target's reasons are due, in monotonic seconds; of what is well, only while a note of it is new."""
+        begun = known.begun(now)
+        if not begun:
+            return math.inf
         last = self.explained.get(known.target.name, 0.0)
-        moments = (known.since + _FIRST_LOOK, known.since + GRACE, last + self.settings.health_interval)
-        return next((each for each in moments if each > last), last)
-
-    def _explain_one(self, known: Watched, identity: Identity) -> None:
-        resource = self.ways.discovery(known.target).preferred(identity.group_kind)
-        if resource is None:
-            return
-        said = explain(Evidence(self.ways.api(known.target)), resource, identity, self._clock(), self.mask)
-        known.moved |= known.evidence.get(identity, "") != said
-        known.evidence[identity] = said
+        moments = [begun + _FIRST_LOOK, begun + GRACE + _TURN, *([last + self.settings.health_interval] if known.since else [])]
+        return min((each for each in moments if each > last), default=math.inf)

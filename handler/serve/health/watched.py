@@ -7,7 +7,7 @@ was healthy and no longer is, though it was left unchanged, doesn't come forward
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,15 @@ from handler.config.settings import Target
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
+from handler.rollout.diagnosis import STILL, STOOD, Finding
 from handler.rollout.health import judge, remnant
 from handler.run.health import Look, judged_absent, judged_live
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0
 """Seconds for which an object may have lost its health before that is said: a pod that moves to another Node takes a moment."""
+_PASSING = {STOOD, "Unhealthy"}
+"""Causes that come and go where all is well: a pod whose probe fails may only be starting."""
 _MISSING = Health(Status.NOT_FOUND, "is not there")
 Object = dict[str, Any]
 
@@ -54,6 +57,7 @@ class Watched:
     _well: dict[Identity, int] = field(default_factory=dict)
     _lost: dict[Identity, float] = field(default_factory=dict)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
+    _changed: dict[Identity, float] = field(default_factory=dict)
 
     @property
     def is_stale(self) -> bool:
@@ -75,31 +79,69 @@ class Watched:
         """Judge a member anew; None: it isn't there any more."""
         if live is None:
             self.moved = self._verdicts.pop(identity, None) is not None or self.moved
-            self._settling.pop(identity, None)
+            for known in (self._settling, self._changed, self.evidence):
+                known.pop(identity, None)
         elif is_member(live, identity, self.target.name, self.applyset):
-            found = judge(live, 0, self.clock())
-            self._keep(identity, found, int(live["metadata"].get("generation") or 0))
-            if found.again:
-                self._settling[identity] = (time.monotonic() + found.again, remnant(live))
+            self._judge(identity, live)
+
+    def _judge(self, identity: Identity, live: Object) -> None:
+        found = judge(live, 0, self.clock())
+        self._keep(identity, found, int(live["metadata"].get("generation") or 0))
+        if found.again:
+            self._settling[identity] = (time.monotonic() + found.again, remnant(live))
 
     def _keep(self, identity: Identity, found: Health, generation: int) -> None:
         before = self._verdicts.get(identity)
-        self.moved |= before is None or (before.status, before.message) != (found.status, found.message)
+        if before is None or (before.status, before.message) != (found.status, found.message):
+            self.moved = True
+            self._stand(identity, found)
         self._verdicts[identity] = found
         self._settling.pop(identity, None)
         if found.healthy:
             self._well[identity] = generation
             self._lost.pop(identity, None)
-            self.evidence.pop(identity, None)
-            self.failing.discard(identity)
         elif self._well.get(identity) == generation:
             self._lost.setdefault(identity, time.monotonic())
+
+    def _stand(self, identity: Identity, found: Health) -> None:
+        """Note since when a verdict stands that wants a reason; what is well has none of what it had before."""
+        if found.healthy:
+            self.evidence.pop(identity, None)
+            self.failing.discard(identity)
+        if found.message or not found.healthy:
+            self._changed[identity] = time.monotonic()
+        else:
+            self._changed.pop(identity, None)
+
+    def begun(self, now: float) -> float:
+        """Return since when something wants a reason, in monotonic seconds; 0: nothing does."""
+        noted = [at for each, at in self._changed.items() if each in self._live and now - at < 2 * GRACE]
+        return self.since or max(noted, default=0.0)
+
+    def explain(self, found: Mapping[Identity, Finding]) -> None:
+        """Take the reasons that were found, and which of them show that an object doesn't come forward by itself."""
+        for identity, reason in found.items():
+            self.moved |= self.evidence.get(identity, "") != reason.text
+            self.evidence[identity] = reason.text
+            hard = set(reason.causes) - _PASSING
+            (self.failing.add if hard and self.stood(identity, time.monotonic()) >= STILL else self.failing.discard)(identity)
+
+    def stood(self, identity: Identity, now: float) -> float:
+        """Return for how many seconds the verdict over an object has stood."""
+        return now - self._changed.get(identity, now)
+
+    def wants(self, now: float) -> list[tuple[Identity, Health]]:
+        """Return what wants a reason, what isn't healthy first: of what is healthy with a note, that was noted a moment ago."""
+        look = self.look(now)
+        noted = (each for each in self._changed if each in self._live and self.stood(each, now) < 2 * GRACE)
+        found = dict.fromkeys((*look.worst(), *noted))
+        return [(each, look.verdicts[each]) for each in found if each in look.verdicts]
 
     def beat(self, now: float) -> None:
         """Judge again what time has changed. `now`: monotonic seconds."""
         for identity, (due, live) in [*self._settling.items()]:
             if due <= now:
-                self.see(identity, live)
+                self._judge(identity, live)
 
     def look(self, now: float) -> Look:
         """Return how the declared objects do, each kind of which was LISTed: what was not seen isn't there."""
