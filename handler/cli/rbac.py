@@ -24,7 +24,7 @@ _ESCALATION = """\
 # `escalate` on exactly these roles and `bind` on exactly those that are bound: whoever can push to git can then give these rights.
 """
 _LOGS = """\
-# Pods, their logs and events are read only when a rollout fails, to say why; without these rights that is told shorter.
+# Pods and events are read while a rollout waits and when it fails, logs only then, to say why; without these rights that is told shorter.
 """
 _AT_HOME = """\
 # The last of these are for the handler's own cluster, which holds the Secrets that the configuration refers to: apply them there.

@@ -100,7 +100,7 @@ def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
 
 
 def wanted_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
-    """Return what the target's identity should be able to read so that a rollout that fails says why; without it that is told shorter.
+    """Return what the target's identity should be able to read so that a rollout says why it waits or fails; without it that is shorter.
 
     `pods/log` shows what containers print. A target that never waits needs none of it.
     """

@@ -42,6 +42,9 @@ def test_a_pod_its_warnings_and_its_log_are_read(api: Api, pod: dict[str, Any], 
     assert [each["metadata"]["name"] for each in reads.pods(namespace, "app=api")] == ["api"]
     assert reads.pods(namespace, "app=other") == []
     assert [event["reason"] for event in reads.warnings(namespace, pod["metadata"]["uid"])] == ["BackOff"]
+    assert [event["reason"] for event in reads.warnings(namespace)] == ["BackOff"]
+    assert [each["metadata"]["name"] for each in reads.pods(namespace, "")] == ["api"]
+    assert (reads.answered, reads.broken) == (6, False)
     for previous in (False, True):
         assert reads.log(namespace, "api", "api", previous=previous).splitlines() == list(LOG)
 
@@ -69,6 +72,7 @@ def test_events_are_read_under_the_name_that_may_be_read(kubectl: Kubectl, api: 
     ]
     assert reads.pods(namespace, "app=api") == []
     assert reads.log(namespace, "api", "api", previous=False) == ""
+    assert not reads.broken, "what is denied isn't there to be read"
 
 
 def test_a_server_that_fails_takes_little_time_and_leaves_the_failure_as_it_is(
@@ -82,6 +86,7 @@ def test_a_server_that_fails_takes_little_time_and_leaves_the_failure_as_it_is(
         assert reads.warnings(namespace, "uid") == []
         assert reads.log(namespace, "a", "main", previous=False) == ""
     assert len(wire.seen) < 50, "no read begins once the time is over"
+    assert (reads.answered, reads.broken) == (0, True)
 
 
 def test_reads_are_few(api: Api, namespace: str) -> None:
