@@ -245,11 +245,11 @@ class _Probe:
         """Return why the check has failed: it does so again and again, or doesn't get better; None: it hasn't."""
         ask, failed = self.ask, failed_in_a_row(seen)
         if ask.limit and len(failed) >= ask.limit:
-            why = f"{many(len(failed), 'sample')} in a row failed ({_told(failed)}), and failureLimit is {ask.limit}"
+            why = f"failed {many(len(failed), 'sample')} in a row, and its failureLimit is {ask.limit}: {_told(failed)}"
             return self._over(newest, why, f"`failureLimit: {min(2 * ask.limit, LIMIT_MOST)}`")
         last = seen[-ask.still - 1 :]
         if ask.still and len(last) > ask.still and is_stuck(last, ask.wanted):
-            why = f"no sample was better than the first in {duration(ask.patience)} ({_told(last)}), which is its progressTimeout"
+            why = f"got no better in {duration(ask.patience)}, its progressTimeout: {_told(last)}"
             return self._over(newest, why, f"`progressTimeout: {duration(2 * ask.patience)}`")
         return None
 
