@@ -212,6 +212,12 @@ class Mark:
             return None
         return cls(Phase(phase), int(index), since, reason)
 
+    def share(self, options: Options) -> int:
+        """Return how many percent have the new pods: the canary's share, all of them once it is promoted, none where it was refused."""
+        if self.phase in (Phase.SCALE, Phase.HOLD):
+            return weights(options)[self.index][0]
+        return 0 if self.reason else 100
+
     def told(self, options: Options) -> str:
         """Say it for people: `canary at 10 % (step 1 of 2)`."""
         steps = weights(options)

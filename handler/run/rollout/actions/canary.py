@@ -110,7 +110,7 @@ class _Trial:
     def _at(self, phase: Phase, index: int, reason: str = "") -> Mark:
         """Remember that a phase begins."""
         mark = Mark(phase, index, canary.moment(self.stage.now), reason)
-        self.stage.remember(mark.text())
+        self.stage.remember(mark.text(), mark.share(self.step.options))
         return mark
 
     def _is_needed(self) -> bool:
