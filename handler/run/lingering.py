@@ -10,13 +10,12 @@ import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from handler.model.errors import AnnealError, Problem
 from handler.run import state_after
 from handler.run.context import Context
 from handler.state.history import PRUNING
-from handler.state.record import Status
+from handler.state.record import State, Status
 
 
 @dataclass(slots=True)
@@ -32,8 +31,13 @@ class Lingering:
         """Record what the wait of this thread waits for; nothing: all of it is gone."""
         with self._lock:
             self._left[threading.get_ident()] = tuple(left)
-            lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
-            status = self.run.state.status
-            self._before = self._before if status.phase == PRUNING and self._before else status
         with contextlib.suppress(AnnealError):
-            self.run.record(partial(state_after.lingering, lines=lines, before=self._before, now=self.run.clock()))
+            self.run.record(self._told)
+
+    def _told(self, state: State) -> State:
+        """Return the record with what is left as it is written."""
+        with self._lock:
+            lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
+            if self._before is None or state.status.phase != PRUNING:
+                self._before = state.status
+            return state_after.lingering(state, lines, self._before, self.run.clock())

@@ -155,7 +155,7 @@ class Journal:
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended that hasn't ended well: `FAILED` or `SKIPPED`; `message` is masked."""
         now, message = stamp(self.run.clock()), message[:_LONGEST]
-        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=()))
+        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=(), share=0))
 
     def end(self, outcome: str) -> None:
         """Record how the whole rollout ended: `DONE` or `FAILED`."""
