@@ -230,7 +230,8 @@ def _write(run: Context, look: Look) -> Result | None:
     token = run.lease.token
     repairs = only_repairs(run, look.inputs)
     takeover = run.state.attempt is not None and run.state.attempt.token != token
-    state = state_after.opened(run.state, look.inputs, look.planned, token, goal.pin_left(run), run.rooms.clock())
+    pin, now = goal.pin_left(run), run.rooms.clock()
+    state = state_after.opened(run.state, look.inputs, look.planned, token, pin, now, force=run.force)
     try:
         run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
     except Moved:

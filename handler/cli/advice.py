@@ -9,6 +9,7 @@ from handler.config.settings import Target
 from handler.model.health import HealthState
 from handler.model.plan import Action
 from handler.model.words import many
+from handler.state.history import ROLLING
 from handler.state.lease import Peek
 from handler.state.record import State, Status, TargetHealth
 from handler.state.rules import seconds_of
@@ -87,16 +88,18 @@ def _from_lease(name: str, view: View) -> Advice | None:
             f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:",
             f"anneal unlock {name}",
         )
-    if view.state.attempt and not view.state.status.next_try and view.state.status.who != "author":
+    status = view.state.status
+    if view.state.attempt and not status.next_try and (status.who != "author" or status.phase == ROLLING):
         return Advice("a run didn't finish; the next one goes on from there, or now:", f"anneal apply {name}")
     return None
 
 
 def _from_status(name: str, status: Status, now: float) -> Advice | None:
     """What the last run left."""
-    if status.phase == "waiting":
+    if status.phase in ("waiting", ROLLING):
         again = f"; it is looked at again {until(status.next_try, now)}" if status.next_try else ""
-        return Advice(f"what was applied isn't healthy yet, as said below{again}", urgent=False)
+        seen = "its rollout goes on" if status.phase == ROLLING else "what was applied isn't healthy yet"
+        return Advice(f"{seen}, as said below{again}", urgent=False)
     if status.phase not in ("failed", "pruning"):
         return None
     if status.who == "author":

@@ -12,8 +12,8 @@ from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_tex
 from handler.cli.options import command, target_argument
 from handler.cli.printing import Output
 from handler.cli.session import Session
-from handler.cli.steps import UNDER_WAY, phase_of, summed, told
-from handler.cli.times import ago, until
+from handler.cli.steps import UNDER_WAY, now_at, phase_of, summed, told
+from handler.cli.times import ago, span, until
 from handler.config.settings import Target
 from handler.model.errors import AnnealError
 from handler.model.health import HealthState
@@ -21,7 +21,9 @@ from handler.model.result import Outcome
 from handler.model.words import many
 from handler.run.due import FAILED
 from handler.state.heartbeat import known
+from handler.state.history import ROLLING
 from handler.state.record import Run, State
+from handler.state.rules import seconds_of
 
 _SHOWN = 10
 _EXPLAINED = (Outcome.REFUSED, Outcome.WAITING, Outcome.SUPERSEDED)
@@ -84,7 +86,10 @@ def _phase(view: View) -> str:
         return "unknown" if view.trouble else "never ran"
     if view.target.suspend or is_suspended(view.state, view.now):
         return "suspended"
-    state = view.state.status
+    state, rollout = view.state.status, view.state.rollout
+    if state.phase == ROLLING and rollout:
+        at, since = now_at(rollout), state.since if rollout.outcome else rollout.started
+        return f"rolling out for {span(view.now - seconds_of(since))}" + (f": {at}" if at else "")
     lasts = state.since and state.phase != _WELL
     health = view.state.health
     if state.phase == _WELL and health.state not in ("", HealthState.HEALTHY):
@@ -174,7 +179,8 @@ def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 def _status_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     status = state.status
     if status.phase in ("failed", "pruning"):
-        yield from ((("failing" if not number else ""), line) for number, line in enumerate(status.message.splitlines()))
+        label = "failing" if status.phase == "failed" else "pruning"
+        yield from (((label if not number else ""), line) for number, line in enumerate(status.message.splitlines()))
     if status.next_try:
         yield "next try", f"{until(status.next_try, now)}, after {many(status.failures, 'failure')}"
 

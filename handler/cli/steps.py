@@ -46,13 +46,18 @@ def _grouped(steps: Sequence[StepRecord]) -> list[tuple[str, list[StepRecord]]]:
 def _step(step: StepRecord, width: int, now: float) -> Iterator[str]:
     phase = phase_of(step)
     sign = _SIGNS.get(phase, "?")
-    yield f"{sign} {step.step.ljust(width)}  {_act(step)}: {phase}{_lasting(step.started, step.finished, now)}"
+    yield f"{sign} {step.step.ljust(width)}  {_act(step)}: {phase}{_share(step)}{_lasting(step.started, step.finished, now)}"
     yield from step.message.splitlines()
 
 
 def _act(step: StepRecord) -> str:
     """Say what a step does to which object; one that is called by its object, as a hook is, has named it."""
     return step.action if step.step == step.object else f"{step.action} {step.object}"
+
+
+def _share(step: StepRecord) -> str:
+    """Say how large a canary is that stands."""
+    return f" at {step.share} %" if step.share and not step.outcome else ""
 
 
 def _lasting(started: str, finished: str, now: float) -> str:
@@ -69,7 +74,17 @@ def told(step: StepRecord) -> str:
     took = f" in {span(seconds_of(step.finished) - seconds_of(step.started))}" if step.started and step.finished else ""
     said = f": {' '.join(step.message.splitlines())}" if step.message else ""
     name = "" if step.step == step.object else f", {step.step}"
-    return f"{step.group}{name}: {step.action} {step.object} {phase_of(step)}{took}{said}"
+    return f"{step.group}{name}: {step.action} {step.object} {phase_of(step)}{_share(step)}{took}{said}"
+
+
+def now_at(known: Progress) -> str:
+    """Say in a few words which step is under way, and how many more; empty: none is."""
+    found = [step for step in known.steps if phase_of(step) == UNDER_WAY]
+    if not found:
+        return ""
+    step, more = found[0], f" and {many(len(found) - 1, 'more step')}" if len(found) > 1 else ""
+    name = "" if step.step == step.object else f"{step.step}: "
+    return f"{step.group}, {name}{_act(step)}{_share(step)}{more}"
 
 
 def summed(known: Progress, now: float) -> str:

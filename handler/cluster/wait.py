@@ -12,12 +12,16 @@ from handler.model.resource import Resource
 
 
 def until_gone(
-    api: Api, wanted: Sequence[tuple[Resource, Identity, str]], timeout: float, stop: Callable[[], None] = lambda: None
+    api: Api,
+    wanted: Sequence[tuple[Resource, Identity, str]],
+    timeout: float,
+    stop: Callable[[], None] = lambda: None,
+    left: Callable[[list[Object]], None] = lambda _: None,
 ) -> list[Object]:
     """Wait until none of these objects (kind, identity, uid) lives, and return those that still do after `timeout` seconds.
 
     An object of the same name with another uid counts as gone. Only metadata is read (finalizers are in it), but for Namespaces, whose
-    conditions say what holds them.
+    conditions say what holds them. `left`: called with those that still live as often as `stop`.
     """
     uids = {identity: uid for _, identity, uid in wanted}
     live: dict[Identity, Object] = {identity: {} for identity in uids}
@@ -30,9 +34,16 @@ def until_gone(
             live[identity] = found
         return identity not in live
 
+    def there() -> list[Object]:
+        return [found for found in live.values() if found]
+
+    def tick() -> None:
+        stop()
+        left(there())
+
     scopes = scopes_of([(resource, identity) for resource, identity, _ in wanted], partial=True)
-    feed(api, scopes, judge, timeout, stop)
-    return [found for found in live.values() if found]
+    feed(api, scopes, judge, timeout, tick)
+    return there()
 
 
 def until(

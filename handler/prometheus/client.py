@@ -62,7 +62,7 @@ class Metrics:
         form = {"query": query, "timeout": _EVALUATION}
         if not seconds:
             return self._ask(asked, "query", form | {"time": f"{now:.3f}"}, [now])
-        gaps = max(1, math.ceil(seconds / step))
+        gaps = max(1, math.ceil(round(seconds / step, 6)))  # whole steps stay as many, however their sum was rounded
         times = [now - seconds + index * seconds / gaps for index in range(gaps + 1)]
         form |= {"start": f"{times[0]:.3f}", "end": f"{times[-1] + seconds / gaps / 2:.3f}", "step": f"{seconds / gaps:.3f}"}
         return self._ask(asked, "query_range", form, times)

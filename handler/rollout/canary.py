@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -21,15 +21,20 @@ from typing import Any
 from handler.config.forms import duration
 from handler.model.manifest import Manifest, at
 from handler.model.names import IDENTITY, GroupKind, Identity
+from handler.model.rollout import Check
 from handler.rollout.fields import Fields
 from handler.rollout.tables import Object, Options
 
 LABEL = "anneal.dev/canary"
 """On a canary and its pods: the name of the Deployment that it stands beside."""
 KEYS = ("steps",)
+METRICS = "prometheus"
+"""The type of the checks that ask for metrics."""
 DEPLOYMENT = GroupKind("apps", "Deployment")
 DEFAULT: Options = {"steps": [{"weight": 10, "for": 120.0}, {"weight": 50, "for": 300.0}]}
 """The steps of a canary that names none."""
+FAILURE_LIMIT = 3
+"""Samples of a metric that may fail in a row while a canary is held, unless its check says otherwise."""
 _SUFFIX = "-canary"
 _LABEL_MOST = 63
 """Characters of a label's value, and of a name that serves everywhere (RFC 1123)."""
@@ -68,6 +73,15 @@ def _step(raw: Any, place: str, into: Fields) -> dict[str, Any]:
     found = {"weight": fields.whole("weight", 100, 1, 100), "for": fields.seconds("for", 0.0)}
     into.mistakes += fields.mistakes
     return found
+
+
+def judged_by(success: Sequence[Check]) -> tuple[Check, ...]:
+    """Return the checks of a canary's success: a metric that keeps failing ends it, long before the check's time is over."""
+    return tuple(_limited(each) if each.type == METRICS else each for each in success)
+
+
+def _limited(check: Check) -> Check:
+    return replace(check, options={**check.options, "failureLimit": check.options.get("failureLimit") or FAILURE_LIMIT})
 
 
 def weights(options: Options) -> Sequence[tuple[int, float]]:
@@ -197,6 +211,12 @@ class Mark:
         if phase not in set(Phase) or not re.fullmatch("[0-9]{1,3}", index) or not _is_moment(since):
             return None
         return cls(Phase(phase), int(index), since, reason)
+
+    def share(self, options: Options) -> int:
+        """Return how many percent have the new pods: the canary's share, all of them once it is promoted, none where it was refused."""
+        if self.phase in (Phase.SCALE, Phase.HOLD):
+            return weights(options)[self.index][0]
+        return 0 if self.reason else 100
 
     def told(self, options: Options) -> str:
         """Say it for people: `canary at 10 % (step 1 of 2)`."""

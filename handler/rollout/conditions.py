@@ -65,8 +65,18 @@ class Conditions:
             if entry.has("checkName"):
                 found += self._by_name(entry)
             else:
+                self._refuse_of_success(entry)
                 found += self._check(entry)
         return found
+
+    def _refuse_of_success(self, entry: Fields) -> None:
+        """Note the keys of a check that mean nothing under `failure`."""
+        for kind, raw in entry.raw.items():
+            for name in getattr(self.types.get(kind), "of_success", ()) if isinstance(raw, dict) else ():
+                if raw.get(name) is not None:
+                    seen = "is of `success`: a check of `failure` ends the step as soon as it holds"
+                    fix = "remove it; `for` says how long it must hold"
+                    self.mistakes.append(Mistake(path(path(entry.field, kind), name), seen, fix))
 
     def _entry(self, raw: Any, at: str, also: tuple[str, ...]) -> Fields:
         """Take one entry of a list of checks."""

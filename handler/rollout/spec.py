@@ -164,6 +164,8 @@ class _Reading:
         go_on = step.flag("continueOnError", default=False)
         self.conditions.refuse_reports(step)
         success, failure = self.conditions.read(step)
+        judged_by = getattr(action, "judged_by", None)
+        success = judged_by(success) if judged_by else success
         self._limit_comparisons(step, (*success, *failure), len(identities))
         if action is not None and action.mode is Mode.DELETE:
             self._without_object(step, kind, (*success, *failure))

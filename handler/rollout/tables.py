@@ -65,6 +65,7 @@ class Judged:
     stays empty none is measured.
     `again`: in how many seconds it is to be looked at anew though nothing changed; 0: only when the object changes.
     `known`: False: nothing could be seen (no answer, no data yet); no step succeeds while one of its failure checks says so.
+    `fix`: of what has failed, the way out.
     """
 
     verdict: Verdict
@@ -72,6 +73,7 @@ class Judged:
     progress: str = ""
     again: float = 0.0
     known: bool = True
+    fix: str = ""
 
 
 class Query(Protocol):
@@ -132,7 +134,8 @@ class Probe(Protocol):
 class CheckType(Protocol):
     """A row of the table of checks: the key of an entry of `success` or `failure` -> how it is read and judged.
 
-    A row may say `without_object = True`: it may be used where an object was deleted, for it doesn't look at it.
+    A row may say `without_object = True`: it may be used where an object was deleted, for it doesn't look at it; and `of_success`: those of
+    its keys that mean nothing under `failure`, and are refused there.
     """
 
     def read(self, raw: Any, field: str) -> Options:
@@ -154,7 +157,8 @@ class CheckType(Protocol):
 class ActionReader(Protocol):
     """What the reading of a Rollout needs of a row of the table of actions.
 
-    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`).
+    `mode`: how the plan treats the object of such a step. `keys`: the keys of a step that are this action's own (Canary: `steps`). One may
+    have `judged_by(success)`, too: it returns the step's checks of success with what this action makes of their defaults.
     """
 
     mode: Mode

@@ -32,7 +32,7 @@ from handler.plan.diff import field_changes
 from handler.plan.judge import Judge
 from handler.run.ending import raise_together
 from handler.run.findings import NO_DRY_RUN
-from handler.run.gone import wait_until_gone
+from handler.run.gone import Tell, untold, wait_until_gone
 from handler.run.planning import Planned, Planner
 from handler.run.stored import Stored
 
@@ -51,6 +51,7 @@ class Applier:
     """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown).
 
     `removed`: what was deleted beside pruning, by a step or to be made anew; `noted`: called with what was written, before what follows it.
+    `lingering`: told what isn't gone yet.
     """
 
     planner: Planner
@@ -63,6 +64,7 @@ class Applier:
     stored: Stored = field(default_factory=Stored)
     settling: set[Identity] = field(default_factory=set)
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
+    lingering: Tell = untold
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -241,7 +243,7 @@ class Applier:
         propagation: Literal["Foreground", "Background"] = "Foreground" if change.identity.group_kind == _JOB else "Background"
         self._writer.delete(resource, change.identity, change.uid, change.resource_version, propagation)
         self.removed.add(change.identity)
-        wait_until_gone(self._api, [(resource, change.identity, change.uid)], self.fence)
+        wait_until_gone(self._api, [(resource, change.identity, change.uid)], self.fence, self.lingering)
 
     def _again(self, change: Change) -> Change:
         """Plan one object again from what is live now, as the whole plan was: whose it is, what is ignored, what the server says.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handler.model.plan import Due
-from handler.model.rollout import Phase
+from handler.model.rollout import Phase, Rollout
 from handler.run.hooked import Hooked
 from handler.run.rolled import Rolled
 from handler.state.record import Progress, State
@@ -27,6 +27,11 @@ def is_due(state: State, digest: str, *, force: bool) -> bool:
     known = state.rollout
     begun = known is not None and (known.digest != digest or known.outcome != DONE)
     return force or begun or state.digest != digest
+
+
+def carries_out(state: State, digest: str, hooked: Hooked, rollout: Rollout | None, *, force: bool) -> bool:
+    """Whether a run of a rendered set carries out hooks or steps."""
+    return (hooked.runs or rollout is not None) and is_due(state, digest, force=force)
 
 
 def recovers(state: State) -> bool:

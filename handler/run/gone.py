@@ -1,13 +1,16 @@
-"""What was deleted is waited for until it is gone; what isn't gone in time is named, with why it is still there."""
+"""What was deleted is waited for until it is gone; what takes longer is named while it is waited for, with why it is still there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.wait import until_gone
 from handler.model.errors import Problem, StillDeleting
+from handler.model.manifest import at, items_at
 from handler.model.names import Identity, kubectl
 from handler.model.resource import Resource
 
@@ -23,27 +26,88 @@ _CLEARED_BY = {
 }
 
 
-def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], stop: Callable[[], None]) -> None:
+_HOLDS = (
+    "NamespaceContentRemaining",
+    "NamespaceFinalizersRemaining",
+    "NamespaceDeletionContentFailure",
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+)
+"""Conditions of a Namespace that is being deleted, each with what holds it."""
+_TELL_AFTER, _TELL_EVERY = 1.0, 2.0
+"""Seconds after which a wait is worth a line in the record, and between two of them."""
+
+Tell = Callable[[Sequence[Problem]], None]
+"""Called with what isn't gone yet, when that has changed; with nothing, once all is that was told."""
+
+
+def untold(_: Sequence[Problem]) -> None:
+    """Tell nobody."""
+
+
+def wait_until_gone(api: Api, wanted: Sequence[tuple[Resource, Identity, str]], stop: Callable[[], None], tell: Tell = untold) -> None:
     """Wait until none of these objects lives.
 
     Args:
         api: with the right to list and watch these kinds.
         wanted: kind, identity and uid; another object of the same name isn't waited for.
         stop: called several times a second; what it raises ends the wait.
+        tell: called with each object that isn't gone after a moment, its finalizers, and who clears them.
 
     Raises:
-        StillDeleting: some are not gone in time; each with its finalizers, and who clears them.
+        StillDeleting: some are not gone in time; each as it was told.
 
     """
-    identities = {uid: identity for _, identity, uid in wanted}
-    survivors = until_gone(api, wanted, TIMEOUT, stop)
+    telling = _Telling({uid: identity for _, identity, uid in wanted}, tell)
+    survivors = until_gone(api, wanted, TIMEOUT, stop, telling.look)
     if survivors:
-        raise StillDeleting(*(_lingering(identities[str(live["metadata"]["uid"])], live) for live in survivors))
+        raise StillDeleting(*telling.problems(survivors))
+    telling.end()
+
+
+@dataclass(slots=True)
+class _Telling:
+    """Tells what one wait waits for. `identities`: by uid."""
+
+    identities: Mapping[str, Identity]
+    tell: Tell
+    told: tuple[Problem, ...] = ()
+    due: float = 0.0
+
+    def __post_init__(self) -> None:
+        """What goes soon isn't told."""
+        self.due = time.monotonic() + _TELL_AFTER
+
+    def look(self, left: Sequence[dict[str, Any]]) -> None:
+        """Tell what is left, if that is something else than before, and not too often."""
+        if time.monotonic() >= self.due:
+            self.due = time.monotonic() + _TELL_EVERY
+            self._say(self.problems(left))
+
+    def end(self) -> None:
+        """All is gone."""
+        self._say(())
+
+    def _say(self, left: tuple[Problem, ...]) -> None:
+        if left != self.told:
+            self.told = left
+            self.tell(left)
+
+    def problems(self, left: Sequence[dict[str, Any]]) -> tuple[Problem, ...]:
+        """Say of each object why it isn't gone."""
+        found = (_lingering(self.identities[str(live["metadata"]["uid"])], live) for live in left)
+        return tuple(sorted(found, key=lambda problem: problem.subject))
 
 
 def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
-    """Say why an object isn't gone: its finalizers and who usually clears them."""
+    """Say why an object isn't gone: its finalizers and who usually clears them; of a Namespace, what is left in it."""
     finalizers = [str(name) for name in live["metadata"].get("finalizers") or []]
     told = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
-    why = f"finalizers: {', '.join(told)}" if told else "the server has not removed it yet"
+    holds = [
+        str(each.get("message"))
+        for each in items_at(live, "status", "conditions")
+        if at(each, "type") in _HOLDS and at(each, "status") == "True"
+    ]
+    reasons = [*([f"finalizers: {', '.join(told)}"] if told else []), *holds]
+    why = "; ".join(reasons) or "the server has not removed it yet"
     return Problem(str(identity), f"is not gone yet; {why}", fix=f"{kubectl('get', identity, '-o', 'yaml')} shows who must act")

@@ -160,7 +160,7 @@ def refused(run: Context, error: AnnealError) -> Result:
     What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
     """
     result = replace(run.problem_result(Outcome.REFUSED, error), commit="")
-    waits = run.state.attempt is not None and run.state.status.phase == Outcome.WAITING
+    waits = run.state.attempt is not None and run.state.status.phase in (Outcome.WAITING, history.ROLLING)
     if run.job.dry_run or not (waits or _is_asked_for(run)):
         return result
     return replace(result, again=Job(run.job.target, "tick"), again_at=run.rooms.clock())

@@ -21,7 +21,7 @@ from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
 from handler.run.ending import raise_together
-from handler.run.gone import wait_until_gone
+from handler.run.gone import Tell, untold, wait_until_gone
 from handler.run.planning import Planned, Planner
 
 _TRIES = 3
@@ -31,13 +31,17 @@ _DOUBT = "so nothing is pruned"
 
 @dataclass(slots=True)
 class Pruner:
-    """Carries out the deletions of one plan. `keep`: the uids just applied, whatever name they were found under."""
+    """Carries out the deletions of one plan.
+
+    `keep`: the uids just applied, whatever name they were found under. `lingering`: told what isn't gone yet.
+    """
 
     planner: Planner
     planned: Planned
     fence: Callable[[], None]
     between: Callable[[], None]
     keep: Collection[str]
+    lingering: Tell = untold
     outcomes: list[Change] = field(default_factory=list)
 
     def prune(self) -> None:
@@ -55,7 +59,7 @@ class Pruner:
             self.outcomes += done
             raise_together(answers, stage)
             gone = [(self._resource(change), change.identity, change.uid) for change in done if change.writes]
-            wait_until_gone(self.planner.api, gone, self.fence)
+            wait_until_gone(self.planner.api, gone, self.fence, self.lingering)
 
     def keep_all(self, unwritten: Sequence[Identity]) -> None:
         """Leave every candidate, for what was to be written and wasn't may be what replaces it; the next run that writes it prunes."""

@@ -11,10 +11,11 @@ from typing import Any
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Standing
 from handler.state.configmap import SUMMARY, TARGET, foreign, read_summary
+from handler.state.history import ROLLING
 from handler.state.rules import seconds_of
 from handler.state.summary import Summary
 
-UNSETTLED = frozenset({"failed", "held", "pruning", "waiting"})
+UNSETTLED = frozenset({"failed", "held", "pruning", "waiting", ROLLING})
 """Phases that a run which finds the head applied must look into, and end."""
 _CONTENT = ("f:data", "f:binaryData")
 

@@ -8,7 +8,7 @@ but for a drift run that looked everywhere, wrote nothing, and found no member o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from handler.model.errors import AuthorError
@@ -17,13 +17,13 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.plan.admit import NAMESPACE
-from handler.run import canaries, expiring
+from handler.run import canaries, due, expiring
 from handler.run.due import DONE, FAILED, SKIPPED, recovers
 from handler.run.health import apart
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.state import history
-from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, Run, State
+from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, Run, State, Status
 from handler.state.rules import seconds_of, stamp
 from handler.state.summary import drifted
 
@@ -43,8 +43,8 @@ def widened(state: State, desired: Iterable[Identity], planned: Planned) -> Stat
     return replace(state, kinds=state.kinds | kinds, namespaces=state.namespaces | _namespaces_of(identities))
 
 
-def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin | None, now: float) -> State:
-    """Return the state with an open attempt: written before the first object write."""
+def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin | None, now: float, *, force: bool = False) -> State:
+    """Return the state with an open attempt: written before the first object write. `force`: somebody asks for what failed once more."""
     attempt = Attempt(inputs.commit.sha, inputs.reads, inputs.settings, token, stamp(now), _back(state.attempt, inputs.commit.sha, pin))
     attempt = replace(attempt, recovery=recovers(state))
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
@@ -54,7 +54,31 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
-    return replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
+    wide = replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
+    return _rolling(wide, inputs, now, force=force)
+
+
+def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
+    """Say in an attempt's phase that it carries a rollout out; what follows one that was left, and carries none out, isn't it any more.
+
+    A wait that ended in a failure begins anew for whoever asks again: the phase won't tell that any more.
+    """
+    prepared, status = inputs.prepared, state.status
+    if due.carries_out(state, prepared.digest, prepared.hooked, prepared.rollout, force=force):
+        begins = force and status.phase == Outcome.FAILED
+        return replace(state, status=history.rolling(status, now), waiting=None if begins else state.waiting)
+    if status.phase == history.ROLLING:
+        return replace(state, status=replace(status, phase=str(Outcome.APPLIED) if state.commit else "", since=stamp(now)))
+    return state
+
+
+def lingering(state: State, lines: Sequence[str], before: Status, now: float) -> State:
+    """Return the state of a run that waits until something is gone; without `lines` all of it is, and the status is as `before`."""
+    if lines:
+        return replace(state, status=history.lingering(state.status, lines, now))
+    message = "" if before.phase == history.PRUNING else before.message  # it was an earlier run's, of what is gone by now
+    again = replace(state.status, phase=before.phase, since=before.since, message=message, code=before.code, who=before.who)
+    return replace(state, status=again) if state.status.phase == history.PRUNING else state
 
 
 def _comes_anew(state: State, digest: str) -> bool:

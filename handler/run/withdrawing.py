@@ -143,7 +143,7 @@ def _forget(run: Context, steps: Sequence[StepRecord]) -> None:
     told = f"the canary is withdrawn: {run.goal[:12]} has overtaken it, and is refused"
 
     def changed(step: StepRecord) -> StepRecord:
-        return replace(step, mark=WITHDRAWN, message=told, stood=()) if (step.group, step.step) in names else step
+        return replace(step, mark=WITHDRAWN, message=told, stood=(), share=0) if (step.group, step.step) in names else step
 
     def forgotten(state: State) -> State:
         rollout = state.rollout

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import ASKED, Delivery
 from handler.model.names import FIELD_MANAGER
 from handler.model.plan import Change
@@ -21,6 +21,8 @@ NOTES = 8
 CHANGED = 50
 DELIVERIES = 20
 DRIFTS = 200
+LINGERING = 20
+"""Objects that are named while they are waited for until they are gone."""
 _PHASES = {
     Outcome.APPLIED: "applied",
     Outcome.UNCHANGED: "applied",
@@ -33,6 +35,10 @@ _PHASES = {
     Outcome.ROLLED_BACK: "applied",
 }
 """The phase that an outcome leaves; the others (busy, superseded, lagging, planned, refused) leave the phase as it was."""
+
+ROLLING = "rolling-out"
+"""The phase of an open attempt that carries a rollout out, from its begin until a run says how it ended."""
+PRUNING = _PHASES[Outcome.PRUNING]
 
 _UNDECIDED = (Outcome.WAITING, Outcome.REFUSED, Outcome.BUSY, Outcome.PLANNED, Outcome.SUSPENDED, Outcome.SUPERSEDED)
 """Ends of a commit's run that say nothing of what becomes of its open attempt; those of another commit's never do."""
@@ -142,12 +148,16 @@ def backoff(failures: int) -> float:
 
 
 def failed(status: Status, error: AnnealError, now: float) -> Status:
-    """Return the status after an error. Only what nobody must cure gets a next try; the rest waits for a new head or a person."""
+    """Return the status after an error. Only what nobody must cure gets a next try; the rest waits for a new head or a person.
+
+    A failure after others keeps their `since`, though a rollout was carried out in between.
+    """
     failures = status.failures + 1
+    again = status.phase == "failed" or (status.phase == ROLLING and status.failures > 0)
     return replace(
         status,
         phase="failed",
-        since=status.since if status.phase == "failed" else stamp(now),
+        since=status.since if again else stamp(now),
         message=str(error),
         failures=failures,
         next_try=stamp(now + backoff(failures)) if error.who == "nobody" else "",
@@ -159,9 +169,11 @@ def failed(status: Status, error: AnnealError, now: float) -> Status:
 def ended(status: Status, result: Result, now: float) -> Status:
     """Return the status after a run that didn't fail. `now`: seconds since the epoch.
 
-    The same phase again keeps its `since`; a run that changed nothing keeps the counts, so that it leaves no trace in a good record.
+    The same phase again keeps its `since`; a run that changed nothing keeps the counts, so that it leaves no trace in a good record. A
+    rollout whose run may not wait goes on.
     """
-    phase = _PHASES.get(result.outcome, status.phase)
+    goes_on = status.phase == ROLLING and result.outcome == Outcome.WAITING
+    phase = ROLLING if goes_on else _PHASES.get(result.outcome, status.phase)
     quiet = result.outcome == Outcome.UNCHANGED and status.phase == phase
     return Status(
         phase=phase,
@@ -171,6 +183,19 @@ def ended(status: Status, result: Result, now: float) -> Status:
         message="" if quiet else result.message,
         next_try=stamp(result.next_try) if result.next_try else "",
     )
+
+
+def rolling(status: Status, now: float) -> Status:
+    """Return the status of an attempt that carries a rollout out; what has failed so far isn't forgotten."""
+    since = status.since if status.phase == ROLLING or status.failures else stamp(now)
+    return replace(status, phase=ROLLING, since=since, message="", code="", who="")
+
+
+def lingering(status: Status, lines: Sequence[str], now: float) -> Status:
+    """Return the status of a run that waits until something is gone. `lines`: masked, an object each."""
+    since = status.since if status.phase == PRUNING else stamp(now)
+    told = "\n".join([*lines[:LINGERING], *([f"and {len(lines) - LINGERING} more"] if len(lines) > LINGERING else [])])
+    return replace(status, phase=PRUNING, since=since, message=told, code=StillDeleting.code, who=StillDeleting.who)
 
 
 def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:

@@ -87,7 +87,8 @@ class Waiting:
 class StepRecord:
     """One step of a rollout, or one hook, which is called as its object is.
 
-    `mark`: what its action must know after a restart (`Action.act`); `message`: masked. `stood`: what of its wait hasn't changed.
+    `mark`: what its action must know after a restart (`Action.act`); `message`: masked. `stood`: what of its wait hasn't changed. `share`:
+    how many percent a canary has; 0: it isn't one, or was refused.
     """
 
     group: Line
@@ -100,6 +101,7 @@ class StepRecord:
     message: Message = ""
     mark: Line = ""
     stood: tuple[Stood, ...] = ()
+    share: int = 0
 
 
 @dataclass(frozen=True, slots=True)

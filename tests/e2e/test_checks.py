@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import time
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from handler.config.settings import Prometheus
 from handler.model.event import Job
 from handler.model.result import Outcome
 from infra.prometheushost import Exporter, PrometheusHost
@@ -18,6 +15,7 @@ from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, job
 from tests.e2e.killing import outlive
+from tests.e2e.metrics import asks, measured, messages, named, says
 from tests.e2e.rollouts import group, outcomes, recorded, step
 from tests.e2e.serving import until
 from tests.e2e.shop import DONE, Shop, told
@@ -30,39 +28,12 @@ AVAILABLE = {"name": "No replica unavailable", "path": "{.status.unavailableRepl
 RUNS = {"name": "runs", "path": "{.status.availableReplicas}", "value": {"staticInt64": 2}}
 
 
-def measured(shop: Shop, *hosts: PrometheusHost, **options: Any) -> Shop:
-    """Let the shop's checks ask these."""
-    shop.settings = replace(shop.settings, prometheus=tuple(Prometheus(host.url) for host in hosts))
-    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, **options)
-    return shop
-
-
 @pytest.fixture
 def shop(open_shop: Open, prometheus: PrometheusHost) -> Shop:
     """Here every shop has a Rollout, and a Prometheus to ask."""
     opened = open_shop(rollout=rollouts.ROLLOUT)
     opened.create_namespace()
     return measured(opened, prometheus)
-
-
-def named(shop: Shop) -> str:
-    """Return the name of a metric of the shop's own."""
-    return f"bad_{shop.name.replace('-', '_')}"
-
-
-def asks(query: str, comparison: str, **more: Any) -> Document:
-    return {"prometheus": {"query": query, "is": comparison, "interval": "1s", **more}}
-
-
-def messages(shop: Shop) -> dict[str, str]:
-    """Return what the record says of each step so far."""
-    state = shop.handler.store(shop.target).read().state
-    return {each.step: each.message for each in state.rollout.steps} if state and state.rollout else {}
-
-
-def says(shop: Shop, name: str, text: str) -> None:
-    """Return when a step's line in the record has a text."""
-    until(lambda: text in messages(shop).get(name, ""), told=lambda: str(messages(shop)))
 
 
 def test_every_check_passes_when_what_it_asks_for_is_so(shop: Shop, exporter: Exporter) -> None:
@@ -113,6 +84,8 @@ def test_a_check_that_fails_ends_its_step_with_what_was_compared_and_seen(shop: 
         "stands-still": {"success": [{"fieldComparisons": {"expectedValues": [never], "progressTimeout": "1s"}}]},
         "too-late": {"success": [{"fieldComparisons": {"expectedValues": [never], "timeout": "1s"}}]},
         "no-data": {"success": [asks("absent_metric", "< 1", empty="fail")]},
+        "keeps-failing": {"success": [asks("vector(1)", "> 5", failureLimit=2)]},
+        "no-better": {"success": [asks("vector(1)", "> 5", progressTimeout="2s")]},
         "no-job": {"success": [{"jobComplete": {}}]},
     }
     documents = [config_map(shop.name, name) for name in checks]
@@ -131,6 +104,8 @@ def test_a_check_that_fails_ends_its_step_with_what_was_compared_and_seen(shop: 
         "stands-still": 'never: {.data.key} is "1", expected "2"; not so, and nothing of it has changed for 1s',
         "too-late": 'never: {.data.key} is "1", expected "2"; not so after 1s',
         "no-data": "absent_metric finds no series",
+        "keeps-failing": "vector(1) is 1, must be > 5; failed 2 samples in a row, and its failureLimit is 2: 1 at ",
+        "no-better": "vector(1) is 1, must be > 5; got no better in 2s, its progressTimeout: 1 at ",
         "no-job": "is no Job, and jobComplete is about Jobs",
     }
     found = messages(shop)

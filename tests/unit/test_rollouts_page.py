@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from handler.config.forms import duration
 from handler.config.load import load
-from handler.config.settings import Target
+from handler.config.settings import Target, Wait
 from handler.config.shape import slots
 from handler.model.manifest import Manifest
 from handler.model.names import Identity, identity_of
-from handler.model.rollout import Rollout
+from handler.model.rollout import Rollout, Step
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE
 from handler.rollout import hooks, spec
-from handler.rollout.canary import DEFAULT, weights
+from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
+from handler.rollout.checks.prometheus import INTERVAL
 from handler.rollout.health import ALWAYS_HEALTHY, KINDS
 from handler.rollout.spec import MAX_STEPS
+from handler.run import gone
 from handler.run.rollout.actions import ACTIONS
 from tests.unit.test_readme import ROOT, blocks, spans
 
@@ -91,6 +95,73 @@ def test_both_dialects_are_shown_and_told_apart() -> None:
     assert {group.parallel for document in STEPS for group in rollout_of(document).groups} == {True, False}
 
 
+# --- how long the examples take
+WAIT = Wait()
+
+
+def best(step: Step) -> float:
+    """Return the seconds that a step takes where everything is as asked at the first look."""
+    held = [max(hold, *_lasting(step)) for _, hold in weights(step.options)] if step.action == "Canary" else []
+    return sum(held) if held else max(_lasting(step))
+
+
+def worst(step: Step) -> float:
+    """Return the seconds until the last of a step's time limits has failed it."""
+    limit = max((float(check.options["timeout"]) for check in step.success), default=0.0)
+    if step.action == "Canary":
+        return sum(WAIT.timeout + max(hold + WAIT.timeout, limit) for _, hold in weights(step.options)) + WAIT.timeout
+    return limit or WAIT.timeout
+
+
+def bad_all_along(step: Step) -> float:
+    """Return the seconds after which a metric that is bad from the first sample on has failed; 0: it never does."""
+    limited = [check.options for check in step.success if check.options.get("failureLimit")]
+    return min(((each["failureLimit"] - 1) * each["interval"] for each in limited), default=0.0)
+
+
+def _lasting(step: Step) -> list[float]:
+    return [0.0, *(float(check.options.get("for", 0.0)) for check in step.success)]
+
+
+def of_groups(rollout: Rollout, seconds: Callable[[Step], float]) -> float:
+    """Return how long all groups take, one after the other."""
+    return sum((max if group.parallel else sum)(map(seconds, group.steps)) for group in rollout.groups)
+
+
+def told(seconds: float) -> str:
+    return duration(seconds) if seconds else "at once"
+
+
+def says(rollout: Rollout) -> str:
+    """Return how the line below an example begins."""
+    (kinds,) = {frozenset(step.action for step in rollout.steps)}
+    least, most, a_run = told(of_groups(rollout, best)), told(of_groups(rollout, worst)), duration(gone.TIMEOUT)
+    if kinds == {"DeleteIfExist"}:
+        return f"At best {least}, at worst as long as a finalizer holds the object: a run waits {a_run}, says which, "
+    if kinds == {"Recreate"}:
+        return f"At best {least}, at worst {most} once the old object is gone; a run waits {a_run} for that, "
+    bad = of_groups(rollout, bad_all_along)
+    more = f"; where the metric is bad all along, it has failed {duration(bad)} after the first share stands" if bad else "."
+    return f"At best {least}, at worst {most}{more}"
+
+
+BELOW = re.findall(r"^```yaml\n.*?^```\n+(?=([^\n]*)\n)", TEXT, re.DOTALL | re.MULTILINE)
+"""The line below each block."""
+
+
+@pytest.mark.parametrize(("document", "below"), [pair for pair in zip(BLOCKS, BELOW, strict=True) if pair[0] in STEPS])
+def test_each_example_says_how_long_it_takes(document: dict[str, Any], below: str) -> None:
+    assert below.startswith(says(rollout_of(document)))
+
+
+def test_a_canary_under_a_bad_metric_goes_within_a_minute() -> None:
+    """By its settings alone: what its pods take to end is theirs."""
+    (step,) = [step for document in STEPS for step in rollout_of(document).steps if step.action == "Canary" and step.success]
+    (options,) = [check.options for check in step.success]
+    assert (options["failureLimit"], options["interval"]) == (FAILURE_LIMIT, INTERVAL)
+    assert options["failureLimit"] * options["interval"] < 60
+
+
 def test_the_table_of_health_names_every_kind_that_has_a_rule() -> None:
     section = TEXT.partition("\n## Health\n")[2].partition("\n## ")[0]
     named = set(re.findall(r"[A-Z][A-Za-z]+", " ".join(line.split("|")[1] for line in section.splitlines() if line.startswith("| "))))
@@ -110,3 +181,5 @@ def test_the_defaults_are_those_of_the_code() -> None:
     assert list(weights(DEFAULT)) == [(10, 120.0), (50, 300.0)]
     assert "default 10 % for 2m, then 50 % for 5m" in TEXT
     assert f"at most {MAX_STEPS:,} steps" in TEXT
+    assert f"| {FAILURE_LIMIT} in a `Canary`, else none |" in TEXT
+    assert f"| {duration(INTERVAL)} |" in TEXT

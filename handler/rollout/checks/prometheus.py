@@ -7,11 +7,15 @@
       for: 2m                                 asked of Prometheus over the time itself, so that no restart of ours breaks it; 0: just once
       interval: 15s                           between two evaluations
       empty: wait                             no series: wait | pass | fail
+      failureLimit: 3                         so many samples in a row that aren't as asked fail the check; a canary's default
+      progressTimeout: 10m                    so long without a sample that is better than the one before that time fails the check
 
 Of several series all must be as asked under `success`; under `failure` one is enough. NaN, the ratio of nothing to nothing, is no value: it
 counts as a series that isn't there. Without data `success` waits, and `failure` has seen nothing bad; `pass` and `fail` say that it is good
 or bad under either. An answer that doesn't come is asked for again until the time of the check is over; while a check of `failure` has no
-answer, its step doesn't succeed.
+answer, its step doesn't succeed. A sample is one evaluation each `interval` since the step began (`samples`): the last ones are asked of
+Prometheus at once. One without a number is no failure, however many they are; `failureLimit` looks for its failures among the last twice
+as many samples. Both limits are of `success`: a check of `failure` ends its step as soon as it holds.
 """
 
 from __future__ import annotations
@@ -20,28 +24,37 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from handler.config.forms import duration
 from handler.model.errors import AnnealError, AuthorError, Problem
 from handler.model.metrics import Moments, Sample
+from handler.model.words import many
 from handler.rollout.checks.limits import TIMEOUT
+from handler.rollout.checks.samples import Seen, Wanted, failed_in_a_row, is_stuck, worst
 from handler.rollout.fields import Fields
-from handler.rollout.same import ordered, same
 from handler.rollout.tables import CheckType, Judged, Object, Options, Probe, Scene, Verdict
 
 LONGEST = 10_000
 """Characters of a query."""
 EVALUATIONS = 1_000
 """At most so many over the time that something must hold; Prometheus itself refuses more than 11,000."""
-_KEYS = ("url", "query", "is", "for", "interval", "empty", "timeout")
+LIMIT_MOST = EVALUATIONS // 2
+"""Failures in a row are looked for among twice as many samples."""
+_OF_SUCCESS = ("failureLimit", "progressTimeout")
+_KEYS = ("url", "query", "is", "for", "interval", "empty", "timeout", *_OF_SUCCESS)
 _EMPTY = ("wait", "pass", "fail")
 _COMPARISON = re.compile(r"(<=|>=|==|!=|<|>) *(-?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)")
-_INTERVAL = 15.0
+INTERVAL = 15.0
 _SOON = 0.2
 """Seconds until an answer under way is looked for again."""
+_ROUNDED = 1e-6
+"""Of a step: sums of times are rounded."""
 _SHOWN = 3
 """Series that a message names."""
+_TOLD = 5
+"""Samples that a failure tells, the newest."""
 
 
 def _unknown(_url: str) -> Problem | None:
@@ -59,6 +72,7 @@ class Prometheus:
 
     problem: Callable[[str], Problem | None] = _unknown
     without_object: ClassVar[bool] = True
+    of_success: ClassVar[Sequence[str]] = _OF_SUCCESS
 
     def read(self, raw: Any, field: str) -> Options:
         """Read what is asked, and what the answer must be."""
@@ -68,13 +82,15 @@ class Prometheus:
             "query": _query(fields),
             "is": _comparison(fields),
             "for": fields.seconds("for", 0.0),
-            "interval": fields.seconds("interval", _INTERVAL, least=1.0),
+            "interval": fields.seconds("interval", INTERVAL, least=1.0),
             "empty": fields.text("empty"),
             "timeout": fields.seconds("timeout", TIMEOUT, least=1.0),
+            "failureLimit": fields.whole("failureLimit", 0, 1, LIMIT_MOST),
+            "progressTimeout": fields.seconds("progressTimeout", 0.0, least=1.0),
         }
         if found["empty"] and found["empty"] not in _EMPTY:
             fields.note("empty", f"is none of {', '.join(_EMPTY)}", "leave it out to wait for data under `success`")
-        _times(fields, found["for"], found["interval"], found["timeout"])
+        _times(fields, found)
         problem = self.problem(found["url"])
         if problem:
             fields.note("url", problem.message, problem.fix)
@@ -101,37 +117,66 @@ def _comparison(fields: Fields) -> str:
     return f"{found[1]} {found[2]}" if found else ""
 
 
-def _times(fields: Fields, lasting: float, interval: float, timeout: float) -> None:
+def _times(fields: Fields, found: Options) -> None:
+    lasting, interval, timeout, still = found["for"], found["interval"], found["timeout"], found["progressTimeout"]
     if lasting and timeout <= lasting:
         fields.note(
             "timeout", f"{duration(timeout)} isn't longer than `for`, {duration(lasting)}", "raise it: it counts from the step's begin"
         )
-    if lasting / interval > EVALUATIONS:
-        fields.note("interval", f"is {duration(interval)}, which makes more than {EVALUATIONS:,} evaluations in {duration(lasting)}")
+    longest = max(lasting, still)
+    if longest / interval > EVALUATIONS:
+        fields.note("interval", f"is {duration(interval)}, which makes more than {EVALUATIONS:,} evaluations in {duration(longest)}")
+    if 0 < still < interval:
+        fields.note("progressTimeout", f"{duration(still)} is shorter than `interval`, {duration(interval)}", "two samples are compared")
 
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """The options."""
+    """The options. `limit`: failures in a row, 0: any number of them; `patience`: `progressTimeout`, 0: there is none."""
 
     url: str
     query: str
-    wanted: str
+    wanted: Wanted
     lasting: float
     interval: float
     empty: str
+    limit: int
+    patience: float
 
     @classmethod
     def of(cls, options: Options) -> _Ask:
         """Make it from what was read."""
-        return cls(options["url"], options["query"], options["is"], options["for"], options["interval"], options["empty"])
+        url, query, empty = options["url"], options["query"], options["empty"]
+        wanted, limit, patience = Wanted.of(options["is"]), options["failureLimit"], options["progressTimeout"]
+        return cls(url, query, wanted, options["for"], options["interval"], empty, limit, patience)
 
-    def holds(self, value: float) -> bool:
-        """Whether a value is as asked; NaN is never."""
-        order, number = self.wanted.split(" ")
-        if math.isnan(value):
-            return False
-        return same(value, float(number)) == (order == "==") if order in ("==", "!=") else ordered(value, order, float(number))
+    @property
+    def held(self) -> int:
+        """How many steps back it must have held."""
+        return math.ceil(self.lasting / self.interval)
+
+    @property
+    def step(self) -> float:
+        """Seconds between two samples: `interval`, or less, so that they fit into `for`."""
+        return self.lasting / self.held if self.held else self.interval
+
+    @property
+    def still(self) -> int:
+        """How many steps it may go without getting better."""
+        return math.ceil(self.patience / self.step)
+
+    def steps(self, seconds: float, *, failing: bool) -> int:
+        """Return how many steps back is asked for, so many seconds after the begin."""
+        most = self.held if failing else max(self.held, 2 * self.limit - 1, self.still)
+        return max(min(most, math.floor(seconds / self.step + _ROUNDED)), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked under way. `at`: since when, seconds since the epoch; `steps`: how many back."""
+
+    at: float
+    steps: int
 
 
 @dataclass(slots=True)
@@ -139,56 +184,78 @@ class _Probe:
     scene: Scene
     ask: _Ask
     due: float = float("-inf")
-    asked: tuple[float, float] | None = None
+    asked: _Question | None = None
     said: Judged | None = None
 
     def look(self, live: Object | None, now: float) -> Judged:  # noqa: ARG002 - the object tells nothing of what its users see
         """Ask when it's due, judge the answer when it's here; until then what was said last counts."""
         if self.asked is None and now >= self.due:
-            lasting = min(self.ask.lasting, max(now - self.scene.since, 0.0))
-            self.asked = (now, lasting)
+            self.asked = _Question(now, self.ask.steps(now - self.scene.since, failing=self.scene.failing))
         if self.asked is not None:
-            answer = self._answer(*self.asked)
+            answer = self._answer(self.asked)
             if answer is None:
                 return self._meanwhile(_SOON)
-            self.due, self.asked, self.said = self.asked[0] + self.ask.interval, None, answer
+            self.due, self.asked, self.said = self.asked.at + self.ask.interval, None, answer
         return self._meanwhile(max(self.due - now, _SOON))
 
     def _meanwhile(self, again: float) -> Judged:
         said = self.said or Judged(Verdict.PENDING, "Prometheus hasn't answered yet", known=False)
-        return Judged(said.verdict, said.message, said.progress, again, said.known)
+        return replace(said, again=again)
 
-    def _answer(self, at: float, lasting: float) -> Judged | None:
+    def _answer(self, asked: _Question) -> Judged | None:
         """Ask, and judge; None: the answer is under way. Raises AuthorError: the query will never be answered."""
-        step = self.ask.interval if lasting else 0.0
+        step = self.ask.step if asked.steps else 0.0
         try:
-            moments = self.scene.query(self.ask.url, self.ask.query, lasting, step)
+            moments = self.scene.query(self.ask.url, self.ask.query, asked.steps * step, step)
         except AuthorError:
             raise
         except AnnealError as error:
             return Judged(Verdict.PENDING, self.scene.mask("; ".join(map(str, error.problems))), known=False)
-        return None if moments is None else self._judge(moments, whole=at - self.scene.since >= self.ask.lasting)
+        return None if moments is None else self._judge(moments, asked)
 
-    def _judge(self, moments: Moments, *, whole: bool) -> Judged:
-        """Judge every moment; `whole`: they cover the time that it must hold."""
+    def _judge(self, moments: Moments, asked: _Question) -> Judged:
+        """Judge every moment."""
         empty = self.ask.empty or ("pass" if self.scene.failing else "wait")
         goods = [self._good(samples, empty) for samples in moments]
-        now, said = goods[-1], self._said(moments[-1])
+        now, held, whole = goods[-1], goods[-self.ask.held - 1 :], asked.steps >= self.ask.held
         if self.scene.failing:
-            return self._failing(goods, said, whole=whole, known=now is not None)
+            return self._failing(held, self._said(moments[-1]), whole=whole, known=now is not None)
         if now is False and empty == "fail" and not _valued(moments[-1]):
-            return Judged(Verdict.FAILED, said)
-        if all(good is True for good in goods) and whole:
-            return Judged(Verdict.PASSED, said)
-        held = f", must be {self.ask.wanted}" + (f" for {duration(self.ask.lasting)} without a break" if self.ask.lasting else "")
-        return Judged(Verdict.PENDING, said + held, known=now is not None)
+            return Judged(Verdict.FAILED, self._said(moments[-1]))
+        if all(good is True for good in held) and whole:
+            return Judged(Verdict.PASSED, self._said(moments[-1]))
+        times = [asked.at - back * self.ask.step for back in range(len(moments))][::-1]
+        values = [worst(samples, self.ask.wanted) for samples in moments]
+        seen = [Seen(*each) for each in zip(times, goods, values, strict=True)]
+        pending = Judged(Verdict.PENDING, self._said(moments[-1]) + self._must(), known=now is not None)
+        return self._given_up(seen, moments[-1]) or pending
+
+    def _must(self) -> str:
+        lasting = f" for {duration(self.ask.lasting)} without a break" if self.ask.lasting else ""
+        return f", must be {self.ask.wanted.text}{lasting}"
 
     def _failing(self, bads: Sequence[bool | None], said: str, *, whole: bool, known: bool) -> Judged:
         """Under `failure` the comparison names what is bad, and it must be so at every moment."""
         if whole and all(bad is False for bad in bads):
             lasting = f" for {duration(self.ask.lasting)}" if self.ask.lasting else ""
-            return Judged(Verdict.PASSED, f"{said}: {self.ask.wanted}{lasting}")
+            return Judged(Verdict.PASSED, f"{said}: {self.ask.wanted.text}{lasting}")
         return Judged(Verdict.PENDING, said, known=known)
+
+    def _given_up(self, seen: Sequence[Seen], newest: Sequence[Sample]) -> Judged | None:
+        """Return why the check has failed: it does so again and again, or doesn't get better; None: it hasn't."""
+        ask, failed = self.ask, failed_in_a_row(seen)
+        if ask.limit and len(failed) >= ask.limit:
+            why = f"failed {many(len(failed), 'sample')} in a row, and its failureLimit is {ask.limit}: {_told(failed)}"
+            return self._over(newest, why, f"`failureLimit: {min(2 * ask.limit, LIMIT_MOST)}`")
+        last = seen[-ask.still - 1 :]
+        if ask.still and len(last) > ask.still and is_stuck(last, ask.wanted):
+            why = f"got no better in {duration(ask.patience)}, its progressTimeout: {_told(last)}"
+            return self._over(newest, why, f"`progressTimeout: {duration(2 * ask.patience)}`")
+        return None
+
+    def _over(self, newest: Sequence[Sample], why: str, more: str) -> Judged:
+        fix = f"mend what it measures, and push; or give it longer, by {more} in this check"
+        return Judged(Verdict.FAILED, f"{self._said(newest, 1)}{self._must()}; {why}", fix=fix)
 
     def _good(self, samples: Sequence[Sample], empty: str) -> bool | None:
         """Say of one moment whether it's good; None: nobody knows."""
@@ -203,16 +270,32 @@ class _Probe:
     def _good_value(self, value: float, without: bool | None) -> bool | None:
         if math.isnan(value):
             return without
-        return self.ask.holds(value) != self.scene.failing
+        return self.ask.wanted.holds(value) != self.scene.failing
 
-    def _said(self, samples: Sequence[Sample]) -> str:
+    def _said(self, samples: Sequence[Sample], shown: int = _SHOWN) -> str:
         """Tell the newest values, those that matter most first."""
+        query = _short(self.scene.mask(self.ask.query))
         if not samples:
-            return f"{_short(self.scene.mask(self.ask.query))} finds no series"
-        order = sorted(samples, key=lambda each: self.ask.holds(each.value) != self.scene.failing)
-        told = ", ".join(f"{each.value:g}{_labels(each, self.scene.mask)}" for each in order[:_SHOWN])
-        more = f" and {len(samples) - _SHOWN} more" if len(samples) > _SHOWN else ""
-        return self.scene.mask(f"{_short(self.scene.mask(self.ask.query))} is {told}{more}")
+            return f"{query} finds no series"
+        order = sorted(samples, key=lambda each: self.ask.wanted.holds(each.value) != self.scene.failing)
+        told = ", ".join(f"{each.value:g}{_labels(each, self.scene.mask)}" for each in order[:shown])
+        more = f" and {len(samples) - shown} more" if len(samples) > shown else ""
+        return self.scene.mask(f"{query} is {told}{more}")
+
+
+def _told(seen: Sequence[Seen]) -> str:
+    """Tell the newest of these samples, each with its time."""
+    left = [each for each in seen if each.value is not None or each.good is False]
+    more = f"{len(left) - _TOLD} before, " if len(left) > _TOLD else ""
+    return more + ", ".join(f"{_number(each.value)} at {_clock(each.at)}" for each in left[-_TOLD:])
+
+
+def _number(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:g}"
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%SZ")
 
 
 def _valued(samples: Sequence[Sample]) -> bool:

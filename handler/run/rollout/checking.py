@@ -261,7 +261,8 @@ class _Checking:
         texts = [f"{kind}{self._said(each)}" + (f"; {why}" if why else "") for each, why in found]
         explained = self._explained()
         texts[-1] += f"; {explained}" if explained else ""
-        return RolloutFailed(*(Problem(subject, text, watched.place) for text in texts))
+        fixes = (each.judged.fix for each, _ in found)
+        return RolloutFailed(*(Problem(subject, text, watched.place, fix) for text, fix in zip(texts, fixes, strict=True)))
 
     def _explained(self) -> str:
         resource, identity, run = self.watched.resource, self.watched.identity, self.waits.run

@@ -163,7 +163,8 @@ class Hooking:
         if not going and not makes_way(self._item(one), hook, live):
             return str(meta["uid"]), str(meta["resourceVersion"])
         self._delete(one, live)
-        wait_until_gone(self.applier.planner.api, [(self._item(one).resource, one, str(meta["uid"]))], self.waits.look)
+        wanted = [(self._item(one).resource, one, str(meta["uid"]))]
+        wait_until_gone(self.applier.planner.api, wanted, self.waits.look, self.applier.lingering)
         return "", _CREATE_ONLY
 
     def _delete(self, one: Identity, live: Object) -> None:

@@ -107,9 +107,9 @@ class Journal:
             self._write(lambda known: replace(known, steps=(*known.steps, fresh)))
         return fresh
 
-    def mark(self, group: str, step: str, mark: str) -> None:
-        """Record what a step's action must know after a restart, before it does what makes that true."""
-        self._change(group, step, lambda found: replace(found, mark=mark))
+    def mark(self, group: str, step: str, mark: str, share: int = 0) -> None:
+        """Record what a step's action must know after a restart, before it does what makes that true; `share`: see `StepRecord`."""
+        self._change(group, step, lambda found: replace(found, mark=mark, share=share))
 
     def told(self, group: str, step: str, message: str) -> None:
         """Tell how far a step under way has come, if that isn't what is recorded; `message` is masked. It is written soon (`settle`)."""
@@ -155,7 +155,7 @@ class Journal:
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
         """Record how a step ended that hasn't ended well: `FAILED` or `SKIPPED`; `message` is masked."""
         now, message = stamp(self.run.clock()), message[:_LONGEST]
-        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=()))
+        self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=(), share=0))
 
     def end(self, outcome: str) -> None:
         """Record how the whole rollout ended: `DONE` or `FAILED`."""

@@ -32,11 +32,12 @@ from handler.plan.admit import Desired
 from handler.run import expiring
 from handler.run.applying import Applier
 from handler.run.context import Context
-from handler.run.due import is_due
+from handler.run.due import carries_out
 from handler.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.run.health import after_writing
 from handler.run.hooked import Hooked
 from handler.run.inputs import Inputs
+from handler.run.lingering import Lingering
 from handler.run.planning import Planned
 from handler.run.pruning import Pruner, doubted
 from handler.run.rollout.hooking import Hooking
@@ -70,13 +71,14 @@ class Walk:
 
     def __post_init__(self) -> None:
         """Put the hands together."""
-        self.applier = Applier(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, noted=self._note)
-        self.pruner = Pruner(self.run.rooms.planner, self.planned, self.run.fence, self.run.between, self.applier.stored.uids)
+        run, told = self.run, Lingering(self.run).tell
+        self.applier = Applier(run.rooms.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told)
+        self.pruner = Pruner(run.rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, lingering=told)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)
-        due = is_due(self.run.state, self.inputs.prepared.digest, force=self.run.force)
-        self.due = due and (self.hooked.runs or self.inputs.prepared.rollout is not None)
+        prepared = self.inputs.prepared
+        self.due = carries_out(self.run.state, prepared.digest, prepared.hooked, prepared.rollout, force=self.run.force)
 
     @property
     def hooked(self) -> Hooked:

@@ -41,6 +41,8 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))}, "anneal apply shop", "didn't finish"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": failed("author")}, "", "fix the commit"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("waiting", next_try=LATER)}, "", "isn't healthy yet"),
+        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("rolling-out", next_try=LATER)}, "", "rollout goes on"),
+        ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("rolling-out")}, "anneal apply shop", "didn't finish"),
         ({"status": failed("author")}, "", "fix the commit"),
         ({"status": failed("operator")}, "anneal apply shop", "said below"),
         ({"status": failed("nobody", LATER)}, "anneal apply shop", "tried again in 1 min"),

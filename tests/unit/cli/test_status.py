@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handler.cli.advice import View
 from handler.cli.status import _phase, _rows, _status_rows, run_text
 from handler.config.git import Repository
 from handler.config.settings import Target
-from handler.state.record import Run, State, Status, Waiting
+from handler.state.record import Progress, Run, State, Status, StepRecord, Waiting
 from handler.state.rules import stamp
 
 NOW = 1_800_000_000.0
@@ -50,6 +52,22 @@ def test_what_has_failed_before_its_time_is_waited_for_no_more() -> None:
 )
 def test_how_long_it_is_applied_is_told_of_no_commit_that_came_later(status: Status, said: str) -> None:
     assert _phase(View(TARGET, State("shop", "default", "uid", TARGET.repository.url, status=status), None, NOW)) == said
+
+
+def test_a_rollout_says_where_it_stands() -> None:
+    steps = (StepRecord("roll", "api", "Deployment/shop/api", "Canary", stamp(NOW - 90), share=25),)
+    known = Progress(SHA, "d" * 64, stamp(NOW - 120), steps=steps)
+    rolling = State("shop", "default", "uid", "url", status=Status("rolling-out", stamp(NOW - 60)), rollout=known)
+    view = View(TARGET, rolling, None, NOW)
+    assert _phase(view) == "rolling out for 2 min: roll, api: Canary Deployment/shop/api at 25 %"
+    begins = replace(known, outcome="done", steps=())
+    assert _phase(replace(view, state=replace(rolling, rollout=begins))) == "rolling out for 1 min", "of an older set"
+
+
+def test_what_isnt_gone_is_named_while_it_is_waited_for() -> None:
+    status = Status("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
+    found = [*_status_rows(State("shop", "default", "uid", "url", status=status), NOW)]
+    assert found == [("pruning", "ConfigMap/shop/a: is not gone yet"), ("", "ConfigMap/shop/b: is not gone yet")]
 
 
 def test_one_failure_is_one() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from handler.cli import rollout
 from handler.cli.printing import Output
-from handler.cli.steps import summed, told, tree
+from handler.cli.steps import now_at, summed, told, tree
 from handler.state.record import Attempt, Pin, Progress, State, StepRecord, Suspend
 from handler.state.rules import seconds_of, stamp
 from handler.state.stood import Stood
@@ -67,6 +67,18 @@ def test_one_line_says_how_it_stands(known: Progress, said: str) -> None:
 def test_what_became_of_a_step_is_one_line_whatever_it_said() -> None:
     assert told(LOST) == "migrate, cache: Recreate Job/shop/db failed in 30 s: Job/shop/cache: OOMKilled its log: no memory"
     assert told(WEB) == "roll out, web: Canary Deployment/shop/web pending"
+
+
+def test_a_canary_that_stands_says_its_share_and_one_that_has_ended_doesnt() -> None:
+    stands = replace(WEB, started=stamp(NOW - 60), share=25)
+    lines = [line for line, _ in tree(replace(UNDER_WAY, steps=(stands,)), NOW)]
+    assert lines[2] == "    > web  Canary Deployment/shop/web: under way at 25 % for 1 min"
+    assert told(stands) == "roll out, web: Canary Deployment/shop/web under way at 25 %"
+    ended = replace(stands, finished=stamp(NOW), outcome="done", share=100)
+    assert told(ended) == "roll out, web: Canary Deployment/shop/web done in 1 min"
+    assert now_at(replace(UNDER_WAY, steps=(MIGRATE, stands))) == "roll out, web: Canary Deployment/shop/web at 25 %"
+    assert now_at(replace(UNDER_WAY, steps=(API, stands, API))) == "roll out, api: CreateOrUpdate Deployment/shop/api and 2 more steps"
+    assert now_at(DONE) == ""
 
 
 # --- watching

@@ -168,9 +168,10 @@ def test_a_rollout_is_shown_but_for_what_its_actions_remember(here: FakeObjects)
     assert state["waiting"] == {"commit": sha("e"), "what": "everything", "since": NOON, "over": False, "moved": ""}
     steps = state["rollout"].pop("steps")
     assert state["rollout"] == {"commit": sha("e"), "started": NOON, "finished": "", "outcome": ""}
-    assert [(step["group"], step["step"], step["outcome"], step["message"]) for step in steps["items"]] == [
-        ("first", "migrate", "done", ""),
-        ("then", "api", "", "1 of 3"),
+    assert [(step["group"], step["step"], step["outcome"], step["message"], step["share"]) for step in steps["items"]] == [
+        ("first", "migrate", "done", "", 0),
+        ("then", "api", "", "1 of 3", 0),
+        ("then", "web", "", "", 25),
     ]
     assert not any({"mark", "stood"} & step.keys() for step in steps["items"])
 

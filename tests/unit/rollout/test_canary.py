@@ -230,3 +230,17 @@ def test_mistakes_of_its_steps_have_their_path_in_the_rollout(change: dict[str, 
     with pytest.raises(ManifestInvalid) as refused:
         rollout(SAMPLE | change)
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("mark", "share"),
+    [
+        (Mark(Phase.SCALE, 0, NOON), 10),
+        (Mark(Phase.HOLD, 1, NOON), 50),
+        (Mark(Phase.PROMOTE, 1, NOON), 100),
+        (Mark(Phase.REMOVE, 1, NOON), 100),
+        (Mark(Phase.REMOVE, 0, NOON, "errors: 0.5"), 0),
+    ],
+)
+def test_a_share_is_the_canarys_until_all_pods_are_new_or_it_was_refused(mark: Mark, share: int) -> None:
+    assert mark.share(canary.DEFAULT) == share

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
+from handler.model.manifest import Manifest
 from handler.model.rollout import Check, Phase
-from tests.unit.rollout.documents import KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
+from handler.rollout.canary import FAILURE_LIMIT
+from handler.rollout.checks import CHECKS
+from handler.rollout.spec import read
+from handler.run.rollout.actions import ACTIONS
+from tests.unit.rollout.documents import KEYED, KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
 
 def test_the_seeds_own_example() -> None:
@@ -96,6 +102,18 @@ def test_a_check_is_named_by_a_check_before_it() -> None:
 def test_a_type_that_needs_options_is_not_named_alone() -> None:
     step = {"object": "deployment", "action": "CreateOrUpdate", "failure": [{"checkName": "prometheus"}]}
     assert mistakes(spec=groups(step)) == [f"{PLACE}: spec.groups[0].steps[0].failure[0].checkName.url: is missing"]
+
+
+def test_the_metrics_of_a_canarys_success_have_a_limit_of_failures_and_no_others() -> None:
+    """What its author writes stays; a check of failure ends the step the first time it holds."""
+    errors, slow = {"query": "errors", "is": "< 1"}, {"query": "slow", "is": "< 1", "failureLimit": 7}
+    checks = {"success": [{"name": "errors", "prometheus": errors}, {"prometheus": slow}, {"healthy": {}}]}
+    guard = {"failure": [{"prometheus": errors}]}
+    acted = {"Canary": "deployment", "CreateOrUpdate": "grafana/deployment.json"}
+    steps = [{"object": key, "action": action, **checks, **guard} for action, key in acted.items()]
+    found = read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(*steps)}, PLACE), KEYED, ACTIONS, CHECKS)
+    limits = {step.action: [check.options.get("failureLimit") for check in (*step.success, *step.failure)] for step in found.steps}
+    assert limits == {"Canary": [FAILURE_LIMIT, 7, None, 0], "CreateOrUpdate": [0, 7, None, 0]}
 
 
 def test_a_step_over_a_list_is_a_step_over_each_of_its_items() -> None:

@@ -101,6 +101,21 @@ def test_mistakes_of_checks(entry: Any, said: str) -> None:
     assert any(f"spec.groups[0].steps[0].{said}" in each for each in found), found
 
 
+@pytest.mark.parametrize("name", ["failureLimit", "progressTimeout"])
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_is_of_success_is_refused_under_failure(name: str, beside: bool) -> None:
+    """There, and where upstream's newer form lets failures of an entry stand."""
+    check = {"prometheus": {"query": "errors", "is": "> 1", name: 60}}
+    more = {"failure": [check]} if beside else {"success": [{"healthy": {}, "failure": [check]}]}
+    place = "failure[0]" if beside else "success[0].failure[0]"
+    body = yaml.safe_load(SEED) | {"spec": groups({"object": "deployment", "action": "Canary", **more})}
+    with pytest.raises(ManifestInvalid) as refused:
+        read(Manifest.of(body, PLACE), KEYED, ACTIONS, LITERAL)
+    [said] = map(str, refused.value.problems)
+    assert said.startswith(f"{PLACE}: spec.groups[0].steps[0].{place}.prometheus.{name}: is of `success`: ")
+    assert said.endswith("a check of `failure` ends the step as soon as it holds; remove it; `for` says how long it must hold")
+
+
 def test_two_checks_of_one_name_are_refused_if_they_differ() -> None:
     one, other = ({"name": "errors", "prometheus": {"url": url}} for url in ("a", "b"))
     step = {"object": "deployment", "action": "CreateOrUpdate", "success": [one, other]}

@@ -69,6 +69,7 @@ def full() -> State:
             steps=(
                 StepRecord("first", "migrate", "Job/shop/migrate", "Recreate", NOON, NOON, "done", mark="u-1"),
                 StepRecord("then", "api", "Deployment/shop/api", "CreateOrUpdate", NOON, message="1 of 3", stood=(Stood("5f" * 6, NOON),)),
+                StepRecord("then", "web", "Deployment/shop/web", "Canary", NOON, mark="hold 0", share=25),
             ),
             id="0f" * 6,
         ),

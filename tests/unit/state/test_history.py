@@ -10,7 +10,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange, Plan
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
-from handler.state.history import append, backoff, deliveries, drift_of, ended, failed, run_of
+from handler.state.history import append, backoff, deliveries, drift_of, ended, failed, rolling, run_of
 from handler.state.record import Run, Status
 from handler.state.rules import seconds_of, stamp
 from tests.unit.state.samples import API, NOON, sha
@@ -84,6 +84,23 @@ def test_only_what_nobody_must_cure_is_tried_again(error: type[AnnealError], who
     assert (status.phase, status.who, status.code, status.failures, status.message) == ("failed", who, error.code, 3, "X: no")
     assert status.next_try == (stamp(START + waits) if waits else "")
     assert status.since == "2026-01-01T00:00:00Z"
+
+
+def test_a_failure_after_others_keeps_since_when_though_a_rollout_went_on_in_between() -> None:
+    before = "2026-01-01T00:00:00Z"
+    again = failed(rolling(Status("failed", before, failures=2), START), GitUnavailable.of("X", "no"), START + 60)
+    assert (again.phase, again.since, again.failures) == ("failed", before, 3)
+    first = failed(rolling(Status("applied", before), START), GitUnavailable.of("X", "no"), START + 60)
+    assert (first.since, first.failures) == (stamp(START + 60), 1)
+
+
+def test_a_rollout_whose_run_may_not_wait_goes_on() -> None:
+    status = rolling(Status("applied", NOON), START)
+    assert (status.phase, status.since) == ("rolling-out", stamp(START))
+    waits = ended(status, Result("shop", Outcome.WAITING, next_try=START + 75), START + 60)
+    assert (waits.phase, waits.since, waits.next_try) == ("rolling-out", stamp(START), stamp(START + 75))
+    assert ended(Status("applied", NOON), Result("shop", Outcome.WAITING), START + 60).phase == "waiting"
+    assert ended(status, Result("shop", Outcome.APPLIED), START + 60).phase == "applied"
 
 
 def test_success_ends_failures() -> None:

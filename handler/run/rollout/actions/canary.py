@@ -47,6 +47,10 @@ class Canary:
         """Read `steps`."""
         return canary.read(raw, field)
 
+    def judged_by(self, success: Sequence[Check]) -> Checks:
+        """Give metrics a limit of failures: see `canary.judged_by`."""
+        return canary.judged_by(success)
+
     def act(self, stage: StepStage, step: Step) -> str:
         """Try, hold, promote; or write at once what isn't to be tried."""
         item = stage.desired
@@ -106,7 +110,7 @@ class _Trial:
     def _at(self, phase: Phase, index: int, reason: str = "") -> Mark:
         """Remember that a phase begins."""
         mark = Mark(phase, index, canary.moment(self.stage.now), reason)
-        self.stage.remember(mark.text())
+        self.stage.remember(mark.text(), mark.share(self.step.options))
         return mark
 
     def _is_needed(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from handler.cluster.live import probe
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
-from handler.model.errors import Moved, TransientError
+from handler.model.errors import Moved, Problem, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.model.resource import Resource
@@ -149,10 +149,10 @@ class StepStage:
         found = self.journal.find(self.group, self.step.name)
         return found.mark if found else ""
 
-    def remember(self, mark: str) -> None:
-        """Remember, in the record, what must be known if the run is killed from here on."""
+    def remember(self, mark: str, share: int = 0) -> None:
+        """Remember, in the record, what must be known if the run is killed from here on. `share`: in percent, of what the step tries."""
         if mark != self.mark:
-            self.journal.mark(self.group, self.step.name, mark)
+            self.journal.mark(self.group, self.step.name, mark, share)
 
     def tell(self, message: str) -> None:
         """Tell, in the record, how far the step has come; masked, one line."""
@@ -224,7 +224,14 @@ class StepStage:
 
     def gone(self, resource: Resource, identity: Identity, uid: str) -> None:
         """Wait until this object, of this uid, is gone. Raises StillDeleting."""
-        wait_until_gone(self.applier.planner.api, [(resource, identity, uid)], self.beat)
+        found = self.journal.find(self.group, self.step.name)
+        said = found.message if found else ""
+
+        def lingers(left: Sequence[Problem]) -> None:
+            told = self.waits.run.mask("; ".join(f"{each.subject} {each.message}" for each in left))
+            self.tell("; ".join(filter(None, (said, told))))
+
+        wait_until_gone(self.applier.planner.api, [(resource, identity, uid)], self.beat, lingers)
 
     @contextlib.contextmanager
     def _fenced_again(self) -> Iterator[None]:

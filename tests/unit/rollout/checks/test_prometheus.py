@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_prometheus_itself_is_asked_about_the_time_so_that_no_restart_breaks_it(
     for later in (0.0, 45.0, 600.0):
         begun("prometheus", raw, query=metrics).look(None, SINCE + later)
     url = "https://prometheus.example.com"
-    assert metrics.asked == [(url, "errors", 0.0, 0.0), (url, "errors", 45.0, 30.0), (url, "errors", 120.0, 30.0)]
+    assert metrics.asked == [(url, "errors", 0.0, 0.0), (url, "errors", 30.0, 30.0), (url, "errors", 120.0, 30.0)]
 
 
 def test_it_is_asked_once_an_interval_and_says_when_to_look_again() -> None:
@@ -164,6 +165,120 @@ def test_what_a_message_cuts_is_masked_before() -> None:
     assert said.count("***") == 2
 
 
+GOOD, BAD, WORSE, NONE = moment(0.0), moment(0.5), moment(0.6), moment()
+LIMITED = ASKED | {"failureLimit": 3}
+
+
+@pytest.mark.parametrize(
+    ("moments", "verdict"),
+    [
+        ([BAD], PENDING),
+        ([BAD, BAD], PENDING),
+        ([BAD, BAD, BAD], FAILED),
+        ([BAD, GOOD, BAD, BAD], PENDING),
+        ([GOOD, BAD, BAD, BAD], FAILED),
+        ([BAD, BAD, BAD, GOOD], PASSED),
+        ([BAD, NONE, BAD, moment(math.nan), BAD], FAILED),
+        ([BAD, BAD, BAD, NONE], FAILED),
+        ([BAD, NONE, NONE, NONE, BAD], PENDING),
+        ([NONE] * 6, PENDING),
+        ([moment(math.nan)] * 6, PENDING),
+    ],
+)
+def test_samples_that_fail_in_a_row_fail_the_check_and_those_without_a_number_count_for_nothing(
+    moments: list[Any], verdict: Verdict
+) -> None:
+    assert judged(*moments, raw=LIMITED, later=600).verdict is verdict
+    assert judged(*moments, later=600).verdict is (PASSED if verdict is PASSED else PENDING), "without a limit its time alone ends it"
+
+
+def test_what_cannot_be_asked_is_no_failure_however_often() -> None:
+    lost = MetricsUnavailable.of("prometheus", "can't be reached")
+    probe = begun("prometheus", LIMITED, query=Metrics(lost))
+    assert {probe.look(None, SINCE + 15.0 * number).verdict for number in range(20)} == {PENDING}
+
+
+def test_the_samples_are_asked_of_prometheus_from_the_begin_on_so_that_none_is_counted_twice() -> None:
+    """Whoever looks, and however often: a look between two samples, another process, one that comes late ask about the same moments."""
+    metrics = Metrics([BAD])
+    for later in (0.0, 14.9, 15.0, 20.0, 30.0, 75.0, 3600.0):
+        begun("prometheus", LIMITED, query=metrics).look(None, SINCE + later)
+    assert [(seconds, step) for _, _, seconds, step in metrics.asked] == [(0, 0), (0, 0), (15, 15), (15, 15), (30, 15), (75, 15), (75, 15)]
+
+
+def test_what_must_hold_and_what_may_fail_are_asked_in_one_question() -> None:
+    metrics = Metrics([BAD])
+    raw = LIMITED | {"for": "40s", "progressTimeout": "5m"}
+    begun("prometheus", raw, query=metrics).look(None, SINCE + 3600)
+    [(_, _, seconds, step)] = metrics.asked
+    assert (round(seconds, 3), round(step, 3)) == (306.667, 13.333), "40 s are three steps, none longer than the interval"
+    assert judged(*[WORSE] * 3, *[BAD] * 3, *[GOOD] * 4, raw=LIMITED | {"for": "40s"}, later=3600).verdict is PASSED
+
+
+@pytest.mark.parametrize(
+    ("comparison", "values", "verdict"),
+    [
+        ("< 0.01", [0.5, 0.5, 0.5], FAILED),
+        ("< 0.01", [0.5, 0.7, 0.6], FAILED),
+        ("< 0.01", [0.5, 0.4, 0.6], PENDING),
+        ("< 0.01", [0.5, 0.0, 0.5], PENDING),
+        ("< 0.01", [0.5, 0.5], PENDING),
+        ("> 5", [3, 3, 2], FAILED),
+        ("> 5", [3, 4, 2], PENDING),
+        ("== 5", [3, 7, 8], FAILED),
+        ("== 5", [3, 6, 8], PENDING),
+        ("!= 5", [5, 5, 5], FAILED),
+        ("< 0.01", [math.inf, math.inf, math.inf], FAILED),
+        ("< 0.01", [0.5, math.nan, 0.5], FAILED),
+        ("< 0.01", [math.nan, 0.5, 0.5], PENDING),
+        ("< 0.01", [0.5, 0.5, math.nan], PENDING),
+    ],
+)
+def test_a_metric_that_gets_no_better_for_its_progress_timeout_fails_the_check(
+    comparison: str, values: list[float], verdict: Verdict
+) -> None:
+    raw = {"query": "errors", "is": comparison, "progressTimeout": "30s"}
+    assert judged(*map(moment, values), raw=raw, later=600).verdict is verdict
+
+
+def test_of_several_series_the_worst_must_get_better() -> None:
+    raw = ASKED | {"progressTimeout": "15s"}
+    assert judged(moment(0.5, 0.4), moment(0.5, 0.1), raw=raw, later=600).verdict is FAILED
+    assert judged(moment(0.5, 0.1), moment(0.4, 0.3), raw=raw, later=600).verdict is PENDING
+
+
+def test_a_failure_tells_the_samples_their_times_the_limit_and_the_way_out() -> None:
+    mask: Any = lambda text: text.replace("hunter2", "***")  # noqa: E731 - an argument
+    query = 'errors{by="hunter2"}'
+    found = judged(GOOD, *map(moment, (0.1, 0.2, 0.3)), raw=LIMITED | {"query": query}, later=600, mask=mask)
+    assert found.message == (
+        'errors{by="***"} is 0.3 {pod="web-0"}, must be < 0.01; '
+        "failed 3 samples in a row, and its failureLimit is 3: 0.1 at 22:22:50Z, 0.2 at 22:23:05Z, 0.3 at 22:23:20Z"
+    )
+    assert found.fix == "mend what it measures, and push; or give it longer, by `failureLimit: 6` in this check"
+    found = judged(*[BAD] * 7, raw=ASKED | {"progressTimeout": "90s", "for": "10m"}, later=600)
+    assert found.message == (
+        'errors is 0.5 {pod="web-0"}, must be < 0.01 for 10m without a break; got no better in 1m30s, '
+        "its progressTimeout: 2 before, 0.5 at 22:22:20Z, 0.5 at 22:22:35Z, 0.5 at 22:22:50Z, 0.5 at 22:23:05Z, 0.5 at 22:23:20Z"
+    )
+    assert found.fix == "mend what it measures, and push; or give it longer, by `progressTimeout: 3m` in this check"
+
+
+def test_a_failure_of_many_series_with_long_labels_still_tells_its_samples() -> None:
+    samples = [Sample({"path": "/" * 200, "pod": str(number)}, 0.123456789) for number in range(50)]
+    found = judged(*[samples] * 9, raw=LIMITED | {"query": "x" * 5_000, "failureLimit": 9}, later=600)
+    assert len(found.message) < 500
+    assert re.search(r"; failed 9 samples in a row, and its failureLimit is 9: 4 before, (0\.123457 at \S+ ?){5}$", found.message)
+
+
+def test_under_failure_neither_limit_is_asked_for() -> None:
+    """A check of success may be named there; it then says what ends the step."""
+    metrics = Metrics([moment(0.001)])
+    raw = LIMITED | {"progressTimeout": "5m"}
+    assert begun("prometheus", raw, query=metrics, failing=True).look(None, SINCE + 600).verdict is PASSED
+    assert metrics.asked == [("", "errors", 0.0, 0.0)]
+
+
 @pytest.mark.parametrize(
     ("change", "place", "said"),
     [
@@ -187,7 +302,12 @@ def test_what_a_message_cuts_is_masked_before() -> None:
         ({"interval": "0.1s"}, "interval", "expected a duration"),
         ({"empty": "maybe"}, "empty", "is none of wait, pass, fail"),
         ({"timeout": "10y"}, "timeout", "expected a duration"),
-        ({"progressTimeout": "1m"}, "progressTimeout", "unknown key"),
+        ({"progressTimeout": "10s"}, "progressTimeout", "10s is shorter than `interval`, 15s"),
+        ({"progressTimeout": "50m", "interval": "1s"}, "interval", "more than 1,000 evaluations in 50m"),
+        ({"failureLimit": 0}, "failureLimit", "expected 1 to 500"),
+        ({"failureLimit": 501}, "failureLimit", "expected 1 to 500"),
+        ({"failureLimit": "3"}, "failureLimit", "not a whole number"),
+        ({"consecutiveErrorLimit": 4}, "consecutiveErrorLimit", "unknown key"),
         ({"url": 7}, "url", "not text"),
     ],
 )

@@ -1,0 +1,43 @@
+"""What a run waits for until it is gone, told in the record while it waits: phase `pruning`, each object and what holds it.
+
+Law: it is written when it changes, and not for what goes soon (`gone`); once all is gone the record stands as before. A run that is cut off
+meanwhile leaves it: that is how things stand. To tell ends no run: whether it may go on is the fence's to say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from handler.model.errors import AnnealError, Problem
+from handler.run import state_after
+from handler.run.context import Context
+from handler.state.history import PRUNING
+from handler.state.record import State, Status
+
+
+@dataclass(slots=True)
+class Lingering:
+    """What one run waits for, on several threads at once maybe."""
+
+    run: Context
+    _left: dict[int, tuple[Problem, ...]] = field(default_factory=dict)
+    _before: Status | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def tell(self, left: Sequence[Problem]) -> None:
+        """Record what the wait of this thread waits for; nothing: all of it is gone."""
+        with self._lock:
+            self._left[threading.get_ident()] = tuple(left)
+        with contextlib.suppress(AnnealError):
+            self.run.record(self._told)
+
+    def _told(self, state: State) -> State:
+        """Return the record with what is left as it is written."""
+        with self._lock:
+            lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
+            if self._before is None or state.status.phase != PRUNING:
+                self._before = state.status
+            return state_after.lingering(state, lines, self._before, self.run.clock())
