@@ -67,17 +67,19 @@ def _signer(payload: bytes, packet: Packet, certificates: Sequence[Certificate],
 
 def _opened(packet: Packet, now: datetime) -> tuple[Body, datetime]:
     """Return a signature of the kind that git makes, and its date. Raises Unproven."""
-    made, ends = packet.signature_created, packet.signature_expiration_time
-    if packet.signature_type != SignatureType.Binary or made is None or (packet.signature_version or 0) < 4:
+    try:
+        made, ends = packet.signature_created, packet.signature_expiration_time
+        usual, strong = packet.signature_type == SignatureType.Binary, packet.hash_algorithm in _STRONG
+        body = read_signature(packet.body) if usual and strong else None
+    except (RuntimeError, ValueError):  # pysequoia's: at a number that it doesn't know
+        raise Unproven(_MALFORMED, ANEW) from None
+    if not usual or made is None:
         raise Unproven("has an OpenPGP signature of another kind than git's", ANEW)
-    if packet.hash_algorithm not in _STRONG:
+    if not body:
         raise Unproven("has an OpenPGP signature over a weak hash", "sign it with SHA-256 or better: gpg's personal-digest-preferences")
     if ends and ends <= now:
         raise Unproven(f"has a signature that expired on {ends:%Y-%m-%d}", ANEW)
-    try:
-        return read_signature(packet.body), made
-    except ValueError as error:
-        raise Unproven(f"{_MALFORMED}: {error}", ANEW) from None
+    return body, made
 
 
 def _complaint(key: Key, certificate: Certificate, made: datetime, now: datetime) -> tuple[str, str]:

@@ -25,6 +25,7 @@ _CERTIFICATIONS = (
 )
 _BACK = b"\x19"  # the type of a primary key binding signature
 _LONGEST_NAME = 100
+_UNREADABLE = "is not an OpenPGP public key that can be used; export it: gpg --armor --export KEY"
 _WEAK = "; one that signed itself over SHA-1 is renewed by gpg --quick-set-expire and exported anew"
 _UNBOUND = "isn't bound for signing over SHA-256 or better (gpg --quick-set-expire {primary} 1y {key} binds a subkey anew)"
 
@@ -77,12 +78,15 @@ def read_certificates(armored: str) -> tuple[Certificate, ...]:
         secret = any(packet.tag in _SECRET for packet in PacketPile.from_bytes(armored.encode()))
         certs = [] if secret else Cert.split_bytes(armored.encode())
     except (RuntimeError, ValueError, TypeError):
-        raise ValueError("is not an OpenPGP public key that can be used; export it: gpg --armor --export KEY") from None
+        raise ValueError(_UNREADABLE) from None
     if secret:
         raise ValueError("holds a private key; export the public one: gpg --armor --export KEY")
     if not certs:
         raise ValueError("holds no OpenPGP public key")
-    return tuple(_read(cert) for cert in certs)
+    try:
+        return tuple(_read(cert) for cert in certs)
+    except RuntimeError:  # pysequoia's, at a number that it doesn't know
+        raise ValueError(_UNREADABLE) from None
 
 
 def merged(certificates: Iterable[Certificate]) -> tuple[Certificate, ...]:

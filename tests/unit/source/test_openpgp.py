@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 
 import pytest
 from hypothesis import given
@@ -102,10 +103,8 @@ def test_an_altered_certificate_is_refused_by_name_or_vouches_for_nothing_else(p
     except ValueError:
         return
     signer = {key.fingerprint for each in certificates for key in each.keys} & fingerprints(CERTIFICATE)
-    try:
+    with contextlib.suppress(Unproven):
         assert verify(PAYLOAD, GOOD, certificates) in signer
-    except Unproven:
-        pass
     with pytest.raises(Unproven):
         verify(PAYLOAD + b" ", GOOD, certificates)
 
