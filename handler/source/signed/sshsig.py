@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
 
-from handler.source.signed.signature import Unproven, dearmored
+from handler.source.signed.signature import ANEW, Octets, Unproven, dearmored
 
 _MAGIC = b"SSHSIG"
 _VERSION = 1
@@ -47,23 +47,11 @@ class SshKey:
     check: Check = field(repr=False, compare=False)
 
 
-class _Wire:
-    """Reads SSH's binary forms (RFC 4251 5) from the front of bytes; ValueError where they end too early."""
-
-    def __init__(self, data: bytes) -> None:
-        self._left = data
-
-    def take(self, count: int) -> bytes:
-        if count > len(self._left):
-            raise ValueError("ends too early")
-        taken, self._left = self._left[:count], self._left[count:]
-        return taken
-
-    def number(self) -> int:
-        return int.from_bytes(self.take(4), "big")
+class _Wire(Octets):
+    """Reads SSH's binary forms (RFC 4251 5)."""
 
     def string(self) -> bytes:
-        return self.take(self.number())
+        return self.take(self.number(4))
 
     def mpint(self) -> int:
         """Read an integer that must be positive and short enough for any key."""
@@ -71,10 +59,6 @@ class _Wire:
         if not raw or raw[0] & 0x80 or len(raw) > 2049:
             raise ValueError("not a positive number")
         return int.from_bytes(raw, "big")
-
-    def end(self) -> None:
-        if self._left:
-            raise ValueError("something follows")
 
 
 def read_key(line: str) -> SshKey:
@@ -84,6 +68,8 @@ def read_key(line: str) -> SshKey:
         ValueError: it isn't one, or one that isn't accepted; says why.
     """
     kind, _, rest = line.strip().partition(" ")
+    if kind not in _KEYS and any(f" {each} " in line for each in _KEYS):
+        raise ValueError("has something before the key's type: neither options nor a principal, valid-before among them, hold here")
     try:
         blob = base64.b64decode(rest.split(" ", 1)[0], validate=True)
         wire = _Wire(blob)
@@ -110,21 +96,21 @@ def verify(payload: bytes, armored: bytes, keys: Collection[SshKey]) -> SshKey:
         key.check(algorithm, signature, tail, data)
         tail.end()
     except InvalidSignature:
-        raise Unproven(f"has a bad signature: {key.fingerprint} did not sign this content") from None
+        raise Unproven(f"has a bad signature: {key.fingerprint} did not sign this content", ANEW) from None
     except ValueError:
-        raise Unproven(_MALFORMED, "sign it anew: git commit --amend -S") from None
+        raise Unproven(_MALFORMED, ANEW) from None
     return key
 
 
 def _opened(frame: bytes, payload: bytes, keys: Mapping[bytes, SshKey]) -> tuple[SshKey, bytes, bytes, bytes, _Wire]:
     """Open the frame: whose key, over which bytes, the signature and what follows it."""
     wire = _Wire(frame)
-    if wire.take(len(_MAGIC)) != _MAGIC or wire.number() != _VERSION:
+    if wire.take(len(_MAGIC)) != _MAGIC or wire.number(4) != _VERSION:
         raise ValueError("not an SSH signature")
     blob, namespace, reserved, hashing, inner = (wire.string() for _ in range(5))
     wire.end()
     if namespace != _NAMESPACE:
-        raise Unproven("has an SSH signature that was made for something else than git", "sign it anew: git commit --amend -S")
+        raise Unproven("has an SSH signature that was made for something else than git", ANEW)
     if hashing not in (b"sha256", b"sha512"):
         raise ValueError("another hash")
     key = keys.get(blob)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pysequoia import CipherSuite, Profile, Sig, SignatureMode, Tsk, sign
 
-from handler.source.signed.openpgp import Certificate, read_certificates, verify
+from handler.source.signed.openpgp import verify
+from handler.source.signed.pgp_certificate import Certificate, read_certificates
 from handler.source.signed.signature import Unproven
 
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"
@@ -18,6 +20,10 @@ PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"
 def made(**options: object) -> tuple[Tsk, Certificate]:
     key = Tsk.generate("release@example.com", **options)  # type: ignore[arg-type]  # a mixed dict of options
     return key, read_certificates(str(key.extract_certificate()))[0]
+
+
+def fingerprints(certificate: Certificate) -> set[str]:
+    return {key.fingerprint for key in certificate.keys}
 
 
 RELEASE, CERTIFICATE = made()
@@ -30,7 +36,7 @@ GOOD = sign(RELEASE.signer(), PAYLOAD, mode=SignatureMode.DETACHED, armor=False)
 def test_each_kind_of_key_signs_this_payload_and_no_other(suite: CipherSuite, profile: Profile) -> None:
     key, certificate = made(cipher_suite=suite, profile=profile)
     signature = sign(key.signer(), PAYLOAD, mode=SignatureMode.DETACHED)
-    assert verify(PAYLOAD, signature, [OTHERS, certificate]) in certificate.ends
+    assert verify(PAYLOAD, signature, [OTHERS, certificate]) in fingerprints(certificate)
     with pytest.raises(Unproven, match="did not sign this content"):
         verify(PAYLOAD + b" ", signature, [OTHERS, certificate])
 
@@ -54,7 +60,7 @@ def read_certificates_of(raw: bytes) -> tuple[Certificate, ...]:
 
 def test_a_bad_signature_in_front_of_a_good_one_doesnt_hide_it_and_seventeen_are_too_many() -> None:
     stranger = bytes(Sig.from_bytes(sign(OTHER.signer(), PAYLOAD, mode=SignatureMode.DETACHED)))
-    assert verify(PAYLOAD, stranger + GOOD, [CERTIFICATE]) in CERTIFICATE.ends
+    assert verify(PAYLOAD, stranger + GOOD, [CERTIFICATE]) in fingerprints(CERTIFICATE)
     with pytest.raises(Unproven, match="malformed"):
         verify(PAYLOAD, stranger * 16 + GOOD, [CERTIFICATE])
 
@@ -85,7 +91,22 @@ def test_an_altered_signature_is_refused_by_name_or_is_still_one_of_this_payload
         except Unproven:
             continue
         assert payload == PAYLOAD
-        assert signer in CERTIFICATE.ends
+        assert signer in fingerprints(CERTIFICATE)
+
+
+@given(st.integers(0), st.integers(1, 255))
+def test_an_altered_certificate_is_refused_by_name_or_vouches_for_nothing_else(place: int, flipped: int) -> None:
+    altered = bytearray(bytes(CERTIFICATE.cert))
+    altered[place % len(altered)] ^= flipped
+    try:
+        certificates = read_certificates_of(bytes(altered))
+    except ValueError:
+        return
+    signer = {key.fingerprint for each in certificates for key in each.keys} & fingerprints(CERTIFICATE)
+    with contextlib.suppress(Unproven):
+        assert verify(PAYLOAD, GOOD, certificates) in signer
+    with pytest.raises(Unproven):
+        verify(PAYLOAD + b" ", GOOD, certificates)
 
 
 @given(st.binary(max_size=300))

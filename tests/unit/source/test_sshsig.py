@@ -162,6 +162,8 @@ KEY_MISTAKES = {
     "RSA of 1024 bits": (line(strings(b"ssh-rsa") + mpint(65537) + mpint(SMALL)), "1024 bits"),
     "bytes behind": (line(ED25519_BLOB + b"x"), "something follows"),
     "cut short": (line(ED25519_BLOB[:-1]), "ends too early"),
+    "options": ('valid-before="20200101" ' + line(ED25519_BLOB), "something before the key's type: neither options"),
+    "a principal": ("release@example.invalid " + line(ED25519_BLOB), "something before the key's type"),
     "no base64": ("ssh-ed25519 ####", "base64"),
     "a point on no curve": (line(strings(b"ecdsa-sha2-nistp256", b"nistp256", b"\x04" + bytes(64))), "Invalid EC key"),
 }
