@@ -79,14 +79,15 @@ def values(manifests: Iterable[Manifest]) -> Iterator[str]:
 
 
 def held(secret: object) -> Iterator[str]:
-    """Yield what a Secret holds, as text; what is none is printed by nobody."""
+    """Yield what a Secret holds, as text; what is none as its base64."""
     plain, encoded = at(secret, "stringData"), at(secret, "data")
     yield from (value for value in (plain.values() if isinstance(plain, dict) else ()) if isinstance(value, str))
     yield from filter(None, (_decoded(value) for value in (encoded.values() if isinstance(encoded, dict) else ())))
 
 
 def _decoded(value: object) -> str:
+    text = value if isinstance(value, str) else ""
     try:
-        return base64.b64decode(value if isinstance(value, str) else "").decode()
+        return base64.b64decode(text).decode()
     except (binascii.Error, ValueError):
-        return ""
+        return text
