@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -126,11 +127,12 @@ PROPERTIES = {
 @pytest.fixture(scope="module")
 def offers(connection: Connection, kubectl: Kubectl) -> Iterator[Resource]:
     api = Api(connection)
-    crd = definition("quoted.example.com")
+    group = f"{secrets.token_hex(4)}.example.com"
+    crd = definition(group)
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = PROPERTIES
     kubectl.apply(crd)
     kubectl.run("wait", "crd", crd["metadata"]["name"], "--for=condition=Established", "--timeout=110s")
-    resource = Resource("quoted.example.com", "v1", "Offer", "offers", namespaced=True)
+    resource = Resource(group, "v1", "Offer", "offers", namespaced=True)
     end = time.monotonic() + 110
     while api.get(resource.path("default")) is None:
         assert time.monotonic() < end
