@@ -1,6 +1,7 @@
 """The end of what a failing container has logged, masked; withheld where that can't be done.
 
-    pod -> its container that tells most -> the Secrets that its containers can read -> the log's end, without their values
+    pod -> its container that tells most -> the Secrets that its containers can read -> the log's end, without their values;
+    and what its program wrote as its end
 
 Law: a log holds whatever a program prints. It is shown only after every Secret that the pod's spec names was read, with the rights of who
 reads the log, and is masked: whole values and their parts. Where one can't be read, nothing is shown, and the right that is missing is
@@ -22,7 +23,7 @@ from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.tree import printable
-from handler.rollout.kinds.pods import failing
+from handler.rollout.kinds.pods import failing, last_words
 from handler.run.hiding import fields, held, without_tokens
 
 LINE = 400
@@ -63,9 +64,9 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
             hidden += _all_of(evidence.secret(namespace, secret))
         except AnnealError as error:
             return Tail(name, container, previous, (), *_withheld(error, namespace, secret))
-    return Tail(
-        name, container, previous, tuple(_lines(evidence.log(namespace, name, container, previous=previous), Mask.of(hidden), mask))
-    )
+    log, words = evidence.log(namespace, name, container, previous=previous), last_words(pod, container).strip()
+    said = log if words in log else f"{log}\n{words}"
+    return Tail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
 
 
 def _all_of(secret: Object | None) -> Iterator[str]:
@@ -74,8 +75,8 @@ def _all_of(secret: Object | None) -> Iterator[str]:
         yield from parts(value)
 
 
-def _lines(log: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str]:
-    shown = without_tokens(mask(secrets(_COLOURS.sub("", log))))
+def _lines(said: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str]:
+    shown = without_tokens(mask(secrets(_COLOURS.sub("", said))))
     return (printable(line.strip(), LINE) for line in shown.splitlines() if line.strip())
 
 

@@ -51,6 +51,15 @@ def test_a_log_loses_what_any_container_of_the_pod_can_read() -> None:
     assert reads.asked == ["shop/db", "log of shop/api-x/main"]
 
 
+def test_what_a_program_wrote_as_its_end_is_as_its_log() -> None:
+    ended = [{"name": "main", "state": {"terminated": {"exitCode": 1, "message": "last: hunter2hunter2\n"}}}]
+    secrets = {"db": "password: hunter2hunter2"}
+    for log, lines in (("one\n", ("one", "last: ***")), ("one\nlast: hunter2hunter2\n", ("one", "last: ***")), ("", ("last: ***",))):
+        found = read_tail(Reads(log, secrets), pod(SIDECAR, ended), "shop", str)
+        assert found
+        assert found.lines == lines
+
+
 def test_a_secret_that_does_not_exist_has_nothing_to_hide() -> None:
     found = read_tail(Reads("as it is", {}), pod(SIDECAR), "shop", str)
     assert found
