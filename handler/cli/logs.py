@@ -71,7 +71,7 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
     """Read the logs of the first of these objects that have pods.
 
     Args:
-        session: whose kubeconfig is used; nobody is impersonated.
+        session: whose kubeconfig is used, without impersonation.
         target: the objects' target.
         subjects: objects as messages call them, `Deployment/shop/api`; others than workloads are passed over.
 

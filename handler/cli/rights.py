@@ -102,7 +102,7 @@ def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
 def wanted_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
     """Return what the target's identity should be able to read so that a rollout that fails says why; without it that is told shorter.
 
-    A target that never waits needs none of it. Logs, and the Secrets without whose values they may be told, are read for records that
+    A target that never waits needs none of it. Logs, and the Secrets whose values are masked in them, are read for records that
     have them (`evidence: {logs: record}`).
     """
     kinds = {kind.group_kind for kind in needed.kinds}

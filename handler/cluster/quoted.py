@@ -23,7 +23,7 @@ from handler.model.masking import MASKED, is_sensitive, mentions_secret, sensiti
 from handler.model.names import GroupKind
 
 _ANY = GroupKind("", "")
-"""Of Secrets nothing is told anyway; other kinds are all judged alike."""
+"""Any kind but Secret: nothing of what the server says about a Secret is repeated."""
 _PATH = r"(?:[^\s\[\]:,\"]|\[[^\]]{0,500}\])+"
 _FIELD_ERROR = re.compile(rf"(?:(?<=[\s\[])|^)({_PATH}): (?:Invalid value|Unsupported value|Duplicate value|Not found): ")
 _TYPED = re.compile(rf"(?<=\s)(\.{_PATH}): (expected [^\n]*?, got )(&.*?)(?=\n  \.|\Z)", re.DOTALL)
@@ -39,7 +39,7 @@ _SCALAR = re.compile(r'"(?:\\.|[^"\\])*"|(?:null|true|false|-?\d[\w.+-]*)(?![\w"
 _NO_VALUE = frozenset({"", "null", "object", "array", "string", "integer", "number", "boolean"})
 """What validation writes where it quotes no value, but its absence or its type."""
 _A_NAME = re.compile(r'(\bsecrets? "[a-z0-9.-]+" not found)')
-"""A Secret's name: what misses it is told by it."""
+"""The server names a Secret that is missing; its name is no value."""
 
 
 def without_values(text: str, sent: bytes | None) -> str:
@@ -61,8 +61,8 @@ class _Known:
     def of(cls, sent: bytes | None) -> _Known:
         body = _object_of(sent)
         found = [(path, value) for path, value in sensitive(_ANY, body) if not isinstance(value, bool)]
-        told = set(_keys(body))  # a value that is called like a field can't be told from it
-        values = (str(value) for path, value in found if str(value) not in told and str(value) not in path)
+        names = set(_keys(body))  # masking a value that is called like a field would hide that field's name
+        values = (str(value) for path, value in found if str(value) not in names and str(value) not in path)
         return cls(frozenset(path for path, _ in found), Mask.of(values))
 
     def field_errors(self, text: str) -> str:
