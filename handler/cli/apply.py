@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from handler.cli import differences, reports
+from handler.cli import differences, logs, reports
 from handler.cli.directory import Directory, settings_for
 from handler.cli.options import PATH, command, target_argument, yes_option
 from handler.cli.running import run, run_as
@@ -118,7 +118,9 @@ def agreed(session: Session, plan: Plan) -> bool:
 def finish(session: Session, ended: Result, way_out: str = "") -> int:
     """Print how a run ended; return the exit code. `way_out`: what approves, with `{id}` for what is held."""
     held = ended.plan.hold if ended.plan and ended.outcome is Outcome.HELD else None
-    return reports.result(session.output, ended, way_out.format(id=held.id) if held else "")
+    code = reports.result(session.output, ended, way_out.format(id=held.id) if held else "")
+    logs.after_failure(session, ended)
+    return code
 
 
 @command()

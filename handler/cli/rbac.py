@@ -23,8 +23,12 @@ _ESCALATION = """\
 # This target declares roles or bindings. The API server lets only those write them who hold every right in them, or, as here,
 # `escalate` on exactly these roles and `bind` on exactly those that are bound: whoever can push to git can then give these rights.
 """
+_WHY = """\
+# Pods and events are read while something isn't healthy, to say why; without these rights that is told shorter.
+"""
 _LOGS = """\
-# Pods and events are read while a rollout waits and when it fails, logs only then, to say why; without these rights that is told shorter.
+# evidence.logs of this target is `record`: the end of a failing container's log is kept in its record, without the values of the Secrets
+# that its pod can read. For that they are read, too: a log whose Secrets can't be read is withheld.
 """
 _AT_HOME = """\
 # The last of these are for the handler's own cluster, which holds the Secrets that the configuration refers to: apply them there.
@@ -59,7 +63,8 @@ def rbac(
     with session.output.working(f"rendering {chosen.name}"):
         _, rendered = rendered_at(session, chosen)
         found = needed(session, chosen, rendered, used_only=namespaced)
-    own, theirs = rights.own_grants(settings, asked), (*rights.target_grants(chosen, found), *rights.wanted_grants(chosen, found))
+    own, wanted = rights.own_grants(settings, asked), rights.wanted_grants(chosen, found)
+    theirs = (*rights.target_grants(chosen, found), *wanted)
     at_home = _at_home(settings, asked, _subject(account))
     documents = [*_documents(chosen, handler, own, theirs), *at_home]
     if session.output.as_json:
@@ -67,8 +72,8 @@ def rbac(
         return reports.DONE_CODE
     spaces = sorted({grant.namespace for grant in (*own, *theirs)} - {""})
     session.output.text(f"# The least that target {chosen.name} needs. These namespaces must exist: {', '.join(spaces)}\n")
-    if any(grant.resource == "pods/log" for grant in theirs):
-        session.output.text(_LOGS)
+    resources = {grant.resource for grant in wanted}
+    session.output.text("".join(text for resource, text in (("pods", _WHY), ("pods/log", _LOGS)) if resource in resources))
     if any({"escalate", "bind"} & set(grant.verbs) for grant in theirs):
         session.output.text(_ESCALATION)
     if at_home:

@@ -12,7 +12,8 @@ from typing import Any
 
 from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
-from handler.model.names import GroupKind
+from handler.model.names import GroupKind, identity_of
+from handler.model.pod_secrets import mounted_secrets
 from handler.model.resource import Resource
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.plan.admit import CRD, NAMESPACE
@@ -102,16 +103,29 @@ def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
 def wanted_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
     """Return what the target's identity should be able to read so that a rollout says why it waits or fails; without it that is shorter.
 
-    `pods/log` shows what containers print. A target that never waits needs none of it.
+    A target that never waits needs none of it. Logs, and the Secrets whose values are masked in them, are read for records that
+    have them (`evidence: {logs: record}`).
     """
     kinds = {kind.group_kind for kind in needed.kinds}
     if not _waits(target, needed.bodies):
         return ()
     reads: list[tuple[str, str, tuple[str, ...]]] = [("", "events", ("list",))]
     if kinds & _WITH_PODS:
-        reads += [("", "pods", ("get", "list")), ("", "pods/log", ("get",)), ("apps", "replicasets", ("list",))]
+        reads += [("", "pods", ("get", "list")), ("apps", "replicasets", ("list",))]
+    recorded = bool(kinds & _WITH_PODS) and target.evidence.logs == "record"
+    reads += [("", "pods/log", ("get",))] if recorded else []
     scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
-    return tuple(sorted(Grant(scope, group, resource, verbs) for scope in scopes for group, resource, verbs in reads))
+    found = [Grant(scope, group, resource, verbs) for scope in scopes for group, resource, verbs in reads]
+    return tuple(sorted([*found, *(_mounted(scopes, needed.bodies) if recorded else ())]))
+
+
+def _mounted(scopes: Sequence[str], bodies: Iterable[dict[str, Any]]) -> Iterator[Grant]:
+    """Yield, by name, the Secrets that the declared workloads give to their containers."""
+    named: dict[str, set[str]] = defaultdict(set)
+    for body in bodies:
+        if identity_of(body).group_kind in _WITH_PODS:
+            named[str(body["metadata"].get("namespace") or "") if "" not in scopes else ""] |= mounted_secrets(body.get("spec"))
+    yield from (Grant(scope, "", "secrets", ("get",), tuple(sorted(named[scope]))) for scope in scopes if named[scope])
 
 
 def _waits(target: Target, bodies: Iterable[dict[str, Any]]) -> bool:

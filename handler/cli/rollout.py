@@ -1,6 +1,6 @@
 """`anneal rollout`: the groups and steps of a target's newest rollout, as its record tells; `--watch` follows it to its end.
 
-It reads what `status` reads, with the same rights: one GET of the state, while it watches one a second.
+It reads what `status` reads, with the same rights: one GET of the state, while it watches one a second; with --logs what that adds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import click
 
-from handler.cli import reports
+from handler.cli import logs, reports
 from handler.cli.advice import is_suspended
 from handler.cli.options import command, target_argument
 from handler.cli.printing import Output
@@ -28,7 +28,8 @@ Read = Callable[[], State | None]
 @command()
 @target_argument
 @click.option("-w", "--watch", is_flag=True, help="Follow it until it ends.")
-def rollout(session: Session, target: str | None, watch: bool) -> int:
+@click.option("--logs", "with_logs", is_flag=True, help="Also the last lines of unhealthy containers, read now, with your rights.")
+def rollout(session: Session, target: str | None, watch: bool, with_logs: bool) -> int:
     """Show the groups and steps of TARGET's newest rollout: what is done, what goes on, since when.
 
     Exit codes: 0 done or under way, 1 failed or gone back from, 4 suspended while it was watched.
@@ -38,13 +39,17 @@ def rollout(session: Session, target: str | None, watch: bool) -> int:
     output = session.output
     state = _watched(output, lambda: store.read().state) if watch else store.read().state
     known = state.rollout if state else None
+    logged = logs.read(session, chosen, logs.of_record(state)) if with_logs else []
     if output.as_json:
-        output.document({"target": chosen.name, "waiting": state.waiting if state else None, "rollout": known})
+        also = {"logs": [each.facts() for each in logged]} if with_logs else {}
+        output.document({"target": chosen.name, "waiting": state.waiting if state else None, "rollout": known, **also})
     elif known is None:
         output.line(f"{chosen.name} has no rollout on record")
     elif not watch:
         for text, style in tree(known, time.time()):
             output.line(text, style)
+    for line in (line for each in logged for line in each.lines()):
+        output.line(line)
     if state and (why := gone_back(state)):
         output.line(why, "bad")
     return _code(state, watch=watch) if state else reports.DONE_CODE

@@ -1,13 +1,15 @@
-"""`anneal status`: what to do next, then how each target stands. It reads the record and the Lease, nothing else."""
+"""`anneal status`: what to do next, then how each target stands. It reads the record and the Lease, with --logs pods and logs, too."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from handler.cli import reports
+import click
+
+from handler.cli import logs, reports
 from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_text
 from handler.cli.options import command, target_argument
 from handler.cli.printing import Output
@@ -33,17 +35,20 @@ _WELL = "applied"
 
 @command()
 @target_argument
-def status(session: Session, target: str | None) -> int:
+@click.option("--logs", "with_logs", is_flag=True, help="Also the last lines of unhealthy containers, read now, with your rights.")
+def status(session: Session, target: str | None, with_logs: bool) -> int:
     """Say how TARGET stands (all targets when none is named), beginning with what to do next."""
     views = [_view(session, each) for each in session.all_or(target)]
+    logged = [logs.read(session, view.target, logs.of_record(view.state)) if with_logs else [] for view in views]
     output = session.output
     if output.as_json:
-        found = [_facts(view) for view in views]
-        output.document(found[0] if target else {"targets": found})
+        more = [{"logs": [each.facts() for each in found]} if with_logs else {} for found in logged]
+        facts = [_facts(view) | also for view, also in zip(views, more, strict=True)]
+        output.document(facts[0] if target else {"targets": facts})
     for number, view in enumerate(views if not output.as_json else ()):
         if number:
             output.line()
-        _show(output, view)
+        _show(output, view, logged[number])
     return reports.FAILED if any(view.trouble and not view.state for view in views) else reports.DONE_CODE
 
 
@@ -70,8 +75,8 @@ def _facts(view: View) -> dict[str, Any]:
     return {"target": view.target.name, "next": step, "trouble": view.trouble, "lease": view.lease, "state": view.state}
 
 
-def _show(output: Output, view: View) -> None:
-    """Print one target: the next step, then the facts that led to it."""
+def _show(output: Output, view: View, logged: Sequence[logs.Logged]) -> None:
+    """Print one target: the next step, then the facts that led to it, and what its containers have logged."""
     step = next_step(view)
     output.line(f"{view.target.name}: {_phase(view)}", _style(view, step))
     output.line(f"  next: {step.text}")
@@ -79,6 +84,8 @@ def _show(output: Output, view: View) -> None:
         output.line(f"    {step.command}", "head")
     for label, text in _rows(view):
         output.line(f"  {label + ':' if label else '':10} {text}")
+    for number, line in enumerate(line for each in logged for line in each.lines()):
+        output.line(f"  {'' if number else 'logs:':10} {line}")
 
 
 def _phase(view: View) -> str:

@@ -137,7 +137,7 @@ class Api:
         """Send and return the answer; a 404 is refused like any other 4xx (`ApiRefused`, with what the server says is missing)."""
         response = self._answered(request, preload=True)
         if response.status == 404:
-            raise refused(404, _status_of(response), request.method, request.path, request.name)
+            raise refused(404, _status_of(response), request.method, request.path, request.name, request.body)
         return self._parsed(response, request)
 
     def send(self, request: Request) -> dict[str, Any] | None:
@@ -231,7 +231,7 @@ class Api:
         if outcome.status == 404:
             seen = f"{self.connection.host} answers 404, but not in an API server's words"
             return ClusterUnavailable.of(request.name, seen), request.repeatable
-        failure = refused(outcome.status, body, request.method, request.path, request.name)
+        failure = refused(outcome.status, body, request.method, request.path, request.name, request.body)
         return failure, outcome.status == 429 or (outcome.status in RETRIED and request.repeatable)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import urllib3.exceptions
 
+from handler.cluster.quoted import without_values
 from handler.model.errors import (
     AccessDenied,
     AnnealError,
@@ -110,14 +111,15 @@ def never_sent(error: Exception) -> bool:
     return isinstance(error, (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ProxyError))
 
 
-def refused(status: int, body: Any, method: str, path: str, subject: str) -> AnnealError:
+def refused(status: int, body: Any, method: str, path: str, subject: str, sent: bytes | None = None) -> AnnealError:
     """Translate an answer of 300 or more.
 
-    `body` is the parsed Status (or anything else a proxy sent), `subject` how the object is named in messages.
+    `body` is the parsed Status (or anything else a proxy sent), `subject` how the object is named in messages, `sent` what was sent: the
+    values of its sensitive fields are cut from what the server says.
     """
     place = place_of(path)
     reason = str(body.get("reason") or "") if isinstance(body, dict) else ""
-    said = _said(body, place, status)
+    said = _said(body, place, status, sent)
     if status < 400:
         return KubeconfigInvalid.of(subject, f"the server answers {status}, a redirect", fix="correct the kubeconfig's server")
     if status == 401:
@@ -180,14 +182,14 @@ def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
     return f'add to its {where}: {{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
 
 
-def _said(body: Any, place: Place, status: int) -> str:
-    """Return the server's message, or for a Secret only field names and constant words."""
+def _said(body: Any, place: Place, status: int, sent: bytes | None) -> str:
+    """Return the server's message without sensitive values, or for a Secret only field names and constant words."""
     if not isinstance(body, dict) or body.get("kind") != "Status":
         return "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"
     text = str(body.get("message") or body.get("reason") or status)
     fields = [str(cause["field"]) for cause in _causes(body) if cause.get("field")]
     if not place.secret:
-        return text
+        return without_values(text, sent)
     if _RBAC.search(text) and status == 403:
         return text
     words = [phrase for phrase in _PHRASES if phrase in text]

@@ -1,7 +1,8 @@
 """What a person would look at to see why a workload fails: its pods, their newest Warning events, the end of a log. Reads only.
 
 Law: best effort. A read that is denied, missing or slow leaves out what it would have shown; all of them together are few and end soon.
-What is read here was written by anybody: who shows it masks and cuts it.
+What is read here was written by anybody: who shows it masks and cuts it. A Secret is read to mask by it, so what keeps it from being
+read is raised.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from handler.cluster.answers import items_of
 from handler.cluster.api import Api, Request
 from handler.cluster.live import Object, named
 from handler.model import hurry
-from handler.model.errors import AccessDenied, AnnealError
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.resource import Resource
@@ -32,6 +33,7 @@ _PODS, _ALL_PODS = 100, 500
 """Of one object, and of a whole namespace."""
 _EVENTS, _ALL_EVENTS = 100, 1000
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
+_SECRET = Resource("", "v1", "Secret", "secrets", namespaced=True)
 _REPLICA_SET = Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
 _EVENT_KINDS = (
     (Resource("", "v1", "Event", "events", namespaced=True), "involvedObject.uid"),
@@ -42,12 +44,13 @@ _EVENT_KINDS = (
 
 @dataclass(slots=True)
 class Evidence:
-    """The reads about one failure, or of one look during a wait, with the target's identity.
+    """The reads about one failure, or of one look during a wait, with the identity of `api`.
 
-    `answered`: how many were; `broken`: one failed that isn't denied.
+    `logs`: the end of a log may stand in what is recorded of it. `answered`: how many were; `broken`: one failed that isn't denied.
     """
 
     api: Api
+    logs: bool = False
     answered: int = 0
     broken: bool = False
     _end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
@@ -86,6 +89,15 @@ class Evidence:
         request = Request("GET", f"{_POD.path(namespace, pod)}/log", query, accept="*/*", subject=f"log of pod {pod}", repeatable=False)
         return self._tried(lambda: self._text(request)) or ""
 
+    def secret(self, namespace: str, name: str) -> Object | None:
+        """Return a Secret; None: there is none.
+
+        Raises:
+            AnnealError: it can't be read: AccessDenied, or for now.
+
+        """
+        return self._asked(lambda: self.api.get(_SECRET.path(namespace, name), subject=f"Secret/{namespace}/{name}"))
+
     def _text(self, request: Request) -> str:
         response = self.api.stream(request)
         try:
@@ -108,18 +120,21 @@ class Evidence:
 
     def _tried(self, read: Callable[[], T]) -> T | None:
         """Read, if there are time and requests left; None for whatever goes wrong."""
-        if self._left <= 0 or time.monotonic() >= self._end:
-            self.broken = True
-            return None
-        self._left -= 1
         try:
-            with hurry.until(min(self._end, time.monotonic() + hurry.left(SECONDS))):
-                found = read()
+            found = self._asked(read)
         except AnnealError as error:
             self.broken = self.broken or not isinstance(error, AccessDenied)
             return None
         self.answered += 1
         return found
+
+    def _asked(self, read: Callable[[], T]) -> T:
+        """Read, if there are time and requests left. Raises ClusterUnavailable: there are none."""
+        if self._left <= 0 or time.monotonic() >= self._end:
+            raise ClusterUnavailable.of("evidence", "no time is left to read more")
+        self._left -= 1
+        with hurry.until(min(self._end, time.monotonic() + hurry.left(SECONDS))):
+            return read()
 
 
 def happened(event: Any) -> str:

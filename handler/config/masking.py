@@ -31,6 +31,12 @@ _TAIL = 1 << 16
 _HEAD = 32
 """Characters that tell most spellings apart; tokens of one kind begin alike."""
 
+_PER_FIND = 4
+"""Characters of a text whose look-up costs about as much as one search of a short text."""
+
+_Widths = list[tuple[int, dict[str, list[str]]]]
+"""The spellings of one start, by the length of their heads and by those."""
+
 
 class _Spellings:
     """Spellings by their first characters, never changed. Looking for them costs about the same however many begin alike.
@@ -46,7 +52,7 @@ class _Spellings:
         for text in sorted(distinct, key=len, reverse=True):
             head = text[:_HEAD]
             starts.setdefault(text[:SHORTEST], {}).setdefault(len(head), {}).setdefault(head, []).append(text)
-        self._starts = [(start, list(widths.items())) for start, widths in starts.items()]
+        self._starts: dict[str, _Widths] = {start: list(widths.items()) for start, widths in starts.items()}
         self._ordered = sorted(distinct)
         self._longest = max(map(len, distinct), default=0)
         self.count = len(distinct)
@@ -59,28 +65,37 @@ class _Spellings:
 
         What a text ends with may be a spelling's beginning: the rest was cut off.
         """
-        for start, widths in self._starts:
-            at = text.find(start)
-            while at >= 0:
-                for width, heads in widths:
-                    longest = next((each for each in heads.get(text[at : at + width], ()) if text.startswith(each, at)), "")
-                    if longest:
-                        yield at, at + len(longest)
-                at = text.find(start, at + 1)
+        for at, widths in self._starting(text, 0, len(text)):
+            for width, heads in widths:
+                longest = next((each for each in heads.get(text[at : at + width], ()) if text.startswith(each, at)), "")
+                if longest:
+                    yield at, at + len(longest)
         for end in {len(text), len(text.rstrip(_CUT))}:
             yield from self._begun(text, end)
 
+    def _starting(self, text: str, first: int, end: int) -> Iterator[tuple[int, _Widths]]:
+        """Yield where in a part of a text a spelling may start, and what may follow; by the fewer: the starts, or the characters."""
+        if len(self._starts) * _PER_FIND > end - first:
+            for at in range(first, end - SHORTEST + 1):
+                widths = self._starts.get(text[at : at + SHORTEST])
+                if widths:
+                    yield at, widths
+            return
+        for start, widths in self._starts.items():
+            at = text.find(start, first, end)
+            while at >= 0:
+                yield at, widths
+                at = text.find(start, at + 1, end)
+
     def _begun(self, text: str, end: int) -> Iterator[tuple[int, int]]:
         """Yield the place of the longest beginning of a spelling that a text ends with."""
-        first, last = max(0, end - min(self._longest, _TAIL)), end - BEGINNING
-        found = []
-        for start, _ in self._starts if first <= last else ():
-            at = text.find(start, first, end)
-            while 0 <= at <= last and not self._is_beginning(text, at, end):
-                at = text.find(start, at + 1, end)
-            found += [at] if 0 <= at <= last else []
-        if found:
-            yield min(found), end
+        first = max(0, end - min(self._longest, _TAIL))
+        found = end - BEGINNING + 1
+        for at, _ in self._starting(text, first, end):
+            if at < found and self._is_beginning(text, at, end):
+                found = at
+        if found <= end - BEGINNING:
+            yield found, end
 
     def _is_beginning(self, text: str, at: int, end: int) -> bool:
         """Whether some spelling begins with this part of a text; most don't even with its first characters."""

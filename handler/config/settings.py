@@ -149,6 +149,16 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What of a failure is kept."""
+
+    logs: Literal["live", "record"] = _doc(
+        "live: logs of containers are only read by `anneal status --logs`; record: a log's masked end stands in record and messages.",
+        "live",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Rollback:
     """What becomes of a rollout that fails."""
 
@@ -192,6 +202,7 @@ class Target:
     wait: Wait | None = _doc("Wait until everything is healthy, and fail where it isn't; without it only stages wait.", None)
     rollout: str = _doc("Path of a Rollout in the repository, from its root: in which order, under which checks.", "", kind="rollout")
     rollback: Rollback = _doc("What becomes of a rollout that fails.", factory=Rollback)
+    evidence: Evidence = _doc("What of a failure is kept.", factory=Evidence)
     verify: Verify | None = _doc("Whose signature a commit must carry; without it any commit of the revision counts.", None)
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 

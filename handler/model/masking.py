@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from handler.model.names import GroupKind, identity_of
@@ -15,7 +16,9 @@ from handler.model.names import GroupKind, identity_of
 MASKED = "***"
 _SHOWN = 200
 """Characters of a value that are shown; more says nothing a person reads."""
-_TELLING = re.compile(r"(password|passwd|token|secret|api[-_]?key|private[-_]?key|credentials?)\W*$", re.IGNORECASE)
+_WORDS = "(?:password|passwd|token|secret|api[-_]?key|private[-_]?key|credentials?)"
+_TELLING = re.compile(rf"{_WORDS}\W*$", re.IGNORECASE)
+_MENTIONED = re.compile(_WORDS, re.IGNORECASE)
 _REPEATING = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "kapp.k14s.io/original",
@@ -45,6 +48,32 @@ def is_sensitive(kind: GroupKind, path: str) -> bool:
     return path.endswith(_REPEATING) or bool(_TELLING.search(path.removesuffix(".value")))
 
 
+def mentions_secret(text: str) -> bool:
+    """Whether a text that repeats fields names one that holds a secret, maybe."""
+    return bool(_MENTIONED.search(text))
+
+
+def sensitive(kind: GroupKind, value: Any, path: str = "", *, named: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield path and value of every scalar that may never be shown; paths leave out where in a list an item stands.
+
+    Args:
+        kind: of the object.
+        value: the object, or what stands at `path` in it.
+        path: where the value stands.
+        named: the value belongs to a name that says that it is a secret: an environment variable's.
+
+    """
+    if isinstance(value, dict):
+        telling = isinstance(value.get("name"), str) and bool(_TELLING.search(value["name"]))
+        for key, item in value.items():
+            yield from sensitive(kind, item, f"{path}.{key}" if path else str(key), named=named or (telling and key == "value"))
+    elif isinstance(value, list):
+        for item in value:
+            yield from sensitive(kind, item, path, named=named)
+    elif value is not None and (named or is_sensitive(kind, path)):
+        yield path, value
+
+
 def masked(body: dict[str, Any]) -> dict[str, Any]:
     """Return a whole object fit to be shown: the same shape, what is sensitive in it masked."""
     kind = identity_of(body).group_kind
@@ -56,7 +85,8 @@ def _cleaned(kind: GroupKind, path: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _member(kind, f"{path}.{key}", item, value) for key, item in value.items()}
     if isinstance(value, list):
-        return [_cleaned(kind, path, item) for item in value]
+        hidden = is_sensitive(kind, path)
+        return [MASKED if hidden and not isinstance(item, dict | list) else _cleaned(kind, path, item) for item in value]
     return value
 
 

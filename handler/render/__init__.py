@@ -3,7 +3,7 @@
     select      which files, through links and ignore files     selecting, globs; in the worker, trees only
     sandbox     a child with no rights                          sandbox, conversation | child, functions
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
-    check       documents -> objects, all mistakes at once      objects; in the child
+    check       documents -> objects, all mistakes at once      objects, text_fields; in the child
     place       where mistakes stand                            lines; in the child
 
 Law: what comes from git is parsed in a child only, and every look into the tree is in the read set.

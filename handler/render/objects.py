@@ -20,7 +20,9 @@ from handler.model.manifest import Manifest, canonical
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
+from handler.render import text_fields
 from handler.render.document import Document
+from handler.render.text_fields import type_name
 
 Body = dict[str, Any]
 
@@ -73,7 +75,7 @@ def _flat(document: Document, value: Any, place: str) -> Iterator[tuple[Any, str
     if value is None:
         return
     if not isinstance(value, dict):
-        yield Problem("document", f"is {_type(value)}, not a Kubernetes object", place, _NO_OBJECT), place
+        yield Problem("document", f"is {type_name(value)}, not a Kubernetes object", place, _NO_OBJECT), place
         return
     kind, items = value.get("kind"), value.get("items")
     if not isinstance(kind, str) or not kind.endswith("List") or not (isinstance(items, list) or (items is None and "items" in value)):
@@ -95,13 +97,12 @@ def _problems(body: Body, place: str) -> Iterator[Problem]:
         yield from _text(subject, field, body.get(field), rule, place)
     metadata = body.get("metadata")
     if not isinstance(metadata, dict):
-        wrong = "is missing" if metadata is None else f"is {_type(metadata)}, not a mapping"
+        wrong = "is missing" if metadata is None else f"is {type_name(metadata)}, not a mapping"
         yield Problem(subject, f"metadata {wrong}", place, _hint(body))
         return
     yield from _naming(subject, metadata, place, _hint(body))
     yield from _marks(subject, metadata, place)
-    if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
-        yield from _secret(subject, body, place)
+    yield from text_fields.problems(subject, body, place)
 
 
 def _naming(subject: str, metadata: Body, place: str, hint: str) -> Iterator[Problem]:
@@ -133,36 +134,16 @@ def _text(subject: str, field: str, value: Any, rule: re.Pattern[str], place: st
     if value is None or value == "":
         yield Problem(subject, f"{field} is missing", place, fix or _NO_OBJECT)
     elif not isinstance(value, str):
-        yield Problem(subject, f"{field} is {_type(value)}, not text", place, "quote it")
+        yield Problem(subject, f"{field} is {type_name(value)}, not text", place, "quote it")
     elif not rule.fullmatch(value):
         yield Problem(subject, f"{field} can't be {printable(value, 80)!r}", place)
 
 
 def _marks(subject: str, metadata: Body, place: str) -> Iterator[Problem]:
-    """Labels and annotations: text only, and none of ours, which only Anneal may set."""
+    """Labels and annotations: none of ours, which only Anneal may set."""
     for field, ours in (("labels", PART_OF), ("annotations", IDENTITY)):
-        marks = metadata.get(field)
-        if marks is None:
-            continue
-        if not isinstance(marks, dict):
-            yield Problem(subject, f"metadata.{field} is {_type(marks)}, not a mapping", place)
-            continue
-        if ours in marks:
+        if isinstance(metadata.get(field), dict) and ours in metadata[field]:
             yield Problem(subject, f"metadata.{field} holds {ours}, which marks what Anneal has applied", place, "remove it from git")
-        for name, value in marks.items():
-            if value is not None and not isinstance(value, str):
-                yield Problem(subject, f"metadata.{field}.{printable(name, 80)} is {_type(value)}, not text", place, "quote it")
-
-
-def _secret(subject: str, body: Body, place: str) -> Iterator[Problem]:
-    for field in ("data", "stringData"):
-        values = body.get(field)
-        if values is not None and not isinstance(values, dict):
-            yield Problem(subject, f"{field} is {_type(values)}, not a mapping", place)
-        elif values:
-            for name, value in values.items():
-                if value is not None and not isinstance(value, str):
-                    yield Problem(subject, f"{field}.{printable(name, 80)} is {_type(value)}, not text", place, "quote it")
 
 
 def _clean(body: Body) -> Body:
@@ -219,9 +200,3 @@ def _hint(body: Body) -> str:
     if str(body.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
         return "this is kustomize's own file: use that renderer, or add the file to .annealignore"
     return _NO_OBJECT
-
-
-def _type(value: Any) -> str:
-    """Name the type of a value; never the value, which may be a secret."""
-    names = {dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number", str: "text", type(None): "null"}
-    return names[type(value)]

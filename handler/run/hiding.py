@@ -1,23 +1,32 @@
-"""What a run's texts may not show: the operator's secrets, and what the Secrets of the commit hold, for a container may print them."""
+"""What a run's texts may not show: the operator's secrets, and what the commit declares as secret, for a container may print it.
+
+That is what its Secrets hold, whole and in parts, the fields of other objects whose name says that they hold a secret, and any JSON web
+token. A part or field that is called like an object of the commit isn't hidden: texts name objects all the time.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from handler.config.masking import Mask
+from handler.config.parts import SHORTEST_PART, parts
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest, at
+from handler.model.masking import MASKED, mentions_secret, sensitive
 from handler.model.names import GroupKind
 
 _SECRET = GroupKind("", "Secret")
+_TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
+"""A JSON web token: of a ServiceAccount, of whom a program has signed in."""
 
 
 @dataclass(slots=True)
 class Hiding:
-    """A mask of both. The Secrets are read at its first use: most runs have nothing to hide."""
+    """A mask of all that. The objects are read at its first use: most runs have nothing to hide."""
 
     mask: Callable[[str], str]
     manifests: Iterable[Manifest] = field(repr=False)
@@ -26,8 +35,8 @@ class Hiding:
     def __call__(self, text: str) -> str:
         """Return the text with every spelling of every secret replaced."""
         if self._declared is None:
-            self._declared = Mask.of(values(self.manifests))
-        return self._declared(self.mask(text))
+            self._declared = Mask.of(declared(tuple(self.manifests)))
+        return without_tokens(self._declared(self.mask(text)))
 
 
 def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
@@ -37,19 +46,48 @@ def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
     return error
 
 
-def values(manifests: Iterable[Manifest]) -> Iterator[str]:
-    """Yield what declared Secrets hold, as text; what is none is printed by nobody."""
+def without_tokens(text: str) -> str:
+    """Return a text without JSON web tokens, whose values nothing here knows."""
+    return _TOKEN.sub(MASKED, text) if "eyJ" in text else text
+
+
+def declared(manifests: Collection[Manifest]) -> Iterator[str]:
+    """Yield what the objects of a commit hold that no text may show."""
+    names = {name for manifest in manifests for name in (manifest.identity.name, manifest.identity.namespace)}
+    for value in values(manifests):
+        yield value
+        yield from parts(value) - names
     for manifest in manifests:
-        if manifest.identity.group_kind != _SECRET:
-            continue
-        body = manifest.body()
-        plain, encoded = at(body, "stringData"), at(body, "data")
-        yield from (value for value in (plain.values() if isinstance(plain, dict) else ()) if isinstance(value, str))
-        yield from filter(None, (_decoded(value) for value in (encoded.values() if isinstance(encoded, dict) else ())))
+        kind = manifest.identity.group_kind
+        if kind != _SECRET and mentions_secret(manifest.raw.decode()):
+            yield from fields(kind, manifest.body(), names)
+
+
+def fields(kind: GroupKind, body: object, names: Collection[str] = ()) -> Iterator[str]:
+    """Yield the values of an object's fields, and of its containers' variables, whose name says that they hold a secret."""
+    for path, value in sensitive(kind, body):
+        text = str(value)
+        if not isinstance(value, bool) and len(text) >= SHORTEST_PART and text not in names and text not in path:
+            yield text
+
+
+def values(manifests: Iterable[Manifest]) -> Iterator[str]:
+    """Yield what declared Secrets hold, as text."""
+    for manifest in manifests:
+        if manifest.identity.group_kind == _SECRET:
+            yield from held(manifest.body())
+
+
+def held(secret: object) -> Iterator[str]:
+    """Yield what a Secret holds, as text; what is none as its base64."""
+    plain, encoded = at(secret, "stringData"), at(secret, "data")
+    yield from (value for value in (plain.values() if isinstance(plain, dict) else ()) if isinstance(value, str))
+    yield from filter(None, (_decoded(value) for value in (encoded.values() if isinstance(encoded, dict) else ())))
 
 
 def _decoded(value: object) -> str:
+    text = value if isinstance(value, str) else ""
     try:
-        return base64.b64decode(value if isinstance(value, str) else "").decode()
+        return base64.b64decode(text).decode()
     except (binascii.Error, ValueError):
-        return ""
+        return text

@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Any
 
 FATE = "kwok.anneal.dev/fate"
-LOG = ("starting", "GET /ready 503", "no table `orders`; password was swordfish-4711")
-"""What every container wrote last; before its restart, too."""
+LOG = (
+    "starting",
+    "GET /ready 503",
+    "signed in with eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzaG9wIn0.c2lnbmF0dXJl",
+    "postgres: no pg_hba entry for shop with mackerel-0815",
+    "no table `orders`; password was swordfish-4711",
+)
+"""What every container wrote last; before its restart, too: a token, and passwords of its database."""
 _RUNNING = "running: {startedAt: {{ Now | Quote }}}"
 _FATES: dict[str, tuple[str, str, str, int, tuple[str, str]]] = {
     # phase, state, lastState, restarts, event

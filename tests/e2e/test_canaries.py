@@ -7,7 +7,8 @@ import io
 import json
 import logging
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -15,9 +16,12 @@ from urllib.parse import quote
 import pytest
 
 from handler import log
+from handler.cli.advice import View, next_step
+from handler.cli.status import _facts, _rows
 from handler.config.git import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
 from handler.model.event import Job
+from handler.model.plain import plain
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.reading import Reader
@@ -28,6 +32,8 @@ from tests.e2e.shop import STATES, Shop, told
 
 CANARY = "canary/7f3a9c&e1 d2+55b0"
 OTHER = "canary/second&88 1c+4e77"
+SCRAPED: list[str] = []
+"""What each run has left to Prometheus."""
 
 
 def spellings(value: str) -> set[str]:
@@ -40,6 +46,7 @@ def spellings(value: str) -> set[str]:
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
     """What the process logs, as the worker configures it."""
+    SCRAPED.clear()
     stream = io.StringIO()
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
@@ -59,22 +66,29 @@ def run(shop: Shop, job: Job) -> Result:
 
     secrets = resolve_all(shop.settings, os.environ, needs={"git"})
     parts = Parts(keep, Reader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
-    Worker(shop.settings, parts)._work(Work.of(job))
+    worker = Worker(shop.settings, parts)
+    worker._work(Work.of(job))
+    SCRAPED.append(worker._metrics.text())
     return results[0]
 
 
-def assert_silent(shop: Shop, logged: io.StringIO, *results: Result) -> None:
+def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Sequence[str] = (CANARY, OTHER)) -> None:
     state = shop.kubectl.tried("get", "cm", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml").stdout
-    stored = repr(shop.handler.store(shop.target).read())
+    stored = shop.handler.store(shop.target).read()
+    view, reader = View(shop.target, stored.state, None, time.time()), Reader(shop.settings, shop.handler.records, str)
     outputs = {
         "results": repr(results),
         "messages": "".join(map(told, results)),
         "state": state,
-        "record": stored,
+        "record": repr(stored),
+        "status": repr([*_rows(view)]) + next_step(view).text,
+        "status as JSON": json.dumps(plain(_facts(view))),
+        "API": json.dumps(plain([reader.target(shop.name), reader.targets([shop.name])])),
+        "metrics": "".join(map(str, SCRAPED)),
         "log": logged.getvalue(),
     }
     assert logged.getvalue(), "the runs were logged"
-    found = [(where, text) for where, output in outputs.items() for value in (CANARY, OTHER) for text in spellings(value) if text in output]
+    found = [(where, text) for where, output in outputs.items() for value in planted for text in spellings(value) if text in output]
     assert found == []
 
 

@@ -14,6 +14,8 @@ UNSCHEDULABLE = 15.0
 """Seconds for which a new pod may find no Node: the scheduler, or who adds Nodes, may be about to (kstatus)."""
 _HOPELESS = ("InvalidImageName",)
 _EXIT = re.compile(r"exit code [^ :;]+")
+_NEVER_RAN = frozenset({"ContainerCannotRun", "StartError", "ContainerStatusUnknown"})
+"""Reasons whose message is the kubelet's; another's is what the program wrote last, or the end of its log: that may hold any secret."""
 
 
 def pod(live: Object, now: float) -> Health:
@@ -75,12 +77,16 @@ def waiting_text(status: Any) -> str:
 
 
 def ended_text(status: Any) -> str:
-    """`container app ended with exit code 137 (OOMKilled)`: its present end, or else the last one; empty: none that failed is known."""
+    """`container app ended with exit code 137 (OOMKilled)`: its present end, or else the last one; empty: none that failed is known.
+
+    Nothing that its program has written.
+    """
     for place in ("state", "lastState"):
         ended = at(status, place, "terminated")
         code = at(ended, "exitCode")
         if isinstance(ended, dict) and code not in (0, None):
-            reason, message = said(ended.get("reason")), said(ended.get("message"))
+            reason = said(ended.get("reason"))
+            message = said(ended.get("message")) if reason in _NEVER_RAN else ""
             named = f" ({reason})" if reason and reason != "Error" else ""
             return f"container {said(at(status, 'name'))} ended with exit code {said(str(code))}{named}{f': {message}' if message else ''}"
     return ""
@@ -111,6 +117,13 @@ def trouble(live: Object) -> dict[str, str]:
 def _exit_code(text: str) -> str:
     found = _EXIT.search(text)
     return found.group() if found else ""
+
+
+def last_words(live: Object, container: str) -> str:
+    """Return what a container's program wrote as its present end, or else its last one (`terminationMessagePath`, or its log)."""
+    statuses = [status for status in containers(live) if at(status, "name") == container]
+    found = (at(status, place, "terminated", "message") for status in statuses for place in ("state", "lastState"))
+    return next((words for words in found if isinstance(words, str) and words), "")
 
 
 def failing(live: Object) -> tuple[str, bool]:

@@ -269,7 +269,8 @@ class _Checking:
         if resource is None or self.live is None or identity.kind not in HAVE_PODS:
             return ""
         api = run.rooms.planner.api
-        return printable(explain(Evidence(api), resource, identity, api.server_time(), run.mask), LONGEST)
+        evidence = Evidence(api, logs=run.rooms.target.evidence.logs == "record")
+        return printable(explain(evidence, resource, identity, api.server_time(), run.mask), LONGEST)
 
     def _said(self, each: _Under) -> str:
         """Say what a check has seen: masked, one line, not long."""

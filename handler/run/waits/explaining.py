@@ -1,12 +1,12 @@
-"""Why an object isn't healthy, as a person would want it: not `0/1`, but the pod, what its container said, and the newest warnings.
+"""Why an object isn't healthy, as a person would want it: not `0/1`, but the pod, what became of its container, the newest warnings.
 
 `Deployment/shop/api: isn't healthy after 5m: 1 of 3 replicas available; pod api-7d9f-x: container app waits: CrashLoopBackOff; container
-app ended with exit code 1; Warning BackOff: …; its log ends: no such table`. Law: everything is masked before it is cut.
+app ended with exit code 1; Warning BackOff: …`. Law: everything is masked before it is cut. What a container has logged is no part of it,
+for it may hold any secret: `evidence: {logs: record}` on the target adds its end, masked.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,8 +17,9 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
 from handler.model.words import many
-from handler.rollout.kinds.pods import containers, failing, pod
+from handler.rollout.kinds.pods import containers, pod
 from handler.rollout.kinds.reading import count
+from handler.run.waits.log_tail import read_tail
 
 Object = dict[str, Any]
 LONGEST = 900
@@ -29,7 +30,6 @@ _LOG = 400
 _SELECTING = {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"}
 HAVE_PODS = frozenset({*_SELECTING, "Pod"})
 """Kinds whose pods say more than they do themselves."""
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def explain(evidence: Evidence, resource: Resource, identity: Identity, now: float, mask: Callable[[str], str]) -> str:
@@ -54,8 +54,13 @@ def explain(evidence: Evidence, resource: Resource, identity: Identity, now: flo
         parts.append(f"pod {at(worst, 'metadata', 'name')}: {pod(worst, now).message}{again}")
     parts += _warnings(evidence, blamed, identity.namespace)
     told = printable(mask("; ".join(parts)), LONGEST - _LOG)
-    log = _log(evidence, worst, identity.namespace, mask) if worst is not None else ""
-    return "; ".join(filter(None, (told, f"its log ends: {log}" if log else "")))
+    return "; ".join(filter(None, (told, _log(evidence, worst, identity.namespace, mask))))
+
+
+def worst_pod(evidence: Evidence, resource: Resource, identity: Identity, now: float) -> Object | None:
+    """Return the pod of an object that does worst; None: none of its pods does badly, or they can't be read."""
+    live = evidence.live(resource, identity)
+    return None if live is None else _blamed(evidence, live, identity, now)[0]
 
 
 def _blamed(evidence: Evidence, live: Object, identity: Identity, now: float) -> tuple[Object | None, list[Object]]:
@@ -113,11 +118,10 @@ def _warnings(evidence: Evidence, blamed: list[Object], namespace: str) -> list[
     return list(found.values())[:_WARNINGS]
 
 
-def _log(evidence: Evidence, worst: Object, namespace: str, mask: Callable[[str], str]) -> str:
-    """Return the end of the failing container's log in one line."""
-    container, previous = failing(worst)
-    if not container:
-        return ""
-    text = mask(_COLOURS.sub("", evidence.log(namespace, str(at(worst, "metadata", "name")), container, previous=previous)))
-    shown = " | ".join(printable(line.strip(), _LOG) for line in text.splitlines() if line.strip())
-    return shown if len(shown) <= _LOG else "…" + shown[-_LOG + 1 :]
+def _log(evidence: Evidence, worst: Object | None, namespace: str, mask: Callable[[str], str]) -> str:
+    """Return the end of the failing container's log in one line, where the target has it recorded."""
+    tail = read_tail(evidence, worst, namespace, mask) if evidence.logs and worst is not None else None
+    if tail is None or tail.withheld:
+        return printable(f"its log is withheld: {tail.withheld}; {tail.fix}", _LOG) if tail else ""
+    shown = " | ".join(tail.lines)
+    return f"its log ends: {shown if len(shown) <= _LOG else '…' + shown[-_LOG + 1 :]}" if shown else ""

@@ -76,7 +76,7 @@ class Telling:
             why: what the wait says of what hasn't failed: `isn't healthy after 5m`; empty: what has failed ended it, and is told alone.
 
         """
-        evidence = Evidence(self.run.rooms.planner.api)
+        evidence = Evidence(self.run.rooms.planner.api, logs=self.run.rooms.target.evidence.logs == "record")
         texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}
         blamed = [(item, health) for item, health in left if why or health.status is Status.FAILED]
         news = [item for item, _ in blamed[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))]

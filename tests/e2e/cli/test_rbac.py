@@ -191,6 +191,8 @@ def test_with_the_printed_rights_a_failed_rollout_says_why_and_with_less_it_stil
     shop.work.write("deploy/api.yaml", document("Deployment", "api", "apps/v1", spec=spec))
     shop.push("A workload that fails")
     shop.configure("wait: {timeout: 2s}")
+    assert "pods/log" not in shop.cli("rbac").stdout
+    shop.configure("wait: {timeout: 2s}\nevidence: {logs: record}")
     printed = list(filter(None, yaml.safe_load_all(shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout)))
     kubectl.grant(_renamed(yaml.safe_dump_all(printed), shop.namespace))
     assert "says less" not in shop.cli("check", kubeconfig=account).stdout

@@ -10,7 +10,7 @@ import pytest
 from handler.cli.rbac import HOME, _at_home
 from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants, wanted_grants
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.settings import Cluster, Eks, Impersonate, Prune, Settings, Target, Wait, Webhooks
+from handler.config.settings import Cluster, Eks, Evidence, Impersonate, Prune, Settings, Target, Wait, Webhooks
 from handler.model.resource import Resource
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
@@ -43,7 +43,6 @@ def test_who_waits_should_see_why_a_rollout_fails() -> None:
     reads = (
         Grant("shop", "", "events", ("list",)),
         Grant("shop", "", "pods", ("get", "list")),
-        Grant("shop", "", "pods/log", ("get",)),
         Grant("shop", "apps", "replicasets", ("list",)),
     )
     assert wanted_grants(waiting, needed) == reads
@@ -53,6 +52,32 @@ def test_who_waits_should_see_why_a_rollout_fails() -> None:
     ordered["metadata"]["annotations"] = {"argocd.argoproj.io/sync-wave": "1"}
     assert wanted_grants(TARGET, replace(needed, bodies=(ordered,))) == reads
     assert wanted_grants(replace(TARGET, rollout="rollout.yaml"), needed) == reads
+
+
+def test_who_has_logs_recorded_reads_them_and_by_name_the_secrets_that_they_may_hold() -> None:
+    deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+    recording = replace(TARGET, wait=Wait(), evidence=Evidence("record"))
+    volumes = [
+        {"name": "a", "secret": {"secretName": "files"}},
+        {"name": "b", "projected": {"sources": [{"secret": {"name": "projected"}}, {"configMap": {"name": "open"}}]}},
+        {"name": "c", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "driver"}}},
+    ]
+    one = {"env": [{"name": "P", "valueFrom": {"secretKeyRef": {"name": "variable", "key": "k"}}}]}
+    first = {"envFrom": [{"secretRef": {"name": "variables"}}, {"configMapRef": {"name": "open"}}]}
+    pod = {"volumes": volumes, "containers": [one], "initContainers": [first], "imagePullSecrets": [{"name": "registry"}]}
+    web = body("Deployment", "web", "shop", apiVersion="apps/v1", spec={"template": {"spec": pod}})
+    other = body("Certificate", "web", "shop", apiVersion="cert-manager.io/v1", spec={"secretName": "tls"})
+    needed = Needed((deployments,), ("shop", "jobs"), (web, other))
+    named = ("driver", "files", "projected", "variable", "variables")
+    found = wanted_grants(recording, needed)
+    assert [grant for grant in found if grant.resource in ("pods/log", "secrets")] == [
+        Grant("jobs", "", "pods/log", ("get",)),
+        Grant("shop", "", "pods/log", ("get",)),
+        Grant("shop", "", "secrets", ("get",), named),
+    ]
+    assert Grant("", "", "secrets", ("get",), named) in wanted_grants(recording, replace(needed, namespaces=("*",)))
+    assert wanted_grants(replace(recording, wait=None), needed) == ()
+    assert not any(grant.resource in ("pods/log", "secrets") for grant in wanted_grants(replace(TARGET, wait=Wait()), needed))
 
 
 def test_what_may_prune_namespaces_and_crds_must_see_what_is_in_them() -> None:

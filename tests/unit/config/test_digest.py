@@ -37,6 +37,7 @@ NEUTRAL: dict[str, Any] = {
     "suspend": True,
     "wait": s.Wait(),
     "rollback": s.Rollback(on_failure=True),
+    "evidence": s.Evidence("record"),
 }
 
 

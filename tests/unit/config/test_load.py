@@ -64,6 +64,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         wait=s.Wait(600.0, 120.0),
         rollout="deploy/rollout.yaml",
         rollback=s.Rollback(on_failure=True),
+        evidence=s.Evidence("record"),
         suspend=True,
     )
     assert keyed.repository.auth == g.RepositoryAuth(

@@ -12,7 +12,9 @@ import pytest
 from handler.config.masking import Mask
 from handler.config.secrets import Secrets
 from handler.model.event import Job
+from handler.model.manifest import Manifest
 from handler.model.result import Outcome
+from handler.run.hiding import Hiding
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import state_of
@@ -57,3 +59,42 @@ def test_no_secret_that_a_failure_tells_reaches_the_record_or_the_result(marks: 
         assert DECLARED not in left
         assert OPERATORS not in left
         assert base64.b64encode(OPERATORS.encode()).decode() not in left
+
+
+def manifest(kind: str, name: str, **body: Any) -> Manifest:
+    group = {"Deployment": "apps/v1", "Login": "example.com/v1"}
+    return Manifest.of({"apiVersion": group.get(kind, "v1"), "kind": kind, "metadata": {"name": name, "namespace": "shop"}, **body})
+
+
+ENV = [{"name": "DB_PASSWORD", "value": "tuna-salad"}, {"name": "MODE", "value": "production"}, {"name": "A_TOKEN", "value": "short"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("with hunter2-of-the-database", "with ***"),
+        ("host database, mode production", "host database, mode production"),
+        ("with tuna-salad", "with ***"),
+        ("keys from-a-map and from-a-resource", "keys *** and ***"),
+        ("Secret login-web, 862486, True, true", "Secret login-web, ***, True, true"),
+        ("as eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzaG9wIn0.c2lnbmF0dXJl!", "as ***!"),
+        ("eyJ is no token", "eyJ is no token"),
+        ("short", "short"),
+    ],
+)
+def test_what_a_commit_declares_as_secret_is_hidden_whole_and_in_parts(text: str, shown: str) -> None:
+    """A part, or a field, that is called like an object of the commit isn't: every other text names those."""
+    file = "password: hunter2-of-the-database\nhost: database\n"
+    template = {"spec": {"containers": [{"name": "web", "env": ENV}]}}
+    mask = Hiding(
+        str,
+        [
+            manifest("Secret", "db", stringData={"file": file}),
+            manifest("Service", "database"),
+            manifest("Deployment", "web", spec={"template": template}),
+            manifest("ConfigMap", "settings", data={"api-key": "from-a-map", "mode": "production"}),
+            manifest("Login", "ann", spec={"token": ["from-a-resource", 862486, True], "clientSecret": "login-web"}),
+            manifest("Secret", "login-web"),
+        ],
+    )
+    assert mask(text) == shown

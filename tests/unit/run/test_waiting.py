@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import Wait
+from handler.config.settings import Evidence, Wait
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE
@@ -56,7 +56,7 @@ class Waiter:
     def rooms(self) -> Any:
         api = SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None)
         planner = SimpleNamespace(api=api, applyset="set", scopes=None)
-        return SimpleNamespace(patience=self.patience, planner=planner)
+        return SimpleNamespace(patience=self.patience, planner=planner, target=SimpleNamespace(evidence=Evidence()))
 
     def clock(self) -> float:
         return self.now

@@ -1,0 +1,115 @@
+"""What the containers of unhealthy objects have logged last, read live with the rights of the kubeconfig that the command uses.
+
+Law: a log is printed, never kept: no record, no log of ours and no API has it. It is masked, or withheld (`handler.run.waits.log_tail`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from handler.cli.session import Session
+from handler.cluster.evidence import Evidence
+from handler.config.settings import Target
+from handler.model.errors import AnnealError, RolloutFailed
+from handler.model.names import Identity
+from handler.model.resource import Resource
+from handler.model.result import Result
+from handler.run.due import FAILED
+from handler.run.waits.explaining import worst_pod
+from handler.run.waits.log_tail import Tail, read_tail
+from handler.state.record import State
+
+MOST = 5
+"""Objects of a target whose logs are read."""
+_APPS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+_KINDS = {
+    **{kind: Resource("apps", "v1", kind, f"{kind.lower()}s", namespaced=True) for kind in _APPS},
+    "Job": Resource("batch", "v1", "Job", "jobs", namespaced=True),
+    "Pod": Resource("", "v1", "Pod", "pods", namespaced=True),
+    "ReplicationController": Resource("", "v1", "ReplicationController", "replicationcontrollers", namespaced=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One object and the end of its worst pod's log. `tail`: None where no container of it has run, or none does badly now."""
+
+    object: str
+    tail: Tail | None
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"object": self.object, **(asdict(self.tail) if self.tail else {})}
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as lines."""
+        tail, namespace = self.tail, self.object.split("/")[1]
+        if tail is None:
+            yield f"{self.object}: none of its containers that have run does badly now"
+            return
+        when = ", before its last restart" if tail.previous else ""
+        yield f"{self.object}, pod {tail.pod}, container {tail.container}{when}:"
+        if tail.withheld:
+            yield f"| withheld: {tail.withheld}"
+            yield f"| {tail.fix}"
+        elif not tail.lines:
+            yield f"| nothing; or it can't be read: kubectl auth can-i get pods --subresource=log -n {namespace}"
+        yield from (f"| {line}" for line in tail.lines)
+
+
+def of_record(state: State | None) -> list[str]:
+    """Return which objects a record calls unhealthy: those of failed steps, and what the newest wait left."""
+    steps = state.rollout.steps if state and state.rollout else ()
+    lines = state.status.unhealthy if state else ()
+    return [*(step.object for step in steps if step.outcome == FAILED), *(line.partition(": ")[0] for line in lines)]
+
+
+def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logged]:
+    """Read the logs of the first of these objects that have pods.
+
+    Args:
+        session: whose kubeconfig is used, without impersonation.
+        target: the objects' target.
+        subjects: objects as messages call them, `Deployment/shop/api`; others than workloads are passed over.
+
+    Raises:
+        AnnealError: the cluster can't be reached.
+
+    """
+    found = [identity for subject in dict.fromkeys(subjects) if (identity := _workload(subject))][:MOST]
+    if not found:
+        return []
+    api = session.handler.api(target, impersonated=False)
+    now = api.server_time()
+
+    def logged(identity: Identity) -> Logged:
+        evidence = Evidence(api)
+        pod = worst_pod(evidence, _KINDS[identity.kind], identity, now)
+        return Logged(str(identity), read_tail(evidence, pod, identity.namespace, session.secrets.mask) if pod else None)
+
+    return [logged(identity) for identity in found]
+
+
+def after_failure(session: Session, ended: Result) -> None:
+    """Print what the containers of a failed rollout have logged, where a person looks: the log of a pipeline keeps what it is given."""
+    target = session.settings.target(ended.target)
+    if session.output.as_json or not sys.stdout.isatty() or target is None or ended.code != RolloutFailed.code:
+        return
+    try:
+        found = read(session, target, (problem.subject for problem in ended.problems))
+    except AnnealError as error:
+        session.output.note(f"the logs can't be read: {error}")
+        return
+    for line in (line for each in found if each.tail for line in each.lines()):
+        session.output.line(line, "dim")
+
+
+def _workload(subject: str) -> Identity | None:
+    """Read `Deployment/shop/api`; None: it has no pods."""
+    kind, *names = subject.split("/")
+    if kind not in _KINDS or len(names) != 2 or not all(names):
+        return None
+    return Identity(_KINDS[kind].group, kind, *names)

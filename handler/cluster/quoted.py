@@ -1,0 +1,156 @@
+"""What the API server's words quote of sensitive fields is cut; the rest of the sentence stays, so that its author can act. Pure.
+
+    spec.apiKey: Invalid value: "hunter2": …                                         a field error: `spec.apiKey: Invalid value: ***: …`
+    .env[name="DB_PASSWORD"].value: expected string, got &value…{Value:8642}         a typed patch: `… got ***`
+    spec.template: Invalid value: {"Spec":{… "DB_PASSWORD" …}}: field is immutable   a dump that names such a field, whole
+    -     "Value": "old",                                                            a diff that does, but for `Name`
+    admission … denied the request: hunter2 is weak                                  and the sent object's own sensitive values anywhere
+
+Law: a path is judged by the one rule of `handler.model.masking`, and by where the sent object has sensitive fields: the server counts the
+items of lists in an order of its own, so one such item makes all of its list's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.config.masking import Mask
+from handler.model.masking import MASKED, is_sensitive, mentions_secret, sensitive
+from handler.model.names import GroupKind
+
+_ANY = GroupKind("", "")
+"""Any kind but Secret: nothing of what the server says about a Secret is repeated."""
+_PATH = r"(?:[^\s\[\]:,\"]|\[[^\]]{0,500}\])+"
+_FIELD_ERROR = re.compile(rf"(?:(?<=[\s\[])|^)({_PATH}): (?:Invalid value|Unsupported value|Duplicate value|Not found): ")
+_TYPED = re.compile(rf"(?<=\s)(\.{_PATH}): (expected [^\n]*?, got )(&.*?)(?=\n  \.|\Z)", re.DOTALL)
+_KEYED = re.compile(r'(?<![\w.-])([\w.-]{1,200})="(?:\\.|[^"\\])*"')
+"""A key of a list's item, and what free text writes like that."""
+_DIFF = "\n@@ "
+_DIFF_VALUE = re.compile(r'^([ +-]\s*(?:"(?!Name")[^"]*": )?)(?:"(?:\\.|[^"\\])*"|-?\d[\d.]*)(?=,?$)', re.MULTILINE)
+_ITEM = re.compile(r'\[(?:\d+|[^\]="]*="[^\]]*)\]')
+_NAMED = re.compile(r'\[name="[^\]]*"\]\.value$')
+"""A path that says whose value it is."""
+_KEY = re.compile(r"\[([^\]]*)\]")
+_SCALAR = re.compile(r'"(?:\\.|[^"\\])*"|(?:null|true|false|-?\d[\w.+-]*)(?![\w"])')
+_NO_VALUE = frozenset({"", "null", "object", "array", "string", "integer", "number", "boolean"})
+"""What validation writes where it quotes no value, but its absence or its type."""
+_A_NAME = re.compile(r'(\bsecrets? "[a-z0-9.-]+" not found)')
+"""The server names a Secret that is missing; its name is no value."""
+
+
+def without_values(text: str, sent: bytes | None) -> str:
+    """Return the server's words about an object without the values of its sensitive fields. `sent`: the request's body, as JSON."""
+    known = _Known.of(sent)
+    cut = _without_diff(_TYPED.sub(known.typed, known.field_errors(text)), known)
+    cut = _KEYED.sub(lambda found: f'{found[1]}="{MASKED}"' if is_sensitive(_ANY, found[1]) else found[0], cut)
+    return "".join(part if number % 2 else known.mask(part) for number, part in enumerate(_A_NAME.split(cut)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Where the sent object has sensitive fields, and what masks their values."""
+
+    paths: frozenset[str]
+    mask: Mask = field(repr=False)
+
+    @classmethod
+    def of(cls, sent: bytes | None) -> _Known:
+        body = _object_of(sent)
+        found = [(path, value) for path, value in sensitive(_ANY, body) if not isinstance(value, bool)]
+        names = set(_keys(body))  # masking a value that is called like a field would hide that field's name
+        values = (str(value) for path, value in found if str(value) not in names and str(value) not in path)
+        return cls(frozenset(path for path, _ in found), Mask.of(values))
+
+    def field_errors(self, text: str) -> str:
+        """Cut the values of field errors, each up to the next one's path."""
+        places = [*_FIELD_ERROR.finditer(text)]
+        if not places:
+            return text
+        ends = [*(each.start() for each in places[1:]), len(text)]
+        return text[: places[0].start()] + "".join(
+            each[0] + self._valued(each[1], text[each.end() : end]) for each, end in zip(places, ends, strict=True)
+        )
+
+    def typed(self, found: re.Match[str]) -> str:
+        """Cut the value of a mistake in a typed patch."""
+        path, expected, value = found.groups()
+        return f"{path}: {expected}{MASKED if self._is_hidden(path) or self._holds(path, value) else value}"
+
+    def _valued(self, path: str, said: str) -> str:
+        """Return what a field error says without its value: up to where the value ends, then the reason without it."""
+        scalar = _SCALAR.match(said)
+        if scalar is None:
+            end = _end_of(said)
+            dumped = said[:1] in "{[&" or re.match(r"[\w.*\[\]]+[{\[(]", said)
+            return MASKED + said[end:] if self._is_hidden(path) or (dumped and self._holds(path, said[:end])) else said
+        value, rest = scalar[0], said[scalar.end() :]
+        if not self._is_hidden(path) or value.strip('"') in _NO_VALUE:
+            return said
+        return MASKED + re.sub(rf"(?<!\w){re.escape(_unquoted(value))}(?!\w)", MASKED, rest)
+
+    def _is_hidden(self, path: str) -> bool:
+        return is_sensitive(_ANY, path) or (_plain(path) in self.paths and not _NAMED.search(path))
+
+    def _holds(self, path: str, value: str) -> bool:
+        """Whether what is quoted at a path may hold a sensitive field."""
+        above = f"{_plain(path)}."
+        return mentions_secret(value) or any(each.startswith(above) for each in self.paths)
+
+
+def _without_diff(text: str, known: _Known) -> str:
+    """Cut the values of a diff of two objects, but for the names of what they belong to."""
+    said, mark, diff = text.partition(_DIFF)
+    return said + mark + (_DIFF_VALUE.sub(rf"\1{MASKED}", diff) if known.paths or mentions_secret(diff) else diff)
+
+
+def _plain(path: str) -> str:
+    """Return a path as `sensitive` writes it: `data[KEY]` as `data.KEY`, and without the places of a list's items."""
+    return _KEY.sub(r".\1", _ITEM.sub("", path)).removeprefix(".")
+
+
+def _end_of(said: str) -> int:
+    """Return where a value ends that isn't a scalar: at a `: ` or `, ` outside its quotes and brackets."""
+    try:
+        return json.JSONDecoder().raw_decode(said)[1]
+    except (ValueError, RecursionError):
+        pass
+    depth, quoted, escaped = 0, False, False
+    for at, char in enumerate(said):
+        if quoted:
+            escaped, quoted = char == "\\" and not escaped, char != '"' or escaped
+        elif not depth and said[at : at + 2] in (": ", ", "):
+            return at
+        else:
+            quoted, depth = char == '"', max(depth + (char in "{[(") - (char in "}])"), 0)
+    return len(said)
+
+
+def _unquoted(value: str) -> str:
+    try:
+        return str(json.loads(value)) if value.startswith('"') else value
+    except ValueError:
+        return value[1:-1]
+
+
+def _object_of(sent: bytes | None) -> Any:
+    """Return what was sent, a JSON patch as the object that it makes; nothing of what isn't JSON."""
+    try:
+        body = json.loads(sent or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(body, list):
+        return {
+            str(each["path"]).strip("/").replace("/", "."): each.get("value") for each in body if isinstance(each, dict) and "path" in each
+        }
+    return body
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys(below)

@@ -1,0 +1,89 @@
+"""The end of what a failing container has logged, masked; withheld where that can't be done.
+
+    pod -> its container that tells most -> the Secrets that its containers can read -> the log's end, without their values;
+    and what its program wrote as its end
+
+Law: a log holds whatever a program prints. It is shown only after every Secret that the pod's spec names was read, with the rights of who
+reads the log, and is masked: whole values and their parts. Where one can't be read, nothing is shown, and the right that is missing is
+named. A Secret that doesn't exist has nothing to hide. Everything is masked, then cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from handler.cluster.evidence import Evidence
+from handler.cluster.live import Object
+from handler.config.masking import Mask
+from handler.config.parts import parts
+from handler.model.errors import AccessDenied, AnnealError
+from handler.model.manifest import at
+from handler.model.names import GroupKind
+from handler.model.pod_secrets import mounted_secrets
+from handler.model.tree import printable
+from handler.rollout.kinds.pods import failing, last_words
+from handler.run.hiding import fields, held, without_tokens
+
+LINE = 400
+"""Characters of one line that are shown."""
+_POD = GroupKind("", "Pod")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The last lines of one container. `previous`: those before its last restart; `withheld`: why there are none, `fix` the way out."""
+
+    pod: str
+    container: str
+    previous: bool = False
+    lines: tuple[str, ...] = ()
+    withheld: str = ""
+    fix: str = ""
+
+
+def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> Tail | None:
+    """Read the end of the log of a pod's container that tells most; None: none has ever run.
+
+    Args:
+        evidence: bounded reads, with the identity whose rights count.
+        pod: the live pod.
+        namespace: of the pod.
+        mask: hides what else is secret.
+
+    """
+    container, previous = failing(pod)
+    if not container:
+        return None
+    name = str(at(pod, "metadata", "name"))
+    hidden = list(fields(_POD, pod))
+    for secret in sorted(mounted_secrets(at(pod, "spec"))):
+        try:
+            hidden += _all_of(evidence.secret(namespace, secret))
+        except AnnealError as error:
+            return Tail(name, container, previous, (), *_withheld(error, namespace, secret))
+    log, words = evidence.log(namespace, name, container, previous=previous), last_words(pod, container).strip()
+    said = log if words in log else f"{log}\n{words}"
+    return Tail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
+
+
+def _all_of(secret: Object | None) -> Iterator[str]:
+    for value in held(secret):
+        yield value
+        yield from parts(value)
+
+
+def _lines(said: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str]:
+    shown = without_tokens(mask(secrets(_COLOURS.sub("", said))))
+    return (printable(line.strip(), LINE) for line in shown.splitlines() if line.strip())
+
+
+def _withheld(error: AnnealError, namespace: str, secret: str) -> tuple[str, str]:
+    """Say which Secret keeps a log from being masked, and what lets it be read."""
+    seen = f"the pod may print Secret/{namespace}/{secret}, which can't be read to mask it"
+    if not isinstance(error, AccessDenied):
+        return f"{seen}: {error.problems[0].message}", f"try again: kubectl get secret/{secret} -n {namespace} -o name"
+    rule = f'{{apiGroups: [""], resources: ["secrets"], resourceNames: ["{secret}"], verbs: ["get"]}}'
+    return f"{seen}: 403", f"add to a Role in {namespace}: {rule}; kubectl auth can-i get secret/{secret} -n {namespace} says when it holds"

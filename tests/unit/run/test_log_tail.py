@@ -1,0 +1,95 @@
+"""The end of a log is shown only without what its pod can read of Secrets."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from handler.cluster.evidence import Evidence
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
+from handler.model.pod_secrets import mounted_secrets
+from handler.run.waits.log_tail import Tail, read_tail
+
+FAILED = [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]
+
+
+class Reads(Evidence):
+    """A log, and Secrets that can be read or not."""
+
+    def __init__(self, log: str, secrets: dict[str, Any]) -> None:
+        self.said, self.secrets, self.asked = log, secrets, list[str]()
+
+    def secret(self, namespace: str, name: str) -> dict[str, Any] | None:
+        self.asked.append(f"{namespace}/{name}")
+        found = self.secrets.get(name)
+        if isinstance(found, AnnealError):
+            raise found
+        return found and {"data": {"value": base64.b64encode(found.encode()).decode()}}
+
+    def log(self, namespace: str, pod: str, container: str, *, previous: bool) -> str:
+        self.asked.append(f"log of {namespace}/{pod}/{container}")
+        assert not previous
+        return self.said
+
+
+def pod(spec: dict[str, Any], statuses: list[dict[str, Any]] = FAILED) -> dict[str, Any]:
+    return {"kind": "Pod", "metadata": {"name": "api-x"}, "spec": spec, "status": {"containerStatuses": statuses}}
+
+
+SIDECAR = {"containers": [{"name": "main"}, {"name": "side", "env": [{"valueFrom": {"secretKeyRef": {"name": "db", "key": "value"}}}]}]}
+
+
+def test_a_log_loses_what_any_container_of_the_pod_can_read() -> None:
+    reads = Reads(
+        "\x1b[31mat ann:hunter2hunter2\x1b[0m\n\n  own-value eyJhbGciOi.eyJzdWIiOi.c2ln \x07", {"db": "postgres://ann:hunter2hunter2@db"}
+    )
+    spec = {**SIDECAR, "initContainers": [{"env": [{"name": "API_KEY", "value": "own-value"}]}]}
+    found = read_tail(reads, pod(spec), "shop", lambda text: text.replace("at ", "AT "))
+    assert found == Tail("api-x", "main", lines=("AT ***", "*** *** \\x07"))
+    assert reads.asked == ["shop/db", "log of shop/api-x/main"]
+
+
+def test_what_a_program_wrote_as_its_end_is_as_its_log() -> None:
+    ended = [{"name": "main", "state": {"terminated": {"exitCode": 1, "message": "last: hunter2hunter2\n"}}}]
+    secrets = {"db": "password: hunter2hunter2"}
+    for log, lines in (("one\n", ("one", "last: ***")), ("one\nlast: hunter2hunter2\n", ("one", "last: ***")), ("", ("last: ***",))):
+        found = read_tail(Reads(log, secrets), pod(SIDECAR, ended), "shop", str)
+        assert found
+        assert found.lines == lines
+
+
+def test_a_secret_that_does_not_exist_has_nothing_to_hide() -> None:
+    found = read_tail(Reads("as it is", {}), pod(SIDECAR), "shop", str)
+    assert found
+    assert found.lines == ("as it is",)
+
+
+@pytest.mark.parametrize(
+    ("error", "why", "fix"),
+    [
+        (AccessDenied.of("Secret/shop/db", "403: no"), "which can't be read to mask it: 403", 'resourceNames: ["db"], verbs: ["get"]'),
+        (ClusterUnavailable.of("evidence", "no time is left"), "to mask it: no time is left", "try again: kubectl get secret/db -n shop"),
+    ],
+)
+def test_a_log_is_not_even_read_while_a_secret_cant_be(error: AnnealError, why: str, fix: str) -> None:
+    reads = Reads("hunter2", {"db": error})
+    found = read_tail(reads, pod(SIDECAR), "shop", str)
+    assert found
+    assert found.withheld == f"the pod may print Secret/shop/db, {why}" if "403" in why else why in found.withheld
+    assert fix in found.fix
+    assert (found.lines, reads.asked) == ((), ["shop/db"])
+
+
+def test_what_never_ran_has_no_log() -> None:
+    reads = Reads("x", {})
+    assert read_tail(reads, pod(SIDECAR, [{"name": "main", "state": {"waiting": {}}}]), "shop", str) is None
+    assert reads.asked == []
+
+
+@pytest.mark.parametrize(
+    "spec", [None, [], "x", {"volumes": [{"secret": None}, {"secret": {"secretName": 7}}], "env": [{"secretRef": "x"}]}]
+)
+def test_a_spec_may_have_any_shape(spec: Any) -> None:
+    assert mounted_secrets(spec) == frozenset()
