@@ -14,6 +14,8 @@ class Status(StrEnum):
     FAILED = "failed"
     TERMINATING = "terminating"
     NOT_FOUND = "not found"
+    UNKNOWN = "unknown"
+    """It could not be judged: neither healthy nor failed."""
 
 
 @dataclass(frozen=True, slots=True)

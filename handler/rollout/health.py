@@ -107,6 +107,13 @@ def judge(live: Object | None, generation: int, now: float, declared: Mapping[st
     return rule(live, now) if rule else _other(live, now)
 
 
+def premature(live: Object, generation: int) -> Health | None:
+    """Judge what holds of any object before its kind is asked: it goes, or its status is of another generation than the one written."""
+    if at(live, "metadata", "deletionTimestamp"):
+        return Health(Status.TERMINATING, "is being deleted")
+    return _unobserved(live, generation)
+
+
 def remnant(live: Object) -> Object:
     """Return what is left of an object that only time may make healthy (`Health.again`): all that its verdict can hang on, and no more."""
     metadata = live["metadata"]

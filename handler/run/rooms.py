@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from handler.config.settings import Target
 from handler.rollout.tables import ActionRow, Query, no_metrics
+from handler.run.custom_health import CustomHealth, no_expressions
 from handler.run.handover import Alone, Siblings
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
@@ -29,7 +30,8 @@ class Rooms:
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
     seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
     `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `seen`: told of the record each time that
-    a run under way has written to it; several threads may at once. `siblings`: the targets that may own what this one declares.
+    a run under way has written to it; several threads may at once. `siblings`: the targets that may own what this one declares. `health`: the
+    operator's expressions about its objects.
     """
 
     target: Target
@@ -50,3 +52,4 @@ class Rooms:
     clock: Callable[[], float] = time.time
     seen: Callable[[State], None] = unseen
     siblings: Siblings = field(default_factory=Alone)
+    health: CustomHealth = field(default_factory=no_expressions)

@@ -16,6 +16,7 @@ from handler.model.manifest import canonical
 from handler.model.names import Identity
 from handler.plan.admit import Desired
 from handler.rollout.health import judge, remnant
+from handler.run.custom_health import CustomHealth, no_expressions
 
 Object = dict[str, Any]
 Verdict = Callable[[Identity, Object | None], Health | None]
@@ -42,7 +43,8 @@ class Vigil:
     """The verdicts of one wait.
 
     `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API
-    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `moved`: when a verdict changed last (monotonic).
+    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `custom`: the operator's expressions; `moved`: when a verdict
+    changed last (monotonic).
     """
 
     items: Sequence[Desired]
@@ -50,10 +52,12 @@ class Vigil:
     patience: float
     now: Callable[[], float]
     verdict: Verdict
+    custom: CustomHealth = field(default_factory=no_expressions)
     moved: float = field(default_factory=time.monotonic)
     seen: dict[Identity, Health] = field(default_factory=dict)
     _declared: dict[Identity, Desired] = field(init=False)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
+    _unjudged: dict[Identity, Object] = field(default_factory=dict)
     _failed: float = 0.0
 
     def __post_init__(self) -> None:
@@ -61,9 +65,17 @@ class Vigil:
         self._declared = {item.identity: item for item in self.items}
 
     def judge(self, identity: Identity, live: Object | None) -> bool:
-        """Judge a new state of an object; True: it is healthy."""
+        """Judge a new state of an object; True: it is healthy. What expressions judge is left to the next beat, all of it in one child."""
+        found = self.verdict(identity, live)
+        self._unjudged.pop(identity, None)
+        if found is None and live is not None and self.custom.covers(identity.group_kind):
+            self._unjudged[identity] = live
+            return False
+        return self._take(identity, live, found or self._usual(identity, live))
+
+    def _take(self, identity: Identity, live: Object | None, found: Health) -> bool:
+        """Keep a verdict; True: it is healthy."""
         before = self.seen.get(identity)
-        found = self.verdict(identity, live) or self._usual(identity, live)
         if live is None and found.healthy and before and before.status is Status.FAILED:
             found = before  # a Job that has failed removes itself as one that is complete does
         if before is None or (before.status, before.message) != (found.status, found.message):
@@ -81,21 +93,29 @@ class Vigil:
         return judge(live, self.generations.get(identity, 0), self.now(), declared)
 
     def beat(self) -> list[Identity]:
-        """Judge again what time has changed, and return what is healthy by that.
+        """Judge what expressions judge, and again what time has changed; return what is healthy by that.
 
         Raises:
             Ended: an object has failed, and the others have been looked at; or nothing has changed for too long.
+            OperatorError, Stopping: see `CustomHealth.verdicts`.
 
         """
+        healthy = self._expressed()
         now = time.monotonic()
         due = [(identity, live) for identity, (at, live) in self._settling.items() if at <= now]
-        healthy = [identity for identity, live in due if self.judge(identity, live)]
+        healthy += [identity for identity, live in due if self.judge(identity, live)]
         if self._failed and any(health.status is Status.FAILED for health in self.seen.values()):
             if len(self.seen) == len(self.items) or now - self._failed >= _TOGETHER:
                 raise Ended(stuck=False)
         elif now - self.moved >= self.patience:
             raise Ended(stuck=True)
         return healthy
+
+    def _expressed(self) -> list[Identity]:
+        """Judge by expressions what has changed since the last beat, and return what is healthy."""
+        asked, self._unjudged = self._unjudged, {}
+        found = self.custom.verdicts(asked.values(), self.generations) if asked else {}
+        return [identity for identity, health in found.items() if self._take(identity, asked[identity], health)]
 
     def unhealthy(self) -> list[tuple[Desired, Health]]:
         """Return what isn't healthy, what has failed first."""
