@@ -49,7 +49,7 @@ def _program(expression: str) -> Callable[[Any], Any] | None:
 
 
 def _answer(programs: Sequence[tuple[str, Callable[[Any], Any] | None]], live: dict[str, Any]) -> Answer:
-    """Ask one after the other, as Flux does: the first that is true says how the object stands, the first that can't be evaluated ends it."""
+    """Ask one after the other, as Flux does: the first that is true decides, or that can't be evaluated."""
     for name, program in programs:
         if program is None:
             continue

@@ -81,7 +81,7 @@ class Sandbox:
             each.close()
 
     def beside(self, functions: str, limits: Limits) -> Sandbox:
-        """Return a sandbox of other functions, under limits of their own. Its fork server starts with its first call, and ends with this one.
+        """Return a sandbox of other functions, with limits of its own; its server starts with its first call and ends with this one's.
 
         `functions`: as of `__init__`; each table has one, with the limits that were named first.
         """

@@ -6,8 +6,8 @@
     one can't be evaluated                     in progress, and its message says which and why
     one takes too long                         unknown: neither healthy nor failed
 
-Law: expressions are evaluated in a sandbox (`handler.render.expressions`), many objects in one child. An object has a budget of steps and of
-processor time, all that are asked for at once have one of killed children; whose budget is spent is `unknown`. Only what the expressions
+Law: expressions are evaluated in a sandbox (`handler.render.expressions`), many objects in one child. An object has a budget of steps and
+of processor time, all that are asked for at once have one of killed children; without budget it is `unknown`. Only what the expressions
 name is sent. A verdict is kept with the object's uid and resourceVersion: what stands still is judged once.
 """
 
@@ -107,7 +107,7 @@ class CustomHealth:
 
     # --- in children
     def _ask(self, asked: Sequence[_Asked]) -> Iterator[tuple[Identity, Health]]:
-        """Judge batch by batch. Where a child is killed, what it said counts, and the one it died of begins the next batch: alone, in effect."""
+        """Judge batch by batch. What a child said before it was killed counts; what it died of begins the next batch, with all its time."""
         left, killed = deque(asked), 0
         while left and killed < KILLED:
             batch = _batch(left)

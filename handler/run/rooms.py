@@ -30,8 +30,8 @@ class Rooms:
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
     seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `actions`: what steps may do.
     `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `seen`: told of the record each time that
-    a run under way has written to it; several threads may at once. `siblings`: the targets that may own what this one declares. `health`: the
-    operator's expressions about its objects.
+    a run under way has written to it; several threads may at once. `siblings`: the targets that may own what this one declares.
+    `health`: the operator's expressions about its objects.
     """
 
     target: Target

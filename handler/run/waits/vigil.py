@@ -1,6 +1,7 @@
 """How the objects of one wait stand: each judged with each change of it, and when time alone changes the verdict.
 
 Law: only verdicts are kept, not objects; of one that merely has to settle, what it is judged by. Any change of any verdict is progress.
+What the operator's expressions judge is gathered for a moment, because one child judges many objects as fast as one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from handler.run.custom_health import CustomHealth, no_expressions
 
 Object = dict[str, Any]
 Verdict = Callable[[Identity, Object | None], Health | None]
+_AT_ONCE = 200
+"""Objects that wait for the operator's expressions, at most."""
 _TOGETHER = 2.0
 """Seconds that a failure waits for the first look at the other objects: what failed by then is told with it."""
 
@@ -43,8 +46,8 @@ class Vigil:
     """The verdicts of one wait.
 
     `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API
-    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `custom`: the operator's expressions; `moved`: when a verdict
-    changed last (monotonic).
+    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `custom`: the operator's expressions; `moved`: when a
+    verdict changed last (monotonic).
     """
 
     items: Sequence[Desired]
@@ -58,6 +61,7 @@ class Vigil:
     _declared: dict[Identity, Desired] = field(init=False)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
     _unjudged: dict[Identity, Object] = field(default_factory=dict)
+    _content: list[Identity] = field(default_factory=list)
     _failed: float = 0.0
 
     def __post_init__(self) -> None:
@@ -65,11 +69,14 @@ class Vigil:
         self._declared = {item.identity: item for item in self.items}
 
     def judge(self, identity: Identity, live: Object | None) -> bool:
-        """Judge a new state of an object; True: it is healthy. What expressions judge is left to the next beat, all of it in one child."""
+        """Judge a new state of an object; True: it is healthy. What expressions judge is told by the next beat."""
         found = self.verdict(identity, live)
         self._unjudged.pop(identity, None)
+        self._content = [each for each in self._content if each != identity]
         if found is None and live is not None and self.custom.covers(identity.group_kind):
             self._unjudged[identity] = live
+            if len(self._unjudged) >= _AT_ONCE:
+                self._expressed()
             return False
         return self._take(identity, live, found or self._usual(identity, live))
 
@@ -100,7 +107,8 @@ class Vigil:
             OperatorError, Stopping: see `CustomHealth.verdicts`.
 
         """
-        healthy = self._expressed()
+        self._expressed()
+        healthy, self._content = self._content, []
         now = time.monotonic()
         due = [(identity, live) for identity, (at, live) in self._settling.items() if at <= now]
         healthy += [identity for identity, live in due if self.judge(identity, live)]
@@ -111,11 +119,11 @@ class Vigil:
             raise Ended(stuck=True)
         return healthy
 
-    def _expressed(self) -> list[Identity]:
-        """Judge by expressions what has changed since the last beat, and return what is healthy."""
+    def _expressed(self) -> None:
+        """Judge by expressions what has changed since that was done last; the next beat tells what is healthy."""
         asked, self._unjudged = self._unjudged, {}
         found = self.custom.verdicts(asked.values(), self.generations) if asked else {}
-        return [identity for identity, health in found.items() if self._take(identity, asked[identity], health)]
+        self._content += [identity for identity, health in found.items() if self._take(identity, asked[identity], health)]
 
     def unhealthy(self) -> list[tuple[Desired, Health]]:
         """Return what isn't healthy, what has failed first."""

@@ -17,6 +17,7 @@ import yaml
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, identity_of
 from handler.rollout.health import ALWAYS_HEALTHY, KINDS, judge, remnant
+from handler.rollout.kinds.custom import READY
 from handler.rollout.kinds.reading import moment
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
@@ -60,12 +61,13 @@ def test_a_sample_is_judged_as_its_name_says(path: Path) -> None:
 
 
 def test_each_kind_has_a_sample_that_is_healthy_and_one_that_is_not() -> None:
-    kinds: dict[GroupKind, set[bool]] = {kind: set() for kind in KINDS}
+    kinds: dict[GroupKind, set[bool]] = {kind: set() for kind in (*KINDS, *READY)}
     for sample in map(Sample.of, SAMPLES):
         kinds.setdefault(sample.kind, set()).add(sample.expected is Status.CURRENT)
     always = {GroupKind("networking.k8s.io", "Ingress"), *ALWAYS_HEALTHY}
     assert {kind for kind, seen in kinds.items() if seen != {True, False} and kind not in always} == set()
     assert not KINDS.keys() & ALWAYS_HEALTHY
+    assert not READY.keys() & (KINDS.keys() | ALWAYS_HEALTHY)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

@@ -15,6 +15,7 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.tables import Judged, Options, Probe, Scene, Verdict
+from handler.run.custom_health import no_expressions
 from handler.run.rollout.checking import Watched, check
 from handler.run.waits.keeping import Keeping
 from tests.unit.run.paper import Kept
@@ -56,7 +57,7 @@ class Waiting:
     def __init__(self, *happens: Any, now: float = BEGAN, patience: float = math.inf) -> None:
         self.happens, self.now = happens, now
         self.rows = {"scripted": Scripted()}
-        rooms = SimpleNamespace(metrics=None, preparer=SimpleNamespace(checks=self.rows), patience=patience)
+        rooms = SimpleNamespace(metrics=None, preparer=SimpleNamespace(checks=self.rows), patience=patience, health=no_expressions())
         mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
         self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=SimpleNamespace(target="shop"))
 
