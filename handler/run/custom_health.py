@@ -34,7 +34,7 @@ from handler.rollout.health import premature
 from handler.rollout.kinds.reading import HEALTHY, condition, fails, number, said, waits
 
 FUNCTIONS = "handler.render.expressions:FUNCTIONS"
-LIMITS = Limits(memory=1 << 29, cpu=1, seconds=60.0, output=1 << 20)
+LIMITS = Limits(memory=1 << 30, cpu=1, seconds=60.0, output=1 << 20)
 """Of one child. `cpu`: seconds, which one object may take whole, for it is tried once more alone."""
 KILLED = 5
 """Children that one call may lose before it leaves the rest `unknown`."""

@@ -98,15 +98,15 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         (
             "1: 2",
             (
-                "1: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, leaseDuration, "
-                "metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
+                "1: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, include, installation, interval, kind, "
+                "leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
         ("[a]: 2", "configuration: expected a name as key, found a list"),
         (
             "<<: {interval: 5m}",
             (
-                "<<: unknown key; known: apiVersion, defaults, driftInterval, include, installation, interval, kind, "
+                "<<: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, include, installation, interval, kind, "
                 "leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
