@@ -43,6 +43,7 @@ _OBJECTS, _BYTES = 200, 4 << 20
 _KEPT = 10_000
 """Verdicts that are kept."""
 _MESSAGE = 500
+_SECRET = GroupKind("", "Secret")
 
 Object = dict[str, Any]
 
@@ -162,7 +163,8 @@ def no_expressions() -> CustomHealth:
 
 
 _WHY = {
-    "timeout": f"the evaluation takes more than {LIMITS.cpu} s of processor time on it",
+    "cpu": f"the evaluation takes more than {LIMITS.cpu} s of processor time on it",
+    "timeout": f"the evaluation hasn't ended after {LIMITS.seconds:.0f} s on it",
     "memory": "the evaluation takes more memory on it than it may have",
     "output": "the evaluation says too much of it",
 }
@@ -205,7 +207,8 @@ def _health(each: _Asked, answer: Answer) -> Health:
     if answer.spent:
         return Health(Status.UNKNOWN, f"`{answer.name}` of healthCheckExprs takes more than {STEPS:,} steps on it")
     if answer.wrong:
-        return waits(f"`{answer.name}` of healthCheckExprs can't be evaluated: {printable(answer.wrong, _MESSAGE)}")
+        why = "" if each.identity.group_kind == _SECRET else f": {printable(answer.wrong, _MESSAGE)}"  # CEL's words may quote a value
+        return waits(f"`{answer.name}` of healthCheckExprs can't be evaluated{why}")
     if answer.name == CURRENT:
         return HEALTHY
     holds = f"`{answer.name}` of healthCheckExprs holds" if answer.name else f"`{CURRENT}` of healthCheckExprs doesn't hold"

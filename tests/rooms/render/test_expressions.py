@@ -139,6 +139,12 @@ def test_any_top_level_field_is_a_variable_and_nothing_else_is_sent(sandbox: San
     assert json.loads(body) == {"kind": "Secret", "metadata": {"name": "a"}, "data": {"state": "b3Blbg=="}}
 
 
+def test_what_cel_says_of_a_secret_is_not_told_because_it_may_quote_a_value(sandbox: Sandbox) -> None:
+    entry = HealthCheckExpr("v1", "data[data.key] == 'x'", kind="Secret")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"key": "swordfish"}}
+    assert one(sandbox, entry, secret) == Health(Status.IN_PROGRESS, "`current` of healthCheckExprs can't be evaluated")
+
+
 def test_a_kind_has_the_targets_entry_before_the_installations_and_its_own_before_its_groups(sandbox: Sandbox) -> None:
     group = HealthCheckExpr("example.com/v1", "false", failed="true")
     judge = CustomHealth([group, OFFER, replace(OFFER, api_version="example.com/v9", current="status.phase == 'Sold'")], sandbox)

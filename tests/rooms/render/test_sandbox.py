@@ -96,7 +96,7 @@ def test_a_child_that_dies_before_it_has_heard_everything_is_no_riddle(sandbox: 
 def test_an_endless_loop_ends_with_its_processor_time(sandbox: Sandbox) -> None:
     with pytest.raises(RenderFailed, match="processor time") as caught:
         _call(_same(sandbox, Limits(cpu=1, seconds=120)), "spin")
-    assert caught.value.reason == "timeout"
+    assert caught.value.reason == "cpu"
 
 
 def test_a_child_that_waits_for_ever_is_killed(sandbox: Sandbox) -> None:

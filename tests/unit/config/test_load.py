@@ -31,6 +31,15 @@ def test_the_least_configuration_has_every_default() -> None:
     assert target.revision.ref == "refs/heads/main"
 
 
+ISSUERS = s.HealthCheckExpr(
+    api_version="cert-manager.io/v1",
+    current="status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'True')",
+    kind="ClusterIssuer",
+    in_progress="status.conditions.exists(e, e.type == 'Issuing' && e.status == 'True')",
+    failed="status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'False')",
+)
+
+
 def test_the_full_sample_is_read_into_every_field() -> None:
     settings = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet"))
     shop, edge, keyed, app = settings.targets
@@ -62,15 +71,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
             ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEexample\n-----END PGP PUBLIC KEY BLOCK-----\n",),
         ),
         wait=s.Wait(600.0, 120.0),
-        health_check_exprs=(
-            s.HealthCheckExpr(
-                api_version="cert-manager.io/v1",
-                current="status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'True')",
-                kind="ClusterIssuer",
-                in_progress="status.conditions.exists(e, e.type == 'Issuing' && e.status == 'True')",
-                failed="status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'False')",
-            ),
-        ),
+        health_check_exprs=(ISSUERS,),
         rollout="deploy/rollout.yaml",
         rollback=s.Rollback(on_failure=True),
         suspend=True,
