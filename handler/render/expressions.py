@@ -1,6 +1,7 @@
 """What the expressions of `healthCheckExprs` say of live objects; runs in a child of a fork server of its own.
 
-Law: the expressions are the operator's, the objects the cluster's: one that is quadratic in a list takes as long as the list's owner likes. So an evaluation has a bound of steps (`handler.config.cel`), a child one of processor time, and each verdict is sent before the next
+Law: the expressions are the operator's, the objects the cluster's: an expression that is quadratic in a list takes as long as the list is
+made. So an evaluation has a bound of steps (`handler.config.cel`), a child one of processor time, and each verdict is sent before the next
 object is looked at: those of a child that is killed aren't lost.
 """
 

