@@ -36,6 +36,7 @@ from handler.render.sandbox import Sandbox
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
 from handler.rollout.tables import CheckType
+from handler.run.custom_health import CustomHealth
 from handler.run.kept_renders import KeptRenders
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
@@ -156,6 +157,11 @@ class Handler(Reaching):
             bound(self.tables.checks, self.metrics().listed.problem),
         )
 
+    def custom_health(self, target: Target) -> CustomHealth:
+        """Return what judges a target's objects by the operator's expressions: its own stand above the installation's. Made once."""
+        entries = (*self.settings.health_check_exprs, *target.health_check_exprs)
+        return self._once(("health", target.name), lambda: CustomHealth(entries, self._sandbox))
+
     def _rooms(self, target: Target) -> Rooms:
         """Put a target's rooms together."""
         settings, discovery = self.settings, self.discovery(target)
@@ -180,6 +186,7 @@ class Handler(Reaching):
             metrics=self.metrics().query,
             seen=self._options.seen,
             siblings=OneRepository(self, target),
+            health=self.custom_health(target),
         )
 
 

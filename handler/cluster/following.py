@@ -139,6 +139,9 @@ def feed(api: Api, scopes: list[Scope], judge: Callable[[Seen], bool], timeout: 
             for identity in stop() or ():
                 _settle(places[identity], identity, content=True)
             _take(lines, judge, end)
+        if any(scope.open for scope in scopes):  # what was seen last may be judged by `stop`
+            for identity in stop() or ():
+                _settle(places[identity], identity, content=True)
     finally:
         for scope in scopes:
             scope.close()

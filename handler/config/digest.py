@@ -21,7 +21,8 @@ def settings_digest(target: Target) -> str:
     shape: dict[str, Any] = asdict(target)
     for key in ("name", "cluster"):  # the state is the target's own, in its own cluster
         del shape[key]
-    for key in ("drift", "validate", "suspend", "wait", "rollback", "evidence"):  # when and how a run looks, not what it brings about
+    looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence")
+    for key in looks:  # when and how a run looks, not what it brings about
         del shape[key]
     if target.verify is None:  # an upgrade changes nothing for who doesn't use it
         del shape["verify"]

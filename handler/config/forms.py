@@ -156,6 +156,9 @@ FORMS: dict[str, Form] = {
         private="a URL",
     ),
     "groupKind": Form("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
+    "groupVersion": Form("an apiVersion", rf"(?:{LABEL}(?:\.{LABEL})*/)?{LABEL}", example="example.com/v1"),
+    "kindName": Form("a kind", r"[A-Z][A-Za-z0-9]*", example="Offer"),
+    "cel": Form("an expression in CEL", r"[\s\S]*\S[\s\S]*", example="status.phase == 'Ready'"),
     "guardedKind": Form(
         "one of Namespace, CustomResourceDefinition, PersistentVolume, PersistentVolumeClaim (all others need no opt-in)",
         r"Namespace|CustomResourceDefinition(?:\.apiextensions\.k8s\.io)?|PersistentVolume(?:Claim)?",

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from handler.config import cel
 from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.settings import Cluster, Eks, IgnoreRule, Prometheus, ReplayToken, Rollback, Target, Wait
+from handler.config.settings import Cluster, Eks, HealthCheckExpr, IgnoreRule, Prometheus, ReplayToken, Rollback, Settings, Target, Wait
 from handler.config.shape import camel
 
 
@@ -101,6 +102,26 @@ def fails_at_all(rollback: Rollback, wait: Wait | None, rollout: str) -> Iterato
         yield Fault("rollback", "onFailure needs something that can fail", "add `wait: {timeout: 5m}`, or a `rollout`")
 
 
+def compiles(name: str) -> Callable[..., Iterator[Fault]]:
+    """CEL's own compiler takes the expression."""
+
+    def check(expression: str) -> Iterator[Fault]:
+        wrong = cel.complaint(expression) if expression else ""
+        if wrong:
+            yield Fault(name, f"CEL can't read it: {wrong}", cel.FIX)
+
+    return check
+
+
+def each_kind_once(entries: tuple[HealthCheckExpr, ...]) -> Iterator[Fault]:
+    """Of two entries for the same kind one would never be asked; versions of a group are the same kind."""
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        if str(entry) in seen:
+            yield Fault("health_check_exprs", f"entry {index} is a second one for {entry}", "leave one: versions of a group are one")
+        seen.add(str(entry))
+
+
 PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
 
 RULES = (
@@ -111,6 +132,11 @@ RULES = (
     Rule(Revision, ("branch", "tag", "semver", "commit"), one_of("branch", "tag", "semver", "commit")),
     Rule(Cluster, ("kubeconfig", "context", "in_cluster", "eks"), one_cluster),
     Rule(IgnoreRule, ("paths",), some("paths")),
+    Rule(HealthCheckExpr, ("in_progress",), compiles("in_progress")),
+    Rule(HealthCheckExpr, ("failed",), compiles("failed")),
+    Rule(HealthCheckExpr, ("current",), compiles("current")),
+    Rule(Settings, ("health_check_exprs",), each_kind_once),
+    Rule(Target, ("health_check_exprs",), each_kind_once),
     Rule(ReplayToken, ("targets",), some("targets")),
     Rule(ReplayToken, ("may",), some("may")),
     Rule(Target, ("namespaces",), some("namespaces")),

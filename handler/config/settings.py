@@ -159,6 +159,26 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthCheckExpr:
+    """How objects of one kind stand, in CEL: an entry of Flux' `healthCheckExprs`. Asked in this order: inProgress, failed, current."""
+
+    api_version: str = _doc("apiVersion of the kind; only its group counts.", kind="groupVersion")
+    current: str = _doc("CEL: true where the object is healthy.", kind="cel")
+    kind: str = _doc("Kind; empty: each kind of the group that has no entry of its own.", "", kind="kindName")
+    in_progress: str = _doc("CEL: true while the object is on its way.", "", kind="cel")
+    failed: str = _doc("CEL: true where the object won't get there by itself.", "", kind="cel")
+
+    @property
+    def group(self) -> str:
+        """The API group; empty: the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    def __str__(self) -> str:
+        """Name the kind, or the group."""
+        return f"{self.kind}.{self.group}".strip(".") if self.kind else f"any kind of {self.group or 'the core group'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Rollback:
     """What becomes of a rollout that fails."""
 
@@ -200,6 +220,10 @@ class Target:
     drift: Literal["correct", "report", "ignore"] = _doc("What a drift run does.", "correct")
     validate: Literal["server", "none"] = _doc("Dry-run new objects before the first write.", "server")
     wait: Wait | None = _doc("Wait until everything is healthy, and fail where it isn't; without it only stages wait.", None)
+    health_check_exprs: tuple[HealthCheckExpr, ...] = _doc(
+        "How objects of kinds stand whose status nothing else knows, in CEL; stands above the installation's entry for the same kind.",
+        factory=tuple,
+    )
     rollout: str = _doc("Path of a Rollout in the repository, from its root: in which order, under which checks.", "", kind="rollout")
     rollback: Rollback = _doc("What becomes of a rollout that fails.", factory=Rollback)
     evidence: Evidence = _doc("What of a failure is kept.", factory=Evidence)
@@ -237,6 +261,7 @@ class Settings:
     replay: Replay = _doc("Who may ask for runs, and read.", factory=Replay)
     metrics: Metrics = _doc("Where Prometheus scrapes.", factory=Metrics)
     prometheus: tuple[Prometheus, ...] = _doc("Where checks of rollouts may ask for metrics.", factory=tuple)
+    health_check_exprs: tuple[HealthCheckExpr, ...] = _doc("How objects of kinds stand, in CEL, for all targets.", factory=tuple)
     queue: QueueSettings = _doc("Where requests wait for their run.", factory=QueueSettings)
     secrets_interval: float = _doc(
         "How long a value from a cloud's secret store or a Secret is used before it is asked for again.", 60.0, kind="duration"

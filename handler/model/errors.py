@@ -162,7 +162,7 @@ class ManifestInvalid(AuthorError):
 
 
 class RenderFailed(AuthorError):
-    """The render child crashed, ran out of memory or time. `reason`: crash | memory | timeout | output."""
+    """The render child crashed, ran out of memory or time. `reason`: crash | memory | cpu | timeout | output."""
 
     code = "render-failed"
 

@@ -15,6 +15,7 @@ class Status(StrEnum):
     TERMINATING = "terminating"
     NOT_FOUND = "not found"
     UNKNOWN = "unknown"
+    """It could not be judged: neither healthy nor failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from handler.model.errors import ConfigInvalid
 
 
 @contextmanager
-def needed_by(subject: str) -> Iterator[None]:
-    """Import inside what `subject`, words of the configuration, needs.
+def needed_by(subject: str, packed: str = "scripts/package --ssh") -> Iterator[None]:
+    """Import inside what `subject`, words of the configuration, needs; `packed`: the command that packs it for functions.
 
     Raises:
         ConfigInvalid: a library isn't installed; it says where to get it.
@@ -21,5 +21,5 @@ def needed_by(subject: str) -> Iterator[None]:
         library = (error.name or "").partition(".")[0]
         if library in {"", "handler"}:
             raise
-        fix = f"scripts/package --ssh packs it for functions; elsewhere: pip install {library}"
+        fix = f"{packed} packs it for functions; elsewhere: pip install {library.replace('_', '-')}"
         raise ConfigInvalid.of(subject, f"needs the library {library}, which isn't installed here", fix=fix) from None

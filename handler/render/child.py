@@ -36,7 +36,8 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CONVERSATION = 3
 _BUFFER = 1 << 16
 
-Functions = Mapping[str, Callable[[Mapping[str, Any], list[bytes]], Iterable[bytes]]]
+Functions = Mapping[str, Callable[[Mapping[str, Any], list[bytes]], Iterable[bytes | None]]]
+"""What a child may be asked for. None among the pieces of a result: what was said so far is sent now, for the child may not end well."""
 
 
 def main(control: int, table: str) -> None:
@@ -225,12 +226,12 @@ def _read(pipe: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def _answer(pipe: socket.socket, pieces: Iterable[bytes]) -> None:
+def _answer(pipe: socket.socket, pieces: Iterable[bytes | None]) -> None:
     """Send the pieces of a result as they come, in large writes."""
     waiting = bytearray()
     for piece in pieces:
-        waiting += _frame(DATA, piece)
-        if len(waiting) >= _BUFFER:
+        waiting += _frame(DATA, piece) if piece is not None else b""
+        if len(waiting) >= _BUFFER or piece is None:
             pipe.sendall(waiting)
             waiting.clear()
     pipe.sendall(waiting + _frame(END, b""))

@@ -172,7 +172,7 @@ class Conversation:
         if self.code == MEMORY or -self.code == signal.SIGKILL:
             self._fail("memory", "needed more memory than it may have")
         if -self.code == signal.SIGXCPU:
-            self._fail("timeout", "needed more processor time than it may have")
+            self._fail("cpu", "needed more processor time than it may have")
         died = f"died of {signal.Signals(-self.code).name}" if self.code < 0 else f"failed ({self.note or f'exit code {self.code}'})"
         self._fail("crash", died)
 

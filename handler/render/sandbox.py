@@ -58,6 +58,7 @@ class Sandbox:
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._beside: dict[str, Sandbox] = {}
 
     def __enter__(self) -> Self:
         self.start()
@@ -72,9 +73,20 @@ class Sandbox:
             self._started()
 
     def close(self) -> None:
-        """End the fork server and every child of it."""
+        """End the fork server and every child of it, and those beside it."""
         with self._lock:
             self._stop()
+            beside, self._beside = self._beside, {}
+        for each in beside.values():
+            each.close()
+
+    def beside(self, functions: str, limits: Limits) -> Sandbox:
+        """Return a sandbox of other functions, with limits of its own; its server starts with its first call and ends with this one's.
+
+        `functions`: as of `__init__`; each table has one, with the limits that were named first.
+        """
+        with self._lock:
+            return self._beside.setdefault(functions, Sandbox(functions, limits))
 
     def run(
         self, function: str, options: Mapping[str, Any], parts: Sequence[bytes], decode: Callable[[bytes], T], subject: str = "render"

@@ -4,6 +4,7 @@
     a generation not observed yet        in progress
     Reconciling / Stalled                in progress / failed (the conditions of kstatus' own convention)
     the kind's row in KINDS              as it says
+    its row in `kinds.custom.READY`      as it says, once its controller has had time for a look
     Ready                                current / in progress
     else                                 current, once its controller has had time for a look (`SETTLE`)
 
@@ -21,7 +22,7 @@ from typing import Any
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, identity_of
-from handler.rollout.kinds import others, pods, workloads
+from handler.rollout.kinds import custom, others, pods, workloads
 from handler.rollout.kinds.reading import HEALTHY, Condition, condition, fails, number, waits, written
 
 SETTLE = 5.0
@@ -103,8 +104,17 @@ def judge(live: Object | None, generation: int, now: float, declared: Mapping[st
     early = _unobserved(live, generation) or _by_convention(live)
     if early:
         return early
-    rule = KINDS.get(kind)
-    return rule(live, now) if rule else _other(live, now)
+    if kind in KINDS:
+        return KINDS[kind](live, now)
+    rule = custom.rule(live, kind)
+    return _settled(live, now, rule(live, now)) if rule else _other(live, now)
+
+
+def premature(live: Object, generation: int) -> Health | None:
+    """Judge what holds of any object before its kind is asked: it goes, or its status is of another generation than the one written."""
+    if at(live, "metadata", "deletionTimestamp"):
+        return Health(Status.TERMINATING, "is being deleted")
+    return _unobserved(live, generation)
 
 
 def remnant(live: Object) -> Object:
@@ -113,8 +123,10 @@ def remnant(live: Object) -> Object:
     entries = [{key: at(entry, key) for key in ("manager", "subresource", "time")} for entry in items_at(live, "metadata", "managedFields")]
     kept = {key: value for key, value in metadata.items() if key not in ("managedFields", "labels")}
     name = at(live, "spec", "storageClassName")
-    spec = {} if name is None else {"spec": {"storageClassName": name}}
-    return {**{key: live.get(key) for key in ("apiVersion", "kind", "status")}, **spec, "metadata": {**kept, "managedFields": entries}}
+    whole = identity_of(live).group_kind in custom.READY
+    spec = live.get("spec") if whole else {"storageClassName": name} if name is not None else None
+    kept_spec = {} if spec is None else {"spec": spec}
+    return {**{key: live.get(key) for key in ("apiVersion", "kind", "status")}, **kept_spec, "metadata": {**kept, "managedFields": entries}}
 
 
 def _absent(declared: Mapping[str, Any] | None) -> Health:
@@ -153,6 +165,19 @@ def _other(live: Object, now: float) -> Health:
         return waits(ready.said or "isn't ready")
     left = 0.0 if _has_answered(live, ready) else _settling(live, now)
     return waits("its controller has said nothing about the newest change yet", left) if left > 0 else HEALTHY
+
+
+def _settled(live: Object, now: float, found: Health) -> Health:
+    """Believe that a custom resource is healthy once something in its status is of the newest generation, or its controller had time."""
+    if not found.healthy:
+        return found
+    types = [at(each, "type") for each in items_at(live, "status", "conditions")]
+    dated = [each for each in (condition(live, kind) for kind in types) if each.observed is not None]
+    newest = max(dated, key=lambda each: each.observed or 0, default=Condition("Ready"))
+    if _is_stale(newest, live):
+        return waits(f"its {newest.type} is of an older generation")
+    left = 0.0 if _has_answered(live, newest) else _settling(live, now)
+    return waits("its controller has said nothing about the newest change yet", left) if left > 0 else found
 
 
 def _is_stale(found: Condition, live: Object) -> bool:

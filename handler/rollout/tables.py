@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from handler.model.errors import PlanRefused
+from handler.model.health import Health
 from handler.model.metrics import Moments
 from handler.model.names import Identity
 from handler.model.rollout import Mode, Step
@@ -103,6 +104,11 @@ def no_metrics(url: str, query: str, seconds: float = 0.0, step: float = 0.0) ->
     raise PlanRefused.of("prometheus", f"nobody here may ask {url or 'one'} for {query} (of {seconds:g} s, each {step:g} s)")
 
 
+def unexpressed(_live: Object, _generation: int) -> Health | None:
+    """Know no expressions."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What a check may know beside its object.
@@ -110,7 +116,8 @@ class Scene:
     `since`: when the step began, seconds since the epoch, over restarts. `generation`: of the object as our write returned it, 0: unknown.
     `declared`: the object's manifest, if it was certainly created. `failing`: the check stands under `failure`. `query`: asks for metrics.
     `pods`: the pods that the object's selector selects, asked for at each call. `mask`: hides the secrets of a text. `effort`: what all
-    checks of the step may still look at in this look at the object.
+    checks of the step may still look at in this look at the object. `expressed`: how an object of at least this generation does by the
+    operator's expressions; None: there are none for its kind.
     """
 
     identity: Identity
@@ -122,6 +129,7 @@ class Scene:
     pods: Callable[[], Sequence[Object]] = field(default=list)
     mask: Callable[[str], str] = str
     effort: Callable[[], Effort] = Effort
+    expressed: Callable[[Object, int], Health | None] = unexpressed
 
 
 class Probe(Protocol):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from handler.config.settings import Target
 from handler.rollout.tables import ActionRow, Query, no_metrics
+from handler.run.custom_health import CustomHealth, no_expressions
 from handler.run.handover import Alone, Siblings
 from handler.run.planning import Planner
 from handler.run.preparing import Preparer
@@ -31,6 +32,7 @@ class Rooms:
     health between drift runs, so ticks do. `actions`: what steps may do.
     `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `seen`: told of the record each time that
     a run under way has written to it; several threads may at once. `siblings`: the targets that may own what this one declares.
+    `health`: the operator's expressions about its objects.
     """
 
     target: Target
@@ -53,3 +55,4 @@ class Rooms:
     clock: Callable[[], float] = time.time
     seen: Callable[[State], None] = unseen
     siblings: Siblings = field(default_factory=Alone)
+    health: CustomHealth = field(default_factory=no_expressions)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
@@ -41,6 +42,8 @@ _LEFT_OUT = (
     "dulwich/web.py",
     "dulwich/worktree.py",
     "jsonschema/benchmarks/*",  # its authors' own
+    "bazel-project/*",  # samples that its wheels hold by mistake
+    "cel_expr_python/ext/*",  # each has the whole of CEL in it once more; the extensions we use are in CEL itself
     "pydantic/mypy.py",
     "pydantic/v1/*",
     "cffi/*",  # makes bindings; what cryptography runs with is _cffi_backend
@@ -57,6 +60,8 @@ _LEFT_OUT = (
     "*.pth",
     ".lock",
 )
+_CEL = ("cel_expr_python/*", "cel_expr_python-*")
+"""What few need, and is a fifth of the package."""
 _KEPT = ("METADATA", "LICEN", "COPYING", "NOTICE", "AUTHORS", "ENTRY_POINTS")
 """Of what an installer notes about a library: what its licence asks for, and `importlib.metadata` reads."""
 _KEPT_FOR = 4 * 24 * 3600
@@ -79,14 +84,14 @@ class Runtime:
         return f"python{self.python}"
 
 
-def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
-    """Return the directory with all libraries of a runtime.
+def libraries(runtime: Runtime, *, ssh: bool, cel: bool, uv: str, cache: Path) -> Path:
+    """Return the directory with all libraries of a runtime. `ssh`: with those of `--ssh`; `cel`: with that of `healthCheckExprs`.
 
     Raises:
         subprocess.CalledProcessError: uv or the compiler failed; it has said why.
     """
     lock = ROOT / ("requirements-functions-ssh.lock" if ssh else "requirements-functions.lock")
-    made_by = f"{runtime.arch} {runtime.python} {_bytecode(runtime)}".encode()
+    made_by = f"{runtime.arch} {runtime.python} {_bytecode(runtime)} cel={cel}".encode()
     key = hashlib.sha256(b"\0".join([lock.read_bytes(), Path(__file__).read_bytes(), made_by])).hexdigest()
     place = cache / f"{runtime.name}-{runtime.arch}-{key[:16]}"
     cache.mkdir(parents=True, exist_ok=True)
@@ -99,7 +104,7 @@ def libraries(runtime: Runtime, *, ssh: bool, uv: str, cache: Path) -> Path:
             with tempfile.TemporaryDirectory(dir=cache) as temporary:
                 made = Path(temporary) / "libraries"
                 _install(lock, runtime, uv, made)
-                _trim(made)
+                _trim(made, () if cel else _CEL)
                 compiled(made, runtime, "the libraries")
                 made.rename(place)
     return place
@@ -128,22 +133,22 @@ def _install(lock: Path, runtime: Runtime, uv: str, place: Path) -> None:
     subprocess.run([uv, "pip", "install", "--quiet", *wanted, *kept, "-r", str(lock)], check=True)
 
 
-def _trim(place: Path) -> None:
-    """Remove what no function needs."""
+def _trim(place: Path, more: Sequence[str]) -> None:
+    """Remove what no function needs, and what `more` matches."""
     for path in sorted(place.rglob("*"), reverse=True):
-        if path.is_file() and _unneeded(path.relative_to(place)):
+        if path.is_file() and _unneeded(path.relative_to(place), (*_LEFT_OUT, *more)):
             path.unlink()
         elif path.is_dir() and not any(path.iterdir()):
             path.rmdir()
 
 
-def _unneeded(name: PurePath) -> bool:
+def _unneeded(name: PurePath, left_out: Sequence[str]) -> bool:
     match name.parts:
         case ("botocore", "data", service, _, *_):
             return service not in _SERVICES
         case (metadata, *_, last) if metadata.endswith(".dist-info"):
-            return not last.upper().startswith(_KEPT)
-    return any(fnmatchcase(str(name), pattern) for pattern in _LEFT_OUT)
+            return not last.upper().startswith(_KEPT) or any(fnmatchcase(str(name), pattern) for pattern in left_out)
+    return any(fnmatchcase(str(name), pattern) for pattern in left_out)
 
 
 def compiled(place: Path, runtime: Runtime, what: str) -> None:

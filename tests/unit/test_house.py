@@ -22,7 +22,7 @@ FUNCTION_LINES = 50  # at most, its docstring not counted
 # These put rooms together: the modules of the root, the processes, the doors, the functions, and `run`, the stages of reconcile.py.
 COMPOSITION = {"run", "serve", "web", "cli", "functions", *(path.stem for path in HANDLER.glob("*.py"))}
 VENDORS = {
-    "config": {"yaml"},
+    "config": {"cel_expr_python", "yaml"},
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
     "triggers": {"standardwebhooks"},
     "feedback": {"prometheus_client"},

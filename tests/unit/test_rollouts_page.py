@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.config import cel
 from handler.config.forms import duration
 from handler.config.load import load
 from handler.config.settings import Target, Wait
 from handler.config.shape import slots
 from handler.model.manifest import Manifest
-from handler.model.names import Identity, identity_of
+from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import Rollout, Step
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE
 from handler.rollout import hooks, spec
@@ -25,8 +26,10 @@ from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.checks.prometheus import INTERVAL
 from handler.rollout.health import ALWAYS_HEALTHY, KINDS
+from handler.rollout.kinds.custom import READY
 from handler.rollout.spec import MAX_STEPS
 from handler.run import gone
+from handler.run.custom_health import KILLED, LIMITS
 from handler.run.rollout.actions import ACTIONS
 from tests.unit.test_readme import ROOT, blocks, spans
 
@@ -167,6 +170,20 @@ def test_the_table_of_health_names_every_kind_that_has_a_rule() -> None:
     named = set(re.findall(r"[A-Z][A-Za-z]+", " ".join(line.split("|")[1] for line in section.splitlines() if line.startswith("| "))))
     assert {kind.kind for kind in KINDS} <= named
     assert {"ConfigMap", "Secret", "CronJob", "Lease"} <= {kind.kind for kind in ALWAYS_HEALTHY} & named
+
+
+def test_the_table_of_custom_resources_is_that_of_the_code() -> None:
+    section = TEXT.partition("\n### Health of custom resources\n")[2].partition("\n### ")[0]
+    rows = [line.split("|")[1:4] for line in section.splitlines() if line.startswith("| `")]
+    told = [GroupKind(group.strip(" `"), kind.strip()) for group, kinds, _ in rows for kind in kinds.split(",")]
+    assert sorted(told) == sorted(READY)
+    assert all(source.startswith("https://") for _, source in READY.values())
+
+
+def test_the_budgets_of_expressions_are_those_of_the_code() -> None:
+    assert f"{cel.STEPS:,} steps" in TEXT
+    assert (LIMITS.cpu, LIMITS.memory, KILLED) == (1, 1 << 30, 5)
+    assert "one object a second of processor time and 1 GiB, a target as much as five children" in TEXT
 
 
 def test_the_tables_of_hooks_name_every_word() -> None:

@@ -1,4 +1,4 @@
-"""`healthy`: the object does what it is for, by kstatus' rules and whatever its kind says of itself."""
+"""`healthy`: the object does what it is for, by kstatus' rules and whatever its kind says of itself, or by the operator's expressions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class _Probe:
     def look(self, live: Object | None, now: float) -> Judged:
         """Judge by health; a Job that runs makes no progress that anybody sees, so only its time ends it."""
         scene = self.scene
-        found = judge(live, scene.generation, now, scene.declared)
+        expressed = scene.expressed(live, scene.generation) if live is not None else None
+        found = expressed or judge(live, scene.generation, now, scene.declared)
         message = scene.mask(found.message or str(found.status))
         progress = "" if scene.identity.group_kind == JOB else message
         return Judged(_VERDICTS.get(found.status, Verdict.PENDING), message, progress, found.again)

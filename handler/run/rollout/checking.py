@@ -163,7 +163,16 @@ class _Checking:
         run, watched = self.waits.run, self.watched
         query: Query = self.questions
         scene = Scene(
-            watched.identity, watched.kept.since, watched.generation, watched.declared, failing, query, self._pods, run.mask, self._effort
+            watched.identity,
+            watched.kept.since,
+            watched.generation,
+            watched.declared,
+            failing,
+            query,
+            self._pods,
+            run.mask,
+            self._effort,
+            run.rooms.health.verdict,
         )
         row = run.rooms.preparer.checks[check.type]
         return _Under(check, row.begin(check.options, scene), watched.kept, self._now())

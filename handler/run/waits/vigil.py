@@ -1,6 +1,7 @@
 """How the objects of one wait stand: each judged with each change of it, and when time alone changes the verdict.
 
 Law: only verdicts are kept, not objects; of one that merely has to settle, what it is judged by. Any change of any verdict is progress.
+What the operator's expressions judge is gathered for a moment, because one child judges many objects as fast as one.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from handler.model.manifest import at, canonical
 from handler.model.names import Identity
 from handler.plan.admit import Desired
 from handler.rollout.health import judge, remnant
+from handler.run.custom_health import CustomHealth, no_expressions
 
 Object = dict[str, Any]
 Verdict = Callable[[Identity, Object | None], Health | None]
+_AT_ONCE = 200
+"""Objects that wait for the operator's expressions, at most."""
 _TOGETHER = 2.0
 """Seconds that a failure waits for the first look at the other objects: what failed by then is told with it."""
 
@@ -42,8 +46,8 @@ class Vigil:
     """The verdicts of one wait.
 
     `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API
-    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `moved`: when a verdict changed last (monotonic);
-    `uids`: of the objects that live.
+    server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `custom`: the operator's expressions; `moved`: when a
+    verdict changed last (monotonic); `uids`: of the objects that live.
     """
 
     items: Sequence[Desired]
@@ -51,12 +55,15 @@ class Vigil:
     patience: float
     now: Callable[[], float]
     verdict: Verdict
+    custom: CustomHealth = field(default_factory=no_expressions)
     moved: float = field(default_factory=time.monotonic)
     seen: dict[Identity, Health] = field(default_factory=dict)
     uids: dict[Identity, str] = field(default_factory=dict)
     _stood: dict[Identity, float] = field(default_factory=dict)
     _declared: dict[Identity, Desired] = field(init=False)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
+    _unjudged: dict[Identity, Object] = field(default_factory=dict)
+    _content: list[Identity] = field(default_factory=list)
     _failed: float = 0.0
 
     def __post_init__(self) -> None:
@@ -64,9 +71,20 @@ class Vigil:
         self._declared = {item.identity: item for item in self.items}
 
     def judge(self, identity: Identity, live: Object | None) -> bool:
-        """Judge a new state of an object; True: it is healthy."""
+        """Judge a new state of an object; True: it is healthy. What expressions judge is told by the next beat."""
+        found = self.verdict(identity, live)
+        self._unjudged.pop(identity, None)
+        self._content = [each for each in self._content if each != identity]
+        if found is None and live is not None and self.custom.covers(identity.group_kind):
+            self._unjudged[identity] = live
+            if len(self._unjudged) >= _AT_ONCE:
+                self._expressed()
+            return False
+        return self._take(identity, live, found or self._usual(identity, live))
+
+    def _take(self, identity: Identity, live: Object | None, found: Health) -> bool:
+        """Keep a verdict; True: it is healthy."""
         before = self.seen.get(identity)
-        found = self.verdict(identity, live) or self._usual(identity, live)
         if live is None and found.healthy and before and before.status is Status.FAILED:
             found = before  # a Job that has failed removes itself as one that is complete does
         if before is None or (before.status, before.message) != (found.status, found.message):
@@ -84,21 +102,30 @@ class Vigil:
         return judge(live, self.generations.get(identity, 0), self.now(), declared)
 
     def beat(self) -> list[Identity]:
-        """Judge again what time has changed, and return what is healthy by that.
+        """Judge what expressions judge, and again what time has changed; return what is healthy by that.
 
         Raises:
             Ended: an object has failed, and the others have been looked at; or nothing has changed for too long.
+            OperatorError, Stopping: see `CustomHealth.verdicts`.
 
         """
+        self._expressed()
+        healthy, self._content = self._content, []
         now = time.monotonic()
         due = [(identity, live) for identity, (when, live) in self._settling.items() if when <= now]
-        healthy = [identity for identity, live in due if self.judge(identity, live)]
+        healthy += [identity for identity, live in due if self.judge(identity, live)]
         if self._failed and any(health.status is Status.FAILED for health in self.seen.values()):
             if len(self.seen) == len(self.items) or now - self._failed >= _TOGETHER:
                 raise Ended(stuck=False)
         elif now - self.moved >= self.patience:
             raise Ended(stuck=True)
         return healthy
+
+    def _expressed(self) -> None:
+        """Judge by expressions what has changed since that was done last; the next beat tells what is healthy."""
+        asked, self._unjudged = self._unjudged, {}
+        found = self.custom.verdicts(asked.values(), self.generations) if asked else {}
+        self._content += [identity for identity, health in found.items() if self._take(identity, asked[identity], health)]
 
     def unhealthy(self) -> list[tuple[Desired, Health]]:
         """Return what isn't healthy, what has failed first."""

@@ -86,8 +86,11 @@ class Waits:
             NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
 
         """
-        asked = [item for item in items if item.identity.group_kind not in ALWAYS_HEALTHY]
-        vigil = Vigil(asked, generations, limits.progress_timeout, self.run.rooms.planner.api.server_time, verdict)
+        rooms = self.run.rooms
+        kinds = {item.identity.group_kind for item in items}
+        waited_for = {kind for kind in kinds if kind not in ALWAYS_HEALTHY or rooms.health.covers(kind)}
+        asked = [item for item in items if item.identity.group_kind in waited_for]
+        vigil = Vigil(asked, generations, limits.progress_timeout, rooms.planner.api.server_time, verdict, rooms.health)
         try:
             if asked:
                 self._watch(kept, vigil, limits, beat)

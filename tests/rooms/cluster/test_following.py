@@ -86,6 +86,21 @@ def test_one_list_and_one_watch_show_all_namespaces_to_who_may_see_them(
     assert all(("/namespaces/" in path) is not everywhere for _, path in wire.seen)
 
 
+def test_what_the_only_look_has_shown_may_be_judged_by_who_is_asked_last(
+    through: Through, apply: Apply, kind: Kind, namespace: str
+) -> None:
+    wanted, seen = wanted_of(apply, kind, (namespace, "a"), (namespace, "b")), list[Identity]()
+
+    def judge(identity: Identity, _live: object) -> bool:
+        seen.append(identity)
+        return False
+
+    selector = f"{LABEL}={namespace}"
+    assert follow(through(), wanted, judge, 0, lambda: seen, selector)
+    assert len(seen) == 2
+    assert not follow(through(), wanted, judge, 0, lambda: seen[:1], selector)
+
+
 def test_a_list_is_read_in_pages_and_begun_anew_when_its_token_expires(
     wire: Wire, through: Through, apply: Apply, kind: Kind, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

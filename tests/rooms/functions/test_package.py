@@ -56,6 +56,18 @@ def test_with_ssh_and_signatures_it_is_still_small(tmp_path: Path) -> None:
     assert unpacked_size(out) < 75 * MB
 
 
+def test_cel_is_packed_where_the_configuration_has_expressions_and_nowhere_else(arm64: Path, tmp_path: Path) -> None:
+    target = CONFIG["targets"][1]
+    entry = {"apiVersion": "example.com/v1", "current": "status.phase == 'Open'"}
+    (tmp_path / "anneal.yaml").write_text(str({**CONFIG, "targets": [target], "healthCheckExprs": [entry]}))
+    out = package(tmp_path / "cel.zip", "--config", str(tmp_path / "anneal.yaml"))
+    assert_built_for(out, "3.13", "aarch64")
+    found = [name for name in libraries(out) if name.startswith("cel_expr_python/")]
+    assert found == ["cel_expr_python/cel.cpython-313-aarch64-linux-gnu.so"]
+    assert unpacked_size(out) < 77 * MB
+    assert not [name for name in zipfile.ZipFile(arm64).namelist() if name.startswith(("cel_expr_python", "bazel-project"))]
+
+
 def test_the_configuration_lies_inside_with_what_it_names_and_nothing_else_of_its_place(arm64: Path) -> None:
     with zipfile.ZipFile(arm64) as archive:
         names = archive.namelist()

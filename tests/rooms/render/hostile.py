@@ -31,6 +31,13 @@ def leave(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes]:
     raise SystemExit(0)
 
 
+def say_and_die(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes | None]:
+    yield b"said"
+    yield None
+    yield b"kept back"
+    os.abort()
+
+
 def fail(_: Mapping[str, Any], parts: list[bytes]) -> Iterable[bytes]:
     raise LookupError(parts[0])
 
@@ -103,5 +110,5 @@ def _outcome(attempt: Callable[[], object]) -> bytes:
 
 FUNCTIONS = {
     function.__name__: function
-    for function in (echo, abort, segfault, leave, fail, eat, spin, sleep, flood, garble, pid, bomb, regain, touch, look)
+    for function in (echo, abort, segfault, leave, say_and_die, fail, eat, spin, sleep, flood, garble, pid, bomb, regain, touch, look)
 }

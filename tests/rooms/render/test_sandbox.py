@@ -68,6 +68,25 @@ def test_every_death_has_a_name(sandbox: Sandbox, function: str, reason: str, me
     assert (caught.value.reason, str(caught.value)) == (reason, message)
 
 
+def test_what_a_child_has_sent_before_it_dies_was_heard(sandbox: Sandbox) -> None:
+    heard: list[bytes] = []
+    with pytest.raises(RenderFailed, match="SIGABRT"):
+        sandbox.run("say_and_die", {}, (), heard.append)
+    assert heard == [b"said"]
+
+
+def test_a_sandbox_beside_another_has_its_own_functions_and_limits_and_ends_with_it() -> None:
+    with Sandbox(TABLE, TIGHT) as own:
+        beside = own.beside("handler.render.functions:FUNCTIONS", Limits(cpu=7))
+        assert beside is own.beside("handler.render.functions:FUNCTIONS", Limits())
+        assert (beside._server, beside.limits.cpu) == (None, 7), "nothing is started before it is needed"
+        beside.start()
+        server = beside._server
+        assert server
+        assert server is not own._server
+    assert server.poll() is not None
+
+
 def test_a_child_that_dies_before_it_has_heard_everything_is_no_riddle(sandbox: Sandbox) -> None:
     with pytest.raises(RenderFailed) as caught:
         _call(sandbox, "abort", bytes(220 << 20))
@@ -77,7 +96,7 @@ def test_a_child_that_dies_before_it_has_heard_everything_is_no_riddle(sandbox: 
 def test_an_endless_loop_ends_with_its_processor_time(sandbox: Sandbox) -> None:
     with pytest.raises(RenderFailed, match="processor time") as caught:
         _call(_same(sandbox, Limits(cpu=1, seconds=120)), "spin")
-    assert caught.value.reason == "timeout"
+    assert caught.value.reason == "cpu"
 
 
 def test_a_child_that_waits_for_ever_is_killed(sandbox: Sandbox) -> None:

@@ -36,6 +36,7 @@ NEUTRAL: dict[str, Any] = {
     "validate": "none",
     "suspend": True,
     "wait": s.Wait(),
+    "health_check_exprs": (s.HealthCheckExpr("example.com/v1", "true"),),
     "rollback": s.Rollback(on_failure=True),
     "evidence": s.Evidence("record"),
 }

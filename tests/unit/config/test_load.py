@@ -31,6 +31,15 @@ def test_the_least_configuration_has_every_default() -> None:
     assert target.revision.ref == "refs/heads/main"
 
 
+ISSUERS = s.HealthCheckExpr(
+    api_version="cert-manager.io/v1",
+    current="status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'True')",
+    kind="ClusterIssuer",
+    in_progress="status.conditions.exists(e, e.type == 'Issuing' && e.status == 'True')",
+    failed="status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'False')",
+)
+
+
 def test_the_full_sample_is_read_into_every_field() -> None:
     settings = load(SAMPLES / "full.yaml", renderers=("file", "jsonnet"))
     shop, edge, keyed, app = settings.targets
@@ -62,6 +71,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
             ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEexample\n-----END PGP PUBLIC KEY BLOCK-----\n",),
         ),
         wait=s.Wait(600.0, 120.0),
+        health_check_exprs=(ISSUERS,),
         rollout="deploy/rollout.yaml",
         rollback=s.Rollback(on_failure=True),
         evidence=s.Evidence("record"),
@@ -96,6 +106,7 @@ def test_the_full_sample_is_read_beside_its_targets() -> None:
     assert settings.prometheus == (
         s.Prometheus("https://prometheus.example.com", g.SecretRef(env="PROMETHEUS_TOKEN"), "/etc/anneal/ca.pem"),
     )
+    assert settings.health_check_exprs == (s.HealthCheckExpr("bitnami.com/v1alpha1", "status.phase == 'Ready'"),)
     assert settings.secrets_interval == 120.0
     assert (settings.webhooks.max_body, settings.metrics.bind) == (1_048_576, "127.0.0.1:9464")
     assert settings.replay.tokens[0].may == ("replay", "approve", "rollback", "read", "metrics")
@@ -246,6 +257,6 @@ def test_what_is_named_must_be_there(flag: str | None, environ: dict[str, str], 
 def test_the_room_loads_nothing_heavy() -> None:
     modules = ["load", "secrets", "digest", "settings", "masking"]
     code = "import sys;" + ";".join(f"import handler.config.{name}" for name in modules)
-    code += ";print([m for m in ('kubernetes', 'dulwich', 'jsonschema', 'urllib3', 'flask') if m in sys.modules])"
+    code += ";print([m for m in ('kubernetes', 'dulwich', 'jsonschema', 'urllib3', 'flask', 'cel_expr_python') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
     assert ran.stdout.strip() == "[]"

@@ -98,16 +98,16 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         (
             "1: 2",
             (
-                "1: unknown key; known: apiVersion, defaults, driftInterval, healthInterval, include, installation, interval, kind, "
-                "leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
+                "1: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, healthInterval, include, installation, "
+                "interval, kind, leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
         ("[a]: 2", "configuration: expected a name as key, found a list"),
         (
             "<<: {interval: 5m}",
             (
-                "<<: unknown key; known: apiVersion, defaults, driftInterval, healthInterval, include, installation, interval, kind, "
-                "leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
+                "<<: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, healthInterval, include, installation, "
+                "interval, kind, leaseDuration, metrics, prometheus, queue, replay, secretsInterval, stateNamespace, targets, webhooks"
             ),
         ),
         ("interval: 0", f"interval: {DURATION}, found 0"),

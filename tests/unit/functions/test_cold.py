@@ -17,7 +17,7 @@ from tests.unit.functions.conftest import CONFIG, QUEUE
 ROOT = Path(__file__).resolve().parents[3]
 CLUSTER = {"kubernetes", "dulwich", "handler.render", "handler.source", "handler.cluster"}
 AMAZON = {"boto3", "botocore"}
-NEVER = {"paramiko", "prometheus_client", "gunicorn", "jwt", "cryptography", "rich"}
+NEVER = {"cel_expr_python", "paramiko", "prometheus_client", "gunicorn", "jwt", "cryptography", "rich"}
 WEB = {"flask", "werkzeug", "apig_wsgi"}
 HEAVY = CLUSTER | AMAZON | NEVER | WEB | {"yaml"}
 PUSH = github_push()

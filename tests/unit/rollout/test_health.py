@@ -17,6 +17,7 @@ import yaml
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, identity_of
 from handler.rollout.health import ALWAYS_HEALTHY, KINDS, judge, remnant
+from handler.rollout.kinds.custom import READY
 from handler.rollout.kinds.reading import moment
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
@@ -60,12 +61,13 @@ def test_a_sample_is_judged_as_its_name_says(path: Path) -> None:
 
 
 def test_each_kind_has_a_sample_that_is_healthy_and_one_that_is_not() -> None:
-    kinds: dict[GroupKind, set[bool]] = {kind: set() for kind in KINDS}
+    kinds: dict[GroupKind, set[bool]] = {kind: set() for kind in (*KINDS, *READY)}
     for sample in map(Sample.of, SAMPLES):
         kinds.setdefault(sample.kind, set()).add(sample.expected is Status.CURRENT)
     always = {GroupKind("networking.k8s.io", "Ingress"), *ALWAYS_HEALTHY}
     assert {kind for kind, seen in kinds.items() if seen != {True, False} and kind not in always} == set()
     assert not KINDS.keys() & ALWAYS_HEALTHY
+    assert not READY.keys() & (KINDS.keys() | ALWAYS_HEALTHY)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
@@ -97,3 +99,21 @@ def test_what_only_has_to_settle_is_judged_by_its_remnant(path: Path) -> None:
         assert Sample(sample.name, sample.head, remnant(sample.body)).judged() == found
         later = {**sample.head, "now": "2026-01-01T00:02:00Z"}
         assert Sample(sample.name, later, remnant(sample.body)).judged() == Sample(sample.name, later, sample.body).judged()
+
+
+def test_what_a_custom_resource_is_judged_by_is_in_its_remnant() -> None:
+    """The replicas that were asked for stand in its spec."""
+    sample = Sample.of(next(path for path in SAMPLES if path.stem == "machinedeployment.current.scaled"))
+    del sample.body["status"]["observedGeneration"]
+    sample.body["metadata"] |= {"generation": 2, "creationTimestamp": "2026-01-01T00:00:58Z"}
+    found = sample.judged()
+    assert (found.status, found.again) == (Status.IN_PROGRESS, 3.0)
+    assert Sample(sample.name, {"now": "2026-01-01T00:01:03Z"}, remnant(sample.body)).judged().healthy
+
+
+def test_an_object_of_any_group_with_the_two_conditions_of_crossplane_is_judged_by_both() -> None:
+    """Composites of Crossplane are of any group: an object with Synced and Ready is one, with only one of them it is not."""
+    sample = Sample.of(next(path for path in SAMPLES if path.stem == "xdatabase.in-progress.pipeline"))
+    assert sample.judged().status is Status.IN_PROGRESS
+    del sample.body["status"]["conditions"][1]
+    assert sample.judged().healthy

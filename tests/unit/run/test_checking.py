@@ -15,6 +15,7 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.tables import Judged, Options, Probe, Scene, Verdict
+from handler.run.custom_health import no_expressions
 from handler.run.rollout.checking import Watched, check
 from handler.run.waits.diagnosing import Pace
 from handler.run.waits.keeping import Keeping
@@ -58,7 +59,8 @@ class Waiting:
         self.happens, self.now, self.pace = happens, now, Pace()
         self.rows = {"scripted": Scripted()}
         planner = SimpleNamespace(api=SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None))
-        rooms = SimpleNamespace(metrics=None, preparer=SimpleNamespace(checks=self.rows), patience=patience, planner=planner)
+        preparer = SimpleNamespace(checks=self.rows)
+        rooms = SimpleNamespace(metrics=None, preparer=preparer, patience=patience, planner=planner, health=no_expressions())
         mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
         job, state = SimpleNamespace(target="shop"), SimpleNamespace(attempt=None)
         self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=job, state=state)

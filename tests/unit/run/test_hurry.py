@@ -86,6 +86,16 @@ def test_a_render_that_had_less_time_than_it_may_take_is_not_its_authors_fault(m
         sandbox.run("f", {}, (), bytes.decode)
 
 
+def test_one_that_had_all_its_processor_time_is_however_little_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> None:
+        raise RenderFailed(Problem("render", "needed more processor time than it may have"), reason="cpu")
+
+    sandbox = Sandbox()
+    monkeypatch.setattr(sandbox, "_run", busy)
+    with hurry.until(time.monotonic() - 1.0), pytest.raises(RenderFailed):
+        sandbox.run("f", {}, (), bytes.decode)
+
+
 def test_what_breaks_off_when_the_time_is_over_is_cut_short_and_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     host = GitHost()
     pushed(host)

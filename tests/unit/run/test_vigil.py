@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from handler.model.health import Status
+from handler.model.health import Health, Status
 from handler.model.manifest import Manifest
-from handler.model.names import Identity
+from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.resource import Resource
 from handler.plan.admit import Desired
 from handler.rollout.kinds.reading import moment
@@ -151,3 +152,78 @@ def test_a_job_that_was_seen_to_fail_isnt_healthy_because_it_removed_itself(cloc
     assert not watched.judge(named(JOB, "a"), None)
     assert watched.judge(named(JOB, "b"), None), "nothing says that this one failed"
     assert [health.status for _, health in watched.unhealthy()] == [Status.FAILED]
+
+
+class Judges:
+    """Expressions about Offers, by hand: an Offer stands as its phase says."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def covers(self, kind: GroupKind) -> bool:
+        return kind == OFFER.group_kind
+
+    def verdicts(self, objects: Iterable[Any], _generations: Any) -> dict[Identity, Health]:
+        found = {identity_of(each): Health(Status(each["status"]["phase"]), each["status"]["phase"]) for each in objects}
+        self.asked.append([identity.name for identity in found])
+        return found
+
+
+def expressed(clock: Clock, *items: tuple[Resource, str]) -> tuple[Vigil, Judges]:
+    judges = Judges()
+    vigil = watch(clock, *items)
+    vigil.custom = judges  # type: ignore[assignment]  # it has what is asked of CustomHealth
+    return vigil, judges
+
+
+def phase(name: str, said: str) -> dict[str, Any]:
+    return body(OFFER, name, status={"phase": said})
+
+
+def test_what_expressions_judge_is_judged_together_at_the_next_beat(clock: Clock) -> None:
+    seen, judges = expressed(clock, (OFFER, "tea"), (OFFER, "milk"), (JOB, "a"))
+    assert not seen.judge(named(OFFER, "tea"), phase("tea", "in progress"))
+    assert not seen.judge(named(OFFER, "milk"), phase("milk", "current"))
+    assert seen.judge(named(JOB, "a"), job("a", "Complete"))
+    assert judges.asked == []
+    assert seen.beat() == [named(OFFER, "milk")]
+    assert seen.beat() == []
+    assert not seen.judge(named(OFFER, "tea"), phase("tea", "failed"))
+    assert not seen.judge(named(OFFER, "tea"), phase("tea", "current"))
+    assert seen.beat() == [named(OFFER, "tea")], "only its last state counts"
+    assert judges.asked == [["tea", "milk"], ["tea"]]
+
+
+def test_what_expressions_call_failed_ends_the_wait_and_what_they_can_not_tell_does_not(clock: Clock) -> None:
+    seen, _ = expressed(clock, (OFFER, "tea"))
+    seen.judge(named(OFFER, "tea"), phase("tea", "unknown"))
+    assert seen.beat() == []
+    assert [health for _, health in seen.unhealthy()] == [Health(Status.UNKNOWN, "unknown")]
+    clock.passed = 60.0
+    with pytest.raises(Ended) as ended:
+        seen.beat()
+    assert ended.value.stuck
+    seen.judge(named(OFFER, "tea"), phase("tea", "failed"))
+    with pytest.raises(Ended) as ended:
+        seen.beat()
+    assert not ended.value.stuck
+
+
+def test_what_is_gone_before_it_was_judged_is_gone(clock: Clock) -> None:
+    seen, judges = expressed(clock, (OFFER, "tea"))
+    seen.judge(named(OFFER, "tea"), phase("tea", "current"))
+    assert not seen.judge(named(OFFER, "tea"), None)
+    assert seen.beat() == []
+    assert judges.asked == []
+    assert [health.status for _, health in seen.unhealthy()] == [Status.NOT_FOUND]
+
+
+def test_no_more_objects_wait_for_expressions_than_one_child_takes(clock: Clock) -> None:
+    names = [f"o{number:03}" for number in range(250)]
+    seen, judges = expressed(clock, *((OFFER, name) for name in names))
+    for name in names:
+        seen.judge(named(OFFER, name), phase(name, "current"))
+    assert judges.asked == [names[:200]]
+    seen.judge(named(OFFER, "o000"), phase("o000", "in progress"))
+    assert seen.beat() == [named(OFFER, name) for name in names[1:]]
+    assert [len(asked) for asked in judges.asked] == [200, 51]

@@ -15,6 +15,7 @@ from handler.config.settings import Evidence, Wait
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE
+from handler.run.custom_health import no_expressions
 from handler.run.rollout.journal import Journal
 from handler.run.rollout.keeping import InJournal
 from handler.run.waits import waiting
@@ -56,7 +57,8 @@ class Waiter:
     def rooms(self) -> Any:
         api = SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None)
         planner = SimpleNamespace(api=api, applyset="set", scopes=None)
-        return SimpleNamespace(patience=self.patience, planner=planner, target=SimpleNamespace(evidence=Evidence()))
+        target = SimpleNamespace(evidence=Evidence())
+        return SimpleNamespace(patience=self.patience, planner=planner, target=target, health=no_expressions())
 
     def clock(self) -> float:
         return self.now
