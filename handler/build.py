@@ -170,7 +170,7 @@ class Handler(Reaching):
             target=target,
             settings=self.digest(target),
             preparer=self.preparer(target, discovery),
-            planner=Planner(target, applyset, self.api(target), discovery),
+            planner=Planner(target, applyset, self.api(target), discovery, custom=self.custom_health(target)),
             store=self.store(target),
             lock=self.lock(target),
             cluster_uid=self._cluster_uid(target, self.objects),

@@ -11,6 +11,7 @@ were told already is the same one, whatever else its words say.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ class Warned:
         """Read an event of either API group. `at_last`: when it happened last, RFC 3339."""
         about = at(event, "involvedObject") or at(event, "regarding")
         owner = Owner(said(at(about, "kind")), said(at(about, "name")))
-        message = said(at(event, "message")) or said(at(event, "note"))
+        message = without_output(said(at(event, "message")) or said(at(event, "note")))
         times = max(count(event, "count"), count(event, "series", "count"), count(event, "deprecatedCount"), 1)
         return cls(owner, said(at(about, "uid")), said(at(event, "reason")), message, moment(at_last) or 0.0, times)
 
@@ -160,6 +161,22 @@ def diagnose(subject: Subject, sight: Sight) -> Finding:
     if not told.causes and subject.still:
         told.infer(worst, sight.now, none=subject.has_pods and not pods)
     return Finding(tuple(dict.fromkeys(told.causes)), "; ".join(told.parts))
+
+
+_PROBE = re.compile(r"(?P<probe>(?:Readiness|Liveness|Startup) probe \w+): (?P<output>.*)", re.DOTALL)
+_KUBELETS = re.compile(
+    r"HTTP probe failed with statuscode: \d+|command timed out.*|Get \S+ .*|dial tcp .*|timeout: .*|service unhealthy .*"
+)
+"""What the kubelet itself says of a probe."""
+_HOOK = re.compile(r"(?P<hook>(?:Exec|Http) lifecycle hook .*? failed) - error: .*", re.DOTALL | re.IGNORECASE)
+
+
+def without_output(message: str) -> str:
+    """Return an event's message without what a container's program wrote: a probe, or a hook of its life, repeats that."""
+    probe, hook = _PROBE.fullmatch(message), _HOOK.fullmatch(message)
+    if probe and not _KUBELETS.fullmatch(probe["output"]):
+        return probe["probe"]
+    return hook["hook"] if hook else message
 
 
 def names(text: str, cause: str) -> bool:

@@ -21,12 +21,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target, Wait
+from handler.model.errors import AnnealError
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import Mode
 from handler.model.tree import printable
 from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.rollout.health import ALWAYS_HEALTHY, judge
+from handler.run.custom_health import CustomHealth
 from handler.state.record import State, TargetHealth
 from handler.state.rules import seconds_of, stamp
 
@@ -89,26 +91,41 @@ def after_writing(
 
     """
     mine = [item for item in written if item.mode not in _APART and item.identity.group_kind not in _STANDS]
-    found = {item.identity: judge(item.manifest.body(), 0, now) for item in mine if is_judged(item.identity.group_kind)}
+    found = {item.identity: judge(item.manifest.body(), 0, now) for item in mine if item.identity.group_kind not in ALWAYS_HEALTHY}
     return Look({**planned, **found, **waited})
 
 
 @dataclass(slots=True)
 class Passing:
-    """Judges the declared objects among those that a plan LISTs, as they pass by. `now`: seconds since the epoch."""
+    """Judges the declared objects among those that a plan LISTs, as they pass by.
+
+    `now`: seconds since the epoch; `custom`: the operator's expressions, which judge many objects at once, at the end.
+    """
 
     desired: Mapping[Identity, Desired]
     now: float
-    verdicts: dict[Identity, Health] = field(default_factory=dict)
+    custom: CustomHealth
+    _verdicts: dict[Identity, Health] = field(default_factory=dict)
+    _expressed: dict[Identity, dict[str, Any]] = field(default_factory=dict)
 
     def judged(self, objects: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield each object on, judged; one that comes twice is judged by its later state."""
         for live in objects:
             identity = identity_of(live)
             item = self.desired.get(identity)
-            if item is not None and item.mode not in _APART and is_judged(identity.group_kind):
-                self.verdicts[identity] = judge(live, 0, self.now)
+            if item is not None and item.mode not in _APART:
+                self._judge(identity, live)
             yield live
+
+    def _judge(self, identity: Identity, live: dict[str, Any]) -> None:
+        if self.custom.covers(identity.group_kind):
+            self._expressed[identity] = live
+        elif identity.group_kind not in ALWAYS_HEALTHY:
+            self._verdicts[identity] = judge(live, 0, self.now)
+
+    def verdicts(self) -> dict[Identity, Health]:
+        """Return how all that has passed by does."""
+        return self._verdicts | expressed(self.custom, self._expressed.values())
 
 
 def judged(
@@ -166,23 +183,28 @@ def patience_of(target: Target) -> float:
     return (target.wait or Wait()).progress_timeout
 
 
-def is_judged(kind: GroupKind) -> bool:
-    """Whether objects of a kind can be anything but healthy."""
-    return kind not in ALWAYS_HEALTHY
+def expressed(custom: CustomHealth, objects: Iterable[dict[str, Any]]) -> dict[Identity, Health]:
+    """Judge live objects by the operator's expressions; where no child can be had for that, they are left out until the next look."""
+    try:
+        return custom.verdicts(objects)
+    except AnnealError:
+        return {}
 
 
 def apart(desired: Mapping[Identity, Desired], skipped: Collection[Identity]) -> tuple[Identity, ...]:
     """Return what of a declared set isn't judged: hooks, which come and go, and what the plan leaves to others."""
     out = (each for each, item in desired.items() if item.mode in _APART or each in skipped)
-    return tuple(sorted(each for each in out if is_judged(each.group_kind)))
+    return tuple(sorted(out))
 
 
-def judged_live(state: State) -> frozenset[Identity]:
+def judged_live(state: State, custom: CustomHealth) -> frozenset[Identity]:
     """Return what of a recorded set is judged where it lives."""
+    kinds = {GroupKind(each.group, each.kind) for each in state.declared}
+    judged_kinds = {(kind.group, kind.kind) for kind in kinds if kind not in ALWAYS_HEALTHY or custom.covers(kind)}
     out = frozenset(state.health.apart or ())
-    return frozenset(each for each in state.declared if each not in out and is_judged(each.group_kind))
+    return frozenset(each for each in state.declared if (each.group, each.kind) in judged_kinds and each not in out)
 
 
-def judged_absent(state: State) -> frozenset[Identity]:
+def judged_absent(state: State, custom: CustomHealth) -> frozenset[Identity]:
     """Return what of a recorded set is missed where it isn't there; no Job that removes itself, and nothing until `apart` is known."""
-    return judged_live(state) - {each.identity for each in state.ran} if state.health.apart is not None else frozenset()
+    return judged_live(state, custom) - {each.identity for each in state.ran} if state.health.apart is not None else frozenset()

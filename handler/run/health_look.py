@@ -11,7 +11,7 @@ from handler.model.health import Health, HealthState, Status
 from handler.model.names import PART_OF, identity_of
 from handler.rollout.health import judge
 from handler.run.context import Context
-from handler.run.health import Look, judged_absent, judged_live
+from handler.run.health import Look, expressed, judged_absent, judged_live
 from handler.state.rules import seconds_of
 
 RECENT = 600.0
@@ -28,9 +28,11 @@ def look(run: Context) -> None:
         now = run.rooms.planner.api.server_time()
     except AnnealError:
         return
-    named = judged_live(run.state)
-    verdicts = {identity: judge(each, 0, now) for identity, each in live.items() if identity in named}
-    run.looked = Look(verdicts | dict.fromkeys(judged_absent(run.state) - live.keys(), _MISSING))
+    custom, named = run.rooms.health, judged_live(run.state, run.rooms.health)
+    mine = {identity: each for identity, each in live.items() if identity in named}
+    verdicts = {identity: judge(each, 0, now) for identity, each in mine.items() if not custom.covers(identity.group_kind)}
+    verdicts |= expressed(custom, [each for identity, each in mine.items() if custom.covers(identity.group_kind)])
+    run.looked = Look(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), _MISSING))
 
 
 def _is_due(run: Context) -> bool:
@@ -42,7 +44,7 @@ def _is_due(run: Context) -> bool:
 def _listed(run: Context) -> list[Object]:
     """LIST the recorded kinds: everywhere at once, or in each allowed namespace where RBAC is namespaced."""
     planner = run.rooms.planner
-    kinds = sorted({each.group_kind for each in judged_live(run.state)})
+    kinds = sorted({each.group_kind for each in judged_live(run.state, run.rooms.health)})
     resources = [found for kind in kinds if (found := planner.discovery.preferred(kind))]
     selector = f"{PART_OF}={planner.applyset}"
     try:

@@ -28,6 +28,7 @@ from handler.plan.prune import Facts, judge, leaving, left_to, needs_asking, pru
 from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee, is_kept
 from handler.run.coming import Coming
+from handler.run.custom_health import CustomHealth, no_expressions
 from handler.run.deciding import Decision
 from handler.run.ending import Mistakes
 from handler.run.expiring import Known, given
@@ -94,7 +95,7 @@ class Planned:
 class Planner:
     """Plans one target on one cluster; it outlives runs, for the sake of its cached verdicts.
 
-    `scopes`: where it looks, None: everywhere; `prune_judge`: whether live objects may go.
+    `scopes`: where it looks, None: everywhere; `custom`: the operator's expressions; `prune_judge`: whether live objects may go.
     """
 
     target: Target
@@ -103,6 +104,7 @@ class Planner:
     discovery: Discovery
     verdicts: dict[Seen, bytes] = field(default_factory=dict)
     scopes: tuple[str, ...] | None = None
+    custom: CustomHealth = field(default_factory=no_expressions)
     prune_judge: PruneJudge = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +119,7 @@ class Planner:
             ClusterUnavailable: a LIST that matters failed; nothing may be pruned on doubt.
 
         """
-        passing = Passing(ask.desired, self.api.server_time())
+        passing = Passing(ask.desired, self.api.server_time(), self.custom)
         comparison = self._compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)
         guards.refuse_empty(self.target.name, len(comparison.desired) + len(ask.rolled.doomed), comparison.members, self.target.prune)
@@ -154,7 +156,7 @@ class Planner:
         live = (*comparison.same, *comparison.undecided, *bodies, *comparison.hooks, *comparison.left)
         present = frozenset(identity.group_kind for identity in live)
         left = given(ask.ran, comparison.desired, handover)
-        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left, passing.verdicts)
+        return Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left, passing.verdicts())
 
     def _compare(self, ask: Ask, passing: Passing) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""

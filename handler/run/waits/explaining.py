@@ -17,6 +17,7 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
 from handler.model.words import many
+from handler.rollout.diagnosis import without_output
 from handler.rollout.kinds.pods import containers, pod
 from handler.rollout.kinds.reading import count
 from handler.run.waits.log_tail import read_tail
@@ -114,7 +115,7 @@ def _warnings(evidence: Evidence, blamed: list[Object], namespace: str) -> list[
         uid = str(at(each, "metadata", "uid") or "")
         for event in evidence.warnings(namespace, uid) if uid and len(found) < _WARNINGS else ():
             reason = str(at(event, "reason") or "")
-            found.setdefault(reason, f"Warning {reason}: {at(event, 'message') or at(event, 'note') or ''}")
+            found.setdefault(reason, f"Warning {reason}: {without_output(str(at(event, 'message') or at(event, 'note') or ''))}")
     return list(found.values())[:_WARNINGS]
 
 

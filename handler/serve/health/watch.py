@@ -32,6 +32,7 @@ from handler.model.errors import AnnealError, Busy, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, Identity, applyset_id
 from handler.model.resource import Resource
+from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
 from handler.serve.health.reasons import Reasons
 from handler.serve.health.scopes import Scopes
@@ -69,6 +70,9 @@ class Ways(Protocol):
 
     def records(self, target: Target) -> Objects:
         """Return raw access to states and Leases for those who won't wait long."""
+
+    def custom_health(self, target: Target) -> CustomHealth:
+        """Return the operator's expressions for a target's objects."""
 
     def brief_store(self, target: Target) -> StateStore:
         """Return a target's record by the same."""
@@ -126,7 +130,7 @@ class ClusterWatch:
         namespace = self.settings.state_namespace
         for target in self.targets:
             name = state_name(target.name)
-            known = Watched(target, applyset_id(name, namespace), self._clock)
+            known = Watched(target, applyset_id(name, namespace), self._clock, self.ways.custom_health(target))
             self.watched[name] = self.members[known.applyset] = known
         self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
 

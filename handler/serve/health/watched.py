@@ -17,7 +17,8 @@ from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
 from handler.rollout.diagnosis import STILL, STOOD, Finding
 from handler.rollout.health import judge, remnant
-from handler.run.health import Look, judged_absent, judged_live
+from handler.run.custom_health import CustomHealth
+from handler.run.health import Look, expressed, judged_absent, judged_live
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0
@@ -32,14 +33,16 @@ Object = dict[str, Any]
 class Watched:
     """One target.
 
-    `clock`: by which live objects are stamped, in seconds since the epoch. `seen`: the newest version of its record, `busy`: a run is open
-    in it; `version`: the one that was read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy, in
-    monotonic seconds. `evidence`, `failing`: why objects aren't healthy, and which of them don't come forward.
+    `clock`: by which live objects are stamped, in seconds since the epoch; `custom`: the operator's expressions. `seen`: the newest version
+    of its record, `busy`: a run is open in it; `version`: the one that was read. `moved`: something is judged otherwise than before.
+    `since`: when it last became unhealthy, in monotonic seconds. `evidence`, `failing`: why objects aren't healthy, and which of them don't
+    come forward.
     """
 
     target: Target
     applyset: str
     clock: Callable[[], float]
+    custom: CustomHealth
     seen: str = ""
     version: str = ""
     busy: bool = False
@@ -58,6 +61,7 @@ class Watched:
     _lost: dict[Identity, float] = field(default_factory=dict)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
     _changed: dict[Identity, float] = field(default_factory=dict)
+    _expressed: dict[Identity, Object] = field(default_factory=dict)
 
     @property
     def is_stale(self) -> bool:
@@ -70,8 +74,8 @@ class Watched:
         self.busy, self.moved = state is not None and state.attempt is not None, True
         self.health = state.health if state else TargetHealth()
         self.commit = state.commit if state else ""
-        self._live = judged_live(state) if state else frozenset()
-        self._absent = judged_absent(state) if state else frozenset()
+        self._live = judged_live(state, self.custom) if state else frozenset()
+        self._absent = judged_absent(state, self.custom) if state else frozenset()
         self.kinds = frozenset(each.group_kind for each in self._live)
         self.namespaces = frozenset(each.namespace for each in self._live if each.namespace)
 
@@ -79,13 +83,16 @@ class Watched:
         """Judge a member anew; None: it isn't there any more."""
         if live is None:
             self.moved = self._verdicts.pop(identity, None) is not None or self.moved
-            for known in (self._settling, self._changed, self.evidence):
+            for known in (self._settling, self._changed, self._expressed, self.evidence):
                 known.pop(identity, None)
         elif is_member(live, identity, self.target.name, self.applyset):
-            self._judge(identity, live)
+            if self.custom.covers(identity.group_kind):
+                self._expressed[identity] = live
+            else:
+                self._judge(identity, live)
 
-    def _judge(self, identity: Identity, live: Object) -> None:
-        found = judge(live, 0, self.clock())
+    def _judge(self, identity: Identity, live: Object, found: Health | None = None) -> None:
+        found = found or judge(live, 0, self.clock())
         self._keep(identity, found, int(live["metadata"].get("generation") or 0))
         if found.again:
             self._settling[identity] = (time.monotonic() + found.again, remnant(live))
@@ -138,7 +145,10 @@ class Watched:
         return [(each, look.verdicts[each]) for each in found if each in look.verdicts]
 
     def beat(self, now: float) -> None:
-        """Judge again what time has changed. `now`: monotonic seconds."""
+        """Judge what expressions judge, all at once, and again what time has changed. `now`: monotonic seconds."""
+        asked, self._expressed = self._expressed, {}
+        for identity, found in (expressed(self.custom, asked.values()) if asked else {}).items():
+            self._judge(identity, asked[identity], found)
         for identity, (due, live) in [*self._settling.items()]:
             if due <= now:
                 self._judge(identity, live)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STOOD, Finding, Sight, Subject, Warned, diagnose, names
+from handler.rollout.diagnosis import STOOD, Finding, Sight, Subject, Warned, diagnose, names, without_output
 from handler.rollout.kinds.pods import trouble
 from handler.rollout.kinds.reading import moment
 
@@ -192,3 +192,25 @@ def test_any_pod_and_any_event_are_read(odd: Any) -> None:
     events = [Warned.of({"involvedObject": odd, "reason": odd, "message": odd, "count": odd, "series": odd}, str(odd)), Warned.of({}, "")]
     for subject in (API, STILL):
         diagnose(subject, Sight.of([*pods, *(pod("b", containerStatuses=[odd], conditions=[odd]),)], events, NOON, NOON))
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (
+            "Readiness probe failed: HTTP probe failed with statuscode: 503",
+            "Readiness probe failed: HTTP probe failed with statuscode: 503",
+        ),
+        ("Liveness probe failed: dial tcp 10.0.0.7:8080: connect: connection refused", None),
+        ('Startup probe failed: Get "http://10.0.0.7:8080/": context deadline exceeded', None),
+        ("Readiness probe failed: psql: password s3cr3t-of-shop is wrong", "Readiness probe failed"),
+        ("Liveness probe errored: two lines\nof s3cr3t-of-shop", "Liveness probe errored"),
+        (
+            'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" failed - error: command \'sh\' exited with 1: , message: "s3cr3t-of-shop"',
+            'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" failed',
+        ),
+        ("Back-off restarting failed container main", None),
+    ],
+)
+def test_what_a_program_wrote_isnt_told_of_an_event(message: str, told: str | None) -> None:
+    assert without_output(message) == (message if told is None else told)

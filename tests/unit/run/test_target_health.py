@@ -8,6 +8,7 @@ import pytest
 
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity
+from handler.run.custom_health import no_expressions
 from handler.run.health import Look, judged, judged_absent, judged_live, renewed
 from handler.state.heartbeat import Beat, known
 from handler.state.ran import Ran
@@ -23,6 +24,7 @@ WELL, MOVES = Health(Status.CURRENT), Health(Status.IN_PROGRESS, "1 of 2 replica
 FAILED, GONE = Health(Status.FAILED, "ProgressDeadlineExceeded"), Health(Status.NOT_FOUND, "is not there")
 UNKNOWN = Health(Status.UNKNOWN, "takes too long to judge")
 PATIENCE = 300.0
+NONE = no_expressions()
 
 
 def was(state: HealthState, ago: float = 60.0, *worst: str) -> TargetHealth:
@@ -94,10 +96,10 @@ def test_a_verdict_that_holds_is_written_once_more_before_it_grows_old() -> None
 
 def test_hooks_what_others_have_and_jobs_that_remove_themselves_arent_missed() -> None:
     state = replace(blank(commit=sha()), declared=(API, WEB, JOB, Identity("", "ConfigMap", "shop", "a")), ran=(Ran(JOB),))
-    assert judged_absent(state) == frozenset(), "a record of format 2 doesn't say what is apart"
+    assert judged_absent(state, NONE) == frozenset(), "a record of format 2 doesn't say what is apart"
     told = replace(state, health=TargetHealth("healthy", apart=(WEB,)))
-    assert judged_live(told) == {API, JOB}
-    assert judged_absent(told) == {API}
+    assert judged_live(told, NONE) == {API, JOB}
+    assert judged_absent(told, NONE) == {API}
 
 
 @pytest.mark.parametrize(
