@@ -27,6 +27,8 @@ STILL = 15.0
 STOOD = f"nothing has changed for {STILL:.0f}s"
 SLACK = 10.0
 """Seconds by which clocks of a cluster may differ."""
+_AT_ONCE = 2.0
+"""Seconds at most between an event and the condition that a controller writes with it."""
 _CONTINUES = 360.0
 """Seconds after its last event for which a repeated Warning goes on: a client tells one in five minutes of many alike."""
 _WARNINGS = 2
@@ -71,16 +73,29 @@ class Warned:
         return f"Warning {self.reason}: {self.message}"
 
 
+class Live(NamedTuple):
+    """What is kept of a live object. `uid`: empty: there is none; `changed`: when one of its conditions did last, since the epoch."""
+
+    uid: str = ""
+    changed: float = 0.0
+
+    @classmethod
+    def of(cls, live: Object | None) -> Live:
+        """Read a live object; None: it isn't there."""
+        times = (moment(at(each, "lastTransitionTime")) for each in items_at(live, "status", "conditions"))
+        return cls(said(at(live, "metadata", "uid")), max((each for each in times if each is not None), default=0.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """An object to be explained.
 
-    `uid`: of the live one, empty: there is none. `said`: its verdict, as it is told; `still`: whether that has stood for `STILL`.
-    `selector`: of its pods, as a query has it; empty: none of them are looked at.
+    `live`: of the live one; `said`: its verdict, as it is told; `still`: whether that has stood for `STILL`. `selector`: of its pods, as a
+    query has it; empty: none of them are looked at.
     """
 
     identity: Identity
-    uid: str
+    live: Live
     said: str
     still: bool = False
     selector: str = ""
@@ -132,11 +147,11 @@ class Sight:
         found = [each for each in self.warnings.get(owner, ()) if each.uid == uid and each.at >= past]
         return [each for each in found if not (placed and each.reason == "FailedScheduling")]
 
-    def about_owner(self, subject: Subject, made: float) -> list[Warned]:
-        """Return the Warnings about an object, and a Deployment's ReplicaSets; `made`: when its newest pod was, 0: it has none."""
+    def about_owner(self, subject: Subject, past: float) -> list[Warned]:
+        """Return the Warnings about an object, and a Deployment's ReplicaSets, but for what happened before `past`."""
         owner = Owner(subject.identity.kind, subject.identity.name)
-        mine = [each for each in self.warnings.get(owner, ()) if each.uid == subject.uid or each.about != owner]
-        return [each for each in mine if subject.uid and each.at >= made and self._counts(each)]
+        mine = [each for each in self.warnings.get(owner, ()) if each.uid == subject.live.uid or each.about != owner]
+        return [each for each in mine if subject.live.uid and each.at >= past and self._counts(each)]
 
     def _counts(self, warned: Warned) -> bool:
         """Tell whether a Warning is of this rollout, or goes on during it."""
@@ -152,21 +167,25 @@ def diagnose(subject: Subject, sight: Sight) -> Finding:
 
     """
     pods = [each for each in sight.pods.get(Owner(subject.identity.kind, subject.identity.name), ()) if subject.has_pods and _stays(each)]
-    made = max(map(_created, pods), default=0.0)
     worst = _worst(subject, pods, sight)
     told = _Told(subject.said)
     if worst is not None:
         told.pod(worst, sight.about(worst))
-    told.warnings(sight.about_owner(subject, 0.0 if subject.identity.kind == "Pod" else made))
+    told.warnings(sight.about_owner(subject, _past(subject, pods)))
     if not told.causes and subject.still:
         told.infer(worst, sight.now, none=subject.has_pods and not pods)
     return Finding(tuple(dict.fromkeys(told.causes)), "; ".join(told.parts))
 
 
+def _past(subject: Subject, pods: Sequence[Object]) -> float:
+    """Return when something came of what was wrong with an object before: a pod was made, or its controller changed a condition."""
+    if subject.identity.kind in _WITH_PODS.get(subject.identity.group, ()):
+        return max(map(_created, pods), default=0.0) if subject.identity.kind != "Pod" else 0.0
+    return subject.live.changed - _AT_ONCE
+
+
 _PROBE = re.compile(r"(?P<probe>(?:Readiness|Liveness|Startup) probe \w+): (?P<output>.*)", re.DOTALL)
-_KUBELETS = re.compile(
-    r"HTTP probe failed with statuscode: \d+|command timed out.*|Get \S+ .*|dial tcp .*|timeout: .*|service unhealthy .*"
-)
+_KUBELETS = re.compile(r'(?:HTTP probe failed with statuscode: \d+|(?:command timed out|Get "|dial tcp |timeout: |service unhealthy ).*)')
 """What the kubelet itself says of a probe."""
 _HOOK = re.compile(r"(?P<hook>(?:Exec|Http) lifecycle hook .*? failed) - error: .*", re.DOTALL | re.IGNORECASE)
 

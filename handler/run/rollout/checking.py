@@ -25,7 +25,7 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
-from handler.rollout.diagnosis import STILL, Subject
+from handler.rollout.diagnosis import STILL, Live, Subject
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
 from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
 from handler.run.rollout.questions import Questions
@@ -306,8 +306,7 @@ class _Checking:
         watched, live, still = self.watched, self.live, time.monotonic() - self.stands >= STILL
         if live is None or not self.left:
             return []
-        uid, said = str(at(live, "metadata", "uid") or ""), printable(self.left, _MESSAGE)
-        return [Subject(watched.identity, uid, said, still, pods_of(watched.identity, live))]
+        return [Subject(watched.identity, Live.of(live), printable(self.left, _MESSAGE), still, pods_of(watched.identity, live))]
 
     # --- what the checks may know
     def _now(self) -> float:

@@ -16,7 +16,7 @@ from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admit import Desired
-from handler.rollout.diagnosis import STILL, Subject
+from handler.rollout.diagnosis import STILL, Live, Subject
 from handler.run.context import Context
 from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain, pods_of
 from handler.run.waits.vigil import Vigil
@@ -60,7 +60,7 @@ class Telling:
         return [
             Subject(
                 item.identity,
-                vigil.uids.get(item.identity, ""),
+                vigil.live.get(item.identity, Live()),
                 self._missing(health),
                 max(vigil.stands(item.identity), stood) >= STILL,
                 pods_of(item.identity, item.manifest.body()),

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.health import Health, Status
-from handler.model.manifest import at, canonical
+from handler.model.manifest import canonical
 from handler.model.names import Identity
 from handler.plan.admit import Desired
+from handler.rollout.diagnosis import Live
 from handler.rollout.health import judge, remnant
 from handler.run.custom_health import CustomHealth, no_expressions
 
@@ -47,7 +48,7 @@ class Vigil:
 
     `generations`: see `Waits.healthy`; `patience`: seconds for which nothing may change; `now`: seconds since the epoch by the API
     server's clock, which stamps what is judged; `verdict`: see `Waits.healthy`; `custom`: the operator's expressions; `moved`: when a
-    verdict changed last (monotonic); `uids`: of the objects that live.
+    verdict changed last (monotonic); `live`: what is kept of each object.
     """
 
     items: Sequence[Desired]
@@ -58,7 +59,7 @@ class Vigil:
     custom: CustomHealth = field(default_factory=no_expressions)
     moved: float = field(default_factory=time.monotonic)
     seen: dict[Identity, Health] = field(default_factory=dict)
-    uids: dict[Identity, str] = field(default_factory=dict)
+    live: dict[Identity, Live] = field(default_factory=dict)
     _stood: dict[Identity, float] = field(default_factory=dict)
     _declared: dict[Identity, Desired] = field(init=False)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
@@ -89,7 +90,7 @@ class Vigil:
             found = before  # a Job that has failed removes itself as one that is complete does
         if before is None or (before.status, before.message) != (found.status, found.message):
             self.moved = self._stood[identity] = time.monotonic()
-        self.seen[identity], self.uids[identity] = found, str(at(live, "metadata", "uid") or "")
+        self.seen[identity], self.live[identity] = found, Live.of(live)
         self._settling.pop(identity, None)
         if live is not None and found.again:
             self._settling[identity] = (time.monotonic() + found.again, remnant(live))

@@ -101,7 +101,7 @@ class Waits:
     def _note(self, kept: Keeping, vigil: Vigil) -> None:
         """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""
         noted = {identity: printable(self.run.mask(note), MESSAGE) for identity, note in vigil.notes().items()}
-        living = [Subject(identity, vigil.uids[identity], said) for identity, said in noted.items() if vigil.uids[identity]]
+        living = [Subject(identity, vigil.live[identity], said) for identity, said in noted.items() if vigil.live[identity].uid]
         warnings = Diagnosing(self.run, self.pace, kept.what, kept.since).explain(living)
         notes = [f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}" for identity, said in noted.items()]
         self.notes += [note for note in notes if note not in self.notes]

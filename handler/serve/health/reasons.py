@@ -10,9 +10,8 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.evidence import Evidence
 from handler.model.health import Health
-from handler.model.manifest import at
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STILL, Finding, Subject, diagnose
+from handler.rollout.diagnosis import STILL, Finding, Live, Subject, diagnose
 from handler.run.waits.diagnosing import seen
 from handler.run.waits.explaining import pods_of
 from handler.serve.health.watched import Watched
@@ -43,7 +42,7 @@ class Reasons:
         resource = self.discovery.preferred(identity.group_kind)
         live = (evidence.live(resource, identity) if resource else None) or {}
         still = not found.healthy and self.watched.stood(identity, now) >= STILL
-        return Subject(identity, str(at(live, "metadata", "uid") or ""), found.message, still, pods_of(identity, live))
+        return Subject(identity, Live.of(live), found.message, still, pods_of(identity, live))
 
     def _since(self, subjects: Iterable[Subject], now: float) -> float:
         """Return since when what is seen of these objects may be its cause: since they aren't well, by the record or by this process."""

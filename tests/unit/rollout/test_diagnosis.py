@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STOOD, Finding, Sight, Subject, Warned, diagnose, names, without_output
+from handler.rollout.diagnosis import STOOD, Finding, Live, Sight, Subject, Warned, diagnose, names, without_output
 from handler.rollout.kinds.pods import trouble
 from handler.rollout.kinds.reading import moment
 
 SAMPLES = Path(__file__).parent / "samples"
 NOON = moment("2026-01-01T12:00:00Z") or 0.0
-API = Subject(Identity("apps", "Deployment", "shop", "api"), "u-api", "0 of 1 replica available", selector="app=api")
-STILL = Subject(API.identity, API.uid, API.said, still=True, selector="app=api")
+API = Subject(Identity("apps", "Deployment", "shop", "api"), Live("u-api"), "0 of 1 replica available", selector="app=api")
+STILL = Subject(API.identity, API.live, API.said, still=True, selector="app=api")
 WAITS = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}}
 ENDED = {"terminated": {"exitCode": 1, "reason": "Error"}}
 
@@ -83,16 +83,16 @@ def test_a_pod_without_a_node_and_one_that_was_evicted_are_told_at_once() -> Non
 def test_a_probe_is_told_by_its_event_and_a_pod_that_merely_starts_isnt() -> None:
     starting = pod("a", containerStatuses=container(state={"waiting": {"reason": "ContainerCreating"}}))
     assert found(API, starting) == Finding()
-    probed = found(API, starting, warned("Pod/a", "Unhealthy", "Readiness probe failed: 503"))
-    assert probed == Finding(("Unhealthy",), "pod a: Warning Unhealthy: Readiness probe failed: 503")
+    probed = found(API, starting, warned("Pod/a", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"))
+    assert probed == Finding(("Unhealthy",), "pod a: Warning Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503")
 
 
 def test_who_is_refused_pods_is_told_by_the_event_of_the_replica_set_and_by_its_own() -> None:
     refused = warned("ReplicaSet/api-5f9", "FailedCreate", 'pods "api-5f9-x" is forbidden: exceeded quota')
     assert found(API, refused) == Finding(("FailedCreate",), 'Warning FailedCreate: pods "api-5f9-x" is forbidden: exceeded quota')
-    said = Subject(API.identity, API.uid, 'FailedCreate: pods "api-5f9-y" is forbidden: exceeded quota', selector="app=api")
+    said = Subject(API.identity, API.live, 'FailedCreate: pods "api-5f9-y" is forbidden: exceeded quota', selector="app=api")
     assert found(said, refused) == Finding(("FailedCreate",), ""), "its own condition has said so"
-    db = Subject(Identity("apps", "StatefulSet", "shop", "db"), "u-db", "0 of 1 replica ready", selector="app=db")
+    db = Subject(Identity("apps", "StatefulSet", "shop", "db"), Live("u-db"), "0 of 1 replica ready", selector="app=db")
     assert found(db, warned("StatefulSet/db", "FailedCreate", "no room")).causes == ("FailedCreate",)
     other = warned("ReplicaSet/api-web-5f9", "FailedCreate", "another Deployment's")
     assert found(API, other) == Finding()
@@ -114,7 +114,7 @@ def test_of_a_kubelets_warnings_the_one_is_told_that_says_more() -> None:
 
 # --- what counts
 def test_yesterdays_warning_isnt_todays_cause_unless_it_goes_on() -> None:
-    db = Subject(Identity("apps", "StatefulSet", "shop", "db"), "u-db", "0 of 1 replica ready", selector="app=db")
+    db = Subject(Identity("apps", "StatefulSet", "shop", "db"), Live("u-db"), "0 of 1 replica ready", selector="app=db")
     old = Sight.of([], [warned("StatefulSet/db", "FailedCreate", "no room")], NOON + 2000, NOON + 2010)
     assert diagnose(db, old) == Finding()
     again = Sight.of([], [warned("StatefulSet/db", "FailedCreate", "no room", 1800, times=7)], NOON + 2000, NOON + 2010)
@@ -126,6 +126,16 @@ def test_a_refusal_is_over_once_a_pod_was_made() -> None:
     refused = warned("ReplicaSet/api-5f9", "FailedCreate", "no room", 5)
     assert found(API, refused, pod("a", made=6)) == Finding()
     assert found(API, refused, pod("a", made=5)).causes == ("FailedCreate",)
+
+
+def test_a_warning_is_over_once_its_controller_has_changed_a_condition() -> None:
+    failed = warned("HorizontalPodAutoscaler/web", "FailedGetScale", "not found", 5, times=9)
+    identity = Identity("autoscaling", "HorizontalPodAutoscaler", "shop", "web")
+    conditions = [{"type": "AbleToScale", "lastTransitionTime": at(6)}, {"type": "ScalingActive", "lastTransitionTime": at(2)}]
+    told = Live.of({"metadata": {"uid": "u-web"}, "status": {"conditions": conditions}})
+    assert found(Subject(identity, told, "FailedGetMetric"), failed).causes == ("FailedGetScale",), "with the condition of the same look"
+    cured = Live(told.uid, told.changed + 14)
+    assert found(Subject(identity, cured, "FailedGetMetric"), failed) == Finding()
 
 
 def test_what_came_over_a_pod_before_its_containers_began_isnt_told() -> None:
@@ -148,9 +158,9 @@ def test_the_newest_revision_is_blamed_while_it_moves_and_an_old_pod_only_when_a
 
 def test_pods_of_others_and_a_custom_kind_of_the_same_name_are_left_alone() -> None:
     assert found(API, crashing(owner="ReplicaSet/api-web-5f9"), crashing(owner="StatefulSet/api")) == Finding()
-    custom = Subject(Identity("example.com", "Deployment", "shop", "api"), "u-other", "isn't ready", selector="app=api")
+    custom = Subject(Identity("example.com", "Deployment", "shop", "api"), Live("u-other"), "isn't ready", selector="app=api")
     assert found(custom, crashing()) == Finding()
-    assert found(Subject(API.identity, API.uid, API.said), crashing()) == Finding(), "it is asked about without its pods"
+    assert found(Subject(API.identity, API.live, API.said), crashing()) == Finding(), "it is asked about without its pods"
 
 
 # --- inferred
@@ -158,7 +168,7 @@ def test_what_stands_for_long_is_told_by_what_its_pod_lacks() -> None:
     creating = pod("a", containerStatuses=container(state={"waiting": {"reason": "ContainerCreating"}}))
     assert found(STILL, creating) == Finding((STOOD,), f"pod a: container main waits: ContainerCreating; {STOOD}")
     assert found(STILL).text == f"it has no pods; {STOOD}"
-    offer = Subject(Identity("example.com", "Offer", "shop", "tea"), "u-tea", "isn't ready", still=True)
+    offer = Subject(Identity("example.com", "Offer", "shop", "tea"), Live("u-tea"), "isn't ready", still=True)
     assert found(offer) == Finding((STOOD,), STOOD)
     assert found(STILL, crashing()).causes == ("CrashLoopBackOff",), "what is known isn't inferred"
 
@@ -194,20 +204,20 @@ def test_any_pod_and_any_event_are_read(odd: Any) -> None:
         diagnose(subject, Sight.of([*pods, *(pod("b", containerStatuses=[odd], conditions=[odd]),)], events, NOON, NOON))
 
 
+_HOOK = 'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" failed'
+
+
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        (
-            "Readiness probe failed: HTTP probe failed with statuscode: 503",
-            "Readiness probe failed: HTTP probe failed with statuscode: 503",
-        ),
+        ("Readiness probe failed: HTTP probe failed with statuscode: 503", None),
         ("Liveness probe failed: dial tcp 10.0.0.7:8080: connect: connection refused", None),
         ('Startup probe failed: Get "http://10.0.0.7:8080/": context deadline exceeded', None),
         ("Readiness probe failed: psql: password s3cr3t-of-shop is wrong", "Readiness probe failed"),
         ("Liveness probe errored: two lines\nof s3cr3t-of-shop", "Liveness probe errored"),
         (
-            'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" failed - error: command \'sh\' exited with 1: , message: "s3cr3t-of-shop"',
-            'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" failed',
+            f"{_HOOK} - error: command 'sh' exited with 1: , message: 's3cr3t-of-shop'",
+            _HOOK,
         ),
         ("Back-off restarting failed container main", None),
     ],

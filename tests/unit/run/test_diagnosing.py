@@ -13,7 +13,7 @@ import pytest
 
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STOOD, Subject
+from handler.rollout.diagnosis import STOOD, Live, Subject
 from handler.run.waits import diagnosing as looks
 from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.state.rules import seconds_of
@@ -25,7 +25,7 @@ PATIENCE = 60.0
 
 def web(name: str = "web", said: str = "0 of 1 replica available", namespace: str = "shop", *, still: bool = False) -> Subject:
     identity = Identity("apps", "Deployment", namespace, name)
-    return Subject(identity, f"u-{name}", said, still, selector=f"app={name}")
+    return Subject(identity, Live(f"u-{name}"), said, still, selector=f"app={name}")
 
 
 def pod(reason: str, message: str = "", name: str = "web", **state: Any) -> dict[str, Any]:
