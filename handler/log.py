@@ -1,6 +1,7 @@
 """Logs: one JSON object a line, plain lines on a terminal. Secrets are masked, control characters escaped, lengths capped.
 
-Facts travel as `extra={"fields": {...}}`; the message stays a constant that can be searched for.
+Facts travel as `extra={"fields": {...}}`; the message stays a constant that can be searched for. What libraries say (their loggers,
+Python's warnings, the end of a thread) goes the same way, so that nothing of it reaches standard error raw.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
@@ -18,18 +21,43 @@ MAX_ITEMS = 100
 MAX_DEPTH = 5
 
 Mask = Callable[[str], str]
+_LOG = logging.getLogger("anneal.library")
 
 
-def configure(mask: Mask, stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Send every log record of the process to `stream` (default: standard error), each text through `mask` first."""
+def configure(mask: Mask, stream: TextIO | None = None, level: int = logging.INFO, *, plain: bool = False) -> None:
+    """Send every log record of the process to `stream` (default: standard error), each text through `mask` first.
+
+    `level`: of our own; libraries say nothing below INFO, where bodies and headers are told. `plain`: lines for people, wherever they go.
+    """
     target = stream or sys.stderr
     handler = logging.StreamHandler(target)
-    handler.setFormatter(PlainFormatter(mask) if target.isatty() else JsonFormatter(mask))
+    handler.setFormatter(PlainFormatter(mask) if plain or target.isatty() else JsonFormatter(mask))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(max(level, logging.INFO))
+    logging.getLogger("anneal").setLevel(level)
+    warnings.showwarning = _warned
+    threading.excepthook = _ended
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug and retry lines name URLs and headers
     logging.getLogger("botocore").setLevel(logging.ERROR)  # where credentials were found, and traces of what our own errors say
+
+
+def _warned(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,  # noqa: ARG001 - the signature is Python's
+    lineno: int,  # noqa: ARG001 - the same
+    file: TextIO | None = None,  # noqa: ARG001 - the same
+    line: str | None = None,  # noqa: ARG001 - the same
+) -> None:
+    """Log what `warnings.warn` would print with a place of this machine."""
+    _LOG.warning("a library warns", extra={"fields": {"warning": category.__name__, "seen": str(message)}})
+
+
+def _ended(failed: threading.ExceptHookArgs) -> None:
+    """Log an exception that ended a thread. The signature is Python's."""
+    if failed.exc_value and failed.exc_type is not SystemExit:
+        _LOG.error("a thread ended unexpectedly", exc_info=failed.exc_value)
 
 
 class JsonFormatter(logging.Formatter):

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from handler.cluster.api import Api
 from handler.cluster.connect import Connection, connect
 from handler.cluster.discovery import Discovery
+from handler.cluster.kubeconfig import SecretStore
 from handler.cluster.store import Objects
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
@@ -45,8 +46,8 @@ class Options:
     `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
     leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
     `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health.
-    `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `seen`: told of the record each
-    time that a run under way has written to it.
+    `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `terminal`: a person waits at
+    one, and exec plugins may speak there. `seen`: told of the record each time that a run under way has written to it.
     """
 
     kubeconfig: str = ""
@@ -57,6 +58,7 @@ class Options:
     patience: float = math.inf
     looks: bool = False
     any_metrics: bool = False
+    terminal: bool = False
     seen: Callable[[State], None] = unseen
 
 
@@ -91,9 +93,9 @@ class Reaching:
                 context=options.context,
                 master=options.master,
                 environ=self._environ,
-                fetch=self._services.fetch,
-                interval=self.settings.secrets_interval,
+                store=SecretStore(self._services.fetch, self.settings.secrets_interval),
                 cloud=self._services.eks,
+                terminal=options.terminal,
             ),
         )
 

@@ -6,10 +6,13 @@ starts it, and the session that made the directory stops it. `ANNEAL_TEST_KUBECO
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
 import tempfile
+import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +83,18 @@ def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
 def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test's process has learned to mask is unknown to the next test."""
     monkeypatch.setattr(masking, "_LEARNED", masking._Learned())
+
+
+@pytest.fixture(autouse=True)
+def _log_restored() -> Iterator[None]:
+    """What a test has done with the process' log ends with it."""
+    loggers, hooks = (logging.getLogger(), logging.getLogger("anneal")), (warnings.showwarning, threading.excepthook)
+    before = [(logger.handlers[:], logger.level) for logger in loggers]
+    yield
+    for logger, (handlers, level) in zip(loggers, before, strict=True):
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+    warnings.showwarning, threading.excepthook = hooks
 
 
 @pytest.fixture(scope="session")

@@ -141,7 +141,9 @@ def _head(session: Session, target: Target) -> str:
 def _bare_cluster(session: Session, findings: Findings) -> None:
     """Look at the cluster that flags and environment name, when nothing is configured."""
     try:
-        api = Api(connect(Cluster(), kubeconfig=session.kubeconfig, context=session.context, environ=session.environ))
+        given = session.options
+        way = connect(Cluster(), kubeconfig=given.kubeconfig, context=given.context, environ=session.environ, terminal=given.terminal)
+        api = Api(way)
     except AnnealError as error:
         findings.warn("cluster", str(error.problems[0].message), error.problems[0].fix)
         return

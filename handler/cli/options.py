@@ -6,6 +6,7 @@ The common options may stand before or after the command's name; what stands aft
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -75,9 +76,11 @@ def command(cls: type[click.Command] = click.Command) -> Callable[[Callable[...,
 
 def _guarded(function: Callable[..., int], output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
     """Run a command; an error is printed as its problems, an unexpected one on one line (with its trace on -v)."""
-    from handler.cli import reports  # noqa: PLC0415 - `anneal --help` stays fast
+    from handler import log  # noqa: PLC0415 - `anneal --help` stays fast
+    from handler.cli import reports  # noqa: PLC0415 - the same
     from handler.cli.session import Session  # noqa: PLC0415 - the same
 
+    log.configure(output.clean, level=logging.WARNING, plain=True)
     try:
         added = (click.get_current_context().obj or {}).get(TABLES)
         with Session(output, os.environ, common["config"], common["kubeconfig"] or "", common["context"] or "", added) as session:

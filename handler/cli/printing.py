@@ -14,18 +14,19 @@ from typing import Any
 
 import click
 
+from handler.config.masking import Mask
 from handler.model.plain import masked, plain
 
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "dim": "bright_black", "head": "cyan"}
 
 
 class Output:
-    """Standard output of one command. `mask` is set as soon as the secrets are known."""
+    """Standard output of one command. `mask`: of what is learned on the way; replaced as soon as the configured secrets are known."""
 
     def __init__(self, *, as_json: bool = False, verbose: bool = False) -> None:
         self.as_json = as_json
         self.verbose = verbose
-        self.mask: Callable[[str], str] = str
+        self.mask: Callable[[str], str] = Mask()
 
     @property
     def interactive(self) -> bool:

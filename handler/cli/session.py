@@ -9,6 +9,7 @@ import difflib
 import getpass
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -160,7 +161,15 @@ class Session:
         """What the command line says of clusters and of where commits come from."""
         from handler.build import Options  # noqa: PLC0415 - the same
 
-        return Options(self.kubeconfig, self.context, self.master, self.sources, any_metrics=self.any_metrics, seen=self._saw)
+        return Options(
+            self.kubeconfig,
+            self.context,
+            self.master,
+            self.sources,
+            any_metrics=self.any_metrics,
+            terminal=sys.stderr.isatty(),
+            seen=self._saw,
+        )
 
     def _saw(self, state: State) -> None:
         """Hand a record on to whoever listens now; the options were made before."""

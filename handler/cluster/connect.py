@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import shlex
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -21,10 +24,10 @@ from urllib.parse import urlsplit
 import urllib3
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
+from urllib3.exceptions import InsecureRequestWarning
 
 from handler.cluster.keys import passing
-from handler.cluster.kubeconfig import MASKED_AGAIN, Cloud, Held, Loaded, at_address, from_eks, from_files, from_pod, from_text
-from handler.config.remote import Fetch, nowhere
+from handler.cluster.kubeconfig import MASKED_AGAIN, Cloud, Held, Loaded, SecretStore, at_address, from_eks, from_files, from_pod, from_text
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
 
@@ -40,7 +43,9 @@ _HANGS = {
 }
 _PORTS = {"https": 443, "http": 80}
 _coming: dict[tuple[str, str, str], Future[Any]] = {}
+_NO_STORE = SecretStore()
 _coming_lock = threading.Lock()
+_unchecked: set[tuple[str, str]] = set()
 _LOG = logging.getLogger("anneal.cluster")
 
 
@@ -75,6 +80,8 @@ class Connection:
                 configuration = self._loaded.configuration
                 configuration.connection_pool_maxsize = size
                 configuration.keep_alive = True
+                if self._host.startswith("https://") and not configuration.verify_ssl:
+                    _say_unchecked(self._loaded.cluster, self._host, self.source)
                 try:
                     self._pools[size] = RESTClientObject(configuration).pool_manager
                     self._pools[size].connection_pool_kw |= self._loaded.tls
@@ -163,9 +170,9 @@ def connect(
     context: str = "",
     master: str = "",
     environ: Mapping[str, str],
-    fetch: Fetch = nowhere,
-    interval: float = 60.0,
+    store: SecretStore = _NO_STORE,
     cloud: Cloud | None = None,
+    terminal: bool = False,
 ) -> Connection:
     """Find the cluster: the flag, the target's own, KUBECONFIG, ~/.kube/config, the pod's service account.
 
@@ -175,9 +182,9 @@ def connect(
         context: the `--context` flag.
         master: address of the API server, before that of kubeconfig files.
         environ: the environment (KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and what `cluster.kubeconfig.env` names).
-        fetch: asks the store that holds a kubeconfig.
-        interval: seconds after which such a store is asked again.
+        store: holds kubeconfigs that are secrets.
         cloud: describes clusters of EKS and signs in to them.
+        terminal: exec plugins may speak to a person (`handler.cluster.exec_plugin`).
 
     Raises:
         KubeconfigInvalid: nothing found, or what was found can't be used.
@@ -193,11 +200,12 @@ def connect(
         return _pinned(lambda: from_eks(eks, described_by), str(eks), cluster.server)
     ref = cluster.kubeconfig
     if ref and not ref.file and not kubeconfig:
-        return _held(Held(ref, environ, fetch, interval), _named(f"kubeconfig of {ref}", chosen), chosen, cluster.server)
+        read = partial(from_text, context=chosen, source=_named(f"kubeconfig of {ref}", chosen), terminal=terminal)
+        return _held(Held(ref, environ, store), read, _named(f"kubeconfig of {ref}", chosen), cluster.server)
     files = kubeconfig or _files(cluster, environ)
     if files:
         source = _named(f"kubeconfig {files}", chosen)
-        return _pinned(lambda: at_address(master, from_files(files, chosen, source)), source, cluster.server)
+        return _pinned(lambda: at_address(master, from_files(files, chosen, source, terminal=terminal)), source, cluster.server)
     if master:
         return _pinned(lambda: at_address(master), master, cluster.server)
     if cluster.in_cluster or environ.get("KUBERNETES_SERVICE_HOST"):
@@ -205,6 +213,18 @@ def connect(
         return _pinned(lambda: from_pod(environ, source), source, cluster.server)
     fix = "pass --kubeconfig FILE, set KUBECONFIG, or set cluster.kubeconfig.file of the target"
     raise KubeconfigInvalid.of("cluster", "no kubeconfig was found, and this isn't a pod", fix=fix)
+
+
+def _say_unchecked(cluster: str, host: str, source: str) -> None:
+    """Say, once a process, that an API server isn't known by its certificate; what urllib3 says of that at each connection isn't shown."""
+    about = re.escape(urlsplit(host).hostname or host)
+    warnings.filterwarnings("ignore", rf"Unverified HTTPS request is being made to host '\[?{about}\]?'", InsecureRequestWarning)
+    if (source, host) in _unchecked:
+        return
+    _unchecked.add((source, host))
+    fix = f"kubectl config set-cluster {shlex.quote(cluster)} --insecure-skip-tls-verify=false --certificate-authority=FILE --embed-certs"
+    fields = {"cluster": source, "server": host, "fix": fix}
+    _LOG.warning("the API server's certificate isn't checked (insecure-skip-tls-verify)", extra={"fields": fields})
 
 
 def _named(source: str, context: str) -> str:
@@ -223,12 +243,12 @@ def _files(cluster: Cluster, environ: Mapping[str, str]) -> str:
     return str(home) if home.is_file() else ""
 
 
-def _held(held: Held, source: str, context: str, server: str) -> Connection:
+def _held(held: Held, read: Callable[[str], Loaded], source: str, server: str) -> Connection:
     """Make the connection of a kubeconfig that is a secret: each reads its own, and those who read the same text load it together."""
 
     def load() -> Loaded:
         text = _in_time(held.read, source, "text", str(id(held)))
-        return _in_time(lambda: from_text(text, context, source), source, "credentials", hashlib.sha256(text.encode()).hexdigest())
+        return _in_time(lambda: read(text), source, "credentials", hashlib.sha256(text.encode()).hexdigest())
 
     return Connection(_checked(load, source, server), source, held)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,25 +19,25 @@ import yaml
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException
 from kubernetes.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
-from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+from kubernetes.config.kube_config import KubeConfigMerger
 
+from handler.cluster.exec_plugin import MASKED, Loader, Plugins
 from handler.cluster.keys import in_memory, passing
 from handler.config import masking
 from handler.config.git import SecretRef
-from handler.config.remote import Fetch, Remote, text_of
+from handler.config.remote import Fetch, Remote, nowhere, text_of
 from handler.config.secrets import resolve
 from handler.config.settings import Eks
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable
 
 _Merger: Any = KubeConfigMerger  # the vendor's loaders carry no types
-_Loader: Any = KubeConfigLoader
 _PodLoader: Any = InClusterConfigLoader
 _DATA = ("certificate-authority", "client-certificate", "client-key")
 _FILES = (*_DATA, "tokenFile")
 _PRIVATE = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value")
 """Fields that hold credentials; `value`: of an exec plugin's environment."""
-MASKED, MASKED_AGAIN = 7200.0, 3600.0
-"""Seconds that credentials stay masked; whoever still uses them says so again after so many."""
+MASKED_AGAIN = MASKED / 2
+"""Seconds after which credentials that are still used are masked anew."""
 
 
 class Cloud(Protocol):
@@ -53,12 +54,13 @@ class Cloud(Protocol):
 class Loaded:
     """What leads to a cluster. `tls`: what a pool gets instead of certificate files; `private`: what may not be shown, as it is now.
 
-    `private` None: whoever makes the credentials masks them.
+    `private` None: whoever makes the credentials masks them. `cluster`: its name in the kubeconfig.
     """
 
     configuration: Any
     tls: Mapping[str, Any]
     private: Callable[[], Iterable[str]] | None
+    cluster: str = ""
 
     def __repr__(self) -> str:
         return "Loaded(***)"
@@ -69,11 +71,19 @@ class Loaded:
             masking.learn(*values, *self.private(), seconds=MASKED)
 
 
+@dataclass(frozen=True, slots=True)
+class SecretStore:
+    """Where kubeconfigs that are secrets are kept. `fetch` asks it; `interval`: seconds after which it is asked again."""
+
+    fetch: Fetch = nowhere
+    interval: float = 60.0
+
+
 class Held:
     """A kubeconfig that is the value of a secret reference. What its store says is looked at now and then, and never waited for."""
 
-    def __init__(self, ref: SecretRef, environ: Mapping[str, str], fetch: Fetch, interval: float) -> None:
-        self._ref, self._environ, self._fetch, self._interval = ref, environ, fetch, interval
+    def __init__(self, ref: SecretRef, environ: Mapping[str, str], store: SecretStore) -> None:
+        self._ref, self._environ, self._store = ref, environ, store
         self._remote: Remote | None = None
         self._read = self._taken = self._waiting = self._tried = ""
         self._again = 0.0
@@ -83,7 +93,7 @@ class Held:
         if self._waiting:
             self._read, self._waiting = self._waiting, ""
             return self._read
-        remote = Remote([self._ref], self._fetch, self._interval, masked=False)
+        remote = Remote([self._ref], self._store.fetch, self._store.interval, masked=False)
         self._read = resolve(self._ref, self._environ, remote).reveal()
         self._remote = remote
         return self._read
@@ -105,19 +115,28 @@ class Held:
         if not text or text == self._taken or (text == self._tried and now < self._again):
             return False
         self._waiting = self._tried = text
-        self._again = now + self._interval
+        self._again = now + self._store.interval
         return True
 
 
-def from_files(files: str, context: str, source: str) -> Loaded:
-    """Load kubeconfig files; refreshed OIDC tokens are written back, as kubectl does. Raises KubeconfigInvalid."""
+def from_files(files: str, context: str, source: str, *, terminal: bool = False) -> Loaded:
+    """Load kubeconfig files; refreshed OIDC tokens are written back, as kubectl does. Raises KubeconfigInvalid.
+
+    `terminal`: its exec plugins may speak to a person (`handler.cluster.exec_plugin`).
+    """
+    chosen = f" --context {shlex.quote(context)}" if context else ""
+    plugins = Plugins(source, f"KUBECONFIG={shlex.quote(files)} kubectl{chosen} version", terminal)
 
     def load() -> tuple[Any, Any]:
         merger = _Merger(files)
         if merger.config is None:
             raise KubeconfigInvalid.of(source, "there is no such file", fix="pass --kubeconfig FILE or correct the path")
-        return _Loader(
-            config_dict=merger.config, active_context=context or None, config_base_path=None, config_persister=merger.save_changes
+        return Loader(
+            plugins=plugins,
+            config_dict=merger.config,
+            active_context=context or None,
+            config_base_path=None,
+            config_persister=merger.save_changes,
         ), merger.config.value
 
     return _configured(load, source)
@@ -139,14 +158,15 @@ def at_address(server: str, loaded: Loaded | None = None) -> Loaded:
     return found
 
 
-def from_text(text: str, context: str, source: str) -> Loaded:
+def from_text(text: str, context: str, source: str, *, terminal: bool = False) -> Loaded:
     """Load a kubeconfig that lies in no directory, so that it can't name files relative to one. Raises KubeconfigInvalid."""
+    plugins = Plugins(source, "anneal doctor", terminal)
 
     def load() -> tuple[Any, Any]:
         document = yaml.safe_load(text)
         if not isinstance(document, dict):
             raise KubeconfigInvalid.of(source, "holds no kubeconfig", fix="its value is the whole text of a kubeconfig file")
-        loader = _Loader(config_dict=document, active_context=context or None, config_base_path="")
+        loader = Loader(plugins=plugins, config_dict=document, active_context=context or None, config_base_path="")
         _check_paths(loader, document, source)
         return loader, document
 
@@ -168,7 +188,8 @@ def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
         "clusters": [{**named, "cluster": {"server": server, "certificate-authority-data": authority}}],
         "users": [{**named, "user": {"token": _token(eks, cloud, fresh=True)}}],
     }
-    loaded = _configured(lambda: (_Loader(config_dict=document, config_base_path=""), document), str(eks), masked=False)
+    plugins = Plugins(str(eks), "anneal doctor")  # it names none
+    loaded = _configured(lambda: (Loader(plugins=plugins, config_dict=document, config_base_path=""), document), str(eks), masked=False)
 
     def renew(present: Any) -> None:
         present.api_key["BearerToken"] = f"Bearer {_token(eks, cloud)}"
@@ -196,7 +217,6 @@ def _configured(load: Callable[[], tuple[Any, Any]], source: str, *, masked: boo
         with passing() as directory:
             loader.load_and_set(configuration)
             tls = in_memory(configuration, directory)
-        _check_exec(loader, document, configuration, source)
     except ConfigException as error:
         raise KubeconfigInvalid.of(source, short(error), fix="kubectl config view --minify shows what it should be") from error
     except yaml.YAMLError as error:
@@ -207,15 +227,7 @@ def _configured(load: Callable[[], tuple[Any, Any]], source: str, *, masked: boo
         raise KubeconfigInvalid.of(source, "is nested too deeply") from None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # the loader checks no types
         raise KubeconfigInvalid.of(source, f"can't be read: {type(error).__name__}") from error
-    return Loaded(configuration, tls, private)
-
-
-def _check_exec(loader: Any, document: Any, configuration: Any, source: str) -> None:
-    """Refuse a silent exec plugin: the loader only logs its failure, and the requests would go out anonymously."""
-    plugin = _chosen(loader, document, "user").get("exec")
-    if plugin and not configuration.api_key and not configuration.cert_file:
-        command = plugin.get("command", "")
-        raise KubeconfigInvalid.of(source, f"its exec plugin {command} gave no credentials", fix=f"run {command} by hand to see why")
+    return Loaded(configuration, tls, private, str(loader.current_context["context"].get("cluster", "")))
 
 
 def _check_paths(loader: Any, document: Any, source: str) -> None:

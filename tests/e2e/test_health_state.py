@@ -44,8 +44,12 @@ class Watching:
         """Wait for so many passes."""
         (cluster,) = self.watch.clusters
         for _ in range(number):
-            before = cluster.passed
-            until(lambda before=before: cluster.passed > before)
+            self._passes(cluster)
+
+    @staticmethod
+    def _passes(cluster: Any) -> None:
+        before = cluster.passed
+        until(lambda: cluster.passed > before)
 
     def _is(self, state: HealthState, words: tuple[str, ...]) -> bool:
         health = self.shop.state().health

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
+import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -16,14 +17,6 @@ from handler import log
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = before[0], before[1]
 
 
 def written(stream: io.StringIO, text: str, fields: dict[str, Any], *, exc_info: bool = False) -> str:
@@ -99,3 +92,43 @@ def test_a_terminal_gets_traces_too() -> None:
         text = written(Terminal(), "run", {}, exc_info=True)
     assert "\n  File " in text
     assert "\x1b" not in text
+
+
+def said(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_what_libraries_say_goes_the_same_way_and_below_info_nowhere() -> None:
+    stream = io.StringIO()
+    log.configure(lambda seen: seen.replace("CANARY", "***"), stream, logging.DEBUG)
+    logging.getLogger("oauthlib.oauth2").debug("token CANARY-debug")
+    logging.error("exec: CANARY")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = log._warned
+        warnings.warn("an old CANARY", FutureWarning, stacklevel=1)
+    logging.getLogger("anneal.test").debug("ours")
+    assert [(line["logger"], line["message"], line.get("seen")) for line in said(stream)] == [
+        ("root", "exec: ***", None),
+        ("anneal.library", "a library warns", "an old ***"),
+        ("anneal.test", "ours", None),
+    ]
+    assert "test_log" not in stream.getvalue(), "no place of this machine"
+
+
+def test_a_thread_that_ends_by_an_exception_is_logged_with_its_trace_masked() -> None:
+    stream = io.StringIO()
+    log.configure(lambda seen: seen.replace("CANARY", "***"), stream)
+    thread = threading.Thread(target=lambda: 1 // len(""), name="CANARY")
+    thread.start()
+    thread.join()
+    (line,) = said(stream)
+    assert (line["logger"], line["message"]) == ("anneal.library", "a thread ended unexpectedly")
+    assert "ZeroDivisionError" in line["trace"]
+
+
+def test_lines_for_people_are_plain_wherever_they_go() -> None:
+    stream = io.StringIO()
+    log.configure(str, stream, plain=True)
+    logging.getLogger("anneal.test").warning("seen", extra={"fields": {"cluster": "a"}})
+    assert stream.getvalue().endswith('warning seen cluster="a"\n')

@@ -13,7 +13,8 @@ import pytest
 
 from handler.cluster import connect as connecting
 from handler.cluster.connect import connect
-from handler.cluster.kubeconfig import MASKED, MASKED_AGAIN
+from handler.cluster.exec_plugin import MASKED
+from handler.cluster.kubeconfig import MASKED_AGAIN, SecretStore
 from handler.config import masking
 from handler.config.masking import Mask
 from handler.config.settings import Cluster, Eks
@@ -37,7 +38,7 @@ def test_two_connections_of_one_secret_both_follow_it(monkeypatch: pytest.Monkey
     store = Store(kubeconfig())
     clusters = (Cluster(kubeconfig=REF), Cluster(kubeconfig=REF, server="https://one"))
     with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda cluster: connect(cluster, environ={}, fetch=store, interval=TTL), clusters))
+        both = list(pool.map(lambda cluster: connect(cluster, environ={}, store=SecretStore(store, TTL)), clusters))
     store.text = kubeconfig(token="CANARY-token-of-two")
     assert [later(connection, monkeypatch) for connection in both] == ["Bearer CANARY-token-of-two"] * 2
 
@@ -53,7 +54,7 @@ def test_a_connection_that_joins_anothers_loading_reads_its_own_secret(monkeypat
 
     monkeypatch.setattr(connecting, "_in_time", joined)
     for _ in range(2):
-        connect(Cluster(kubeconfig=REF), environ={}, fetch=store, interval=TTL)
+        connect(Cluster(kubeconfig=REF), environ={}, store=SecretStore(store, TTL))
     (first, second) = [of for what, of in read if what == "text"]
     (third, fourth) = [of for what, of in read if what == "credentials"]
     assert first != second, "each reads for itself"

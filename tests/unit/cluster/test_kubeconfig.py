@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from handler.cluster.connect import Connection, connect
+from handler.cluster.kubeconfig import SecretStore
 from handler.config.git import AwsSecret, SecretRef
 from handler.config.masking import Mask
 from handler.config.remote import Clocks, Remote
@@ -58,7 +59,7 @@ class Store:
 
 def held(text: str | None, **cluster: Any) -> tuple[Store, Connection]:
     store = Store(text)
-    return store, connect(Cluster(kubeconfig=REF, **cluster), environ={}, fetch=store, interval=TTL)
+    return store, connect(Cluster(kubeconfig=REF, **cluster), environ={}, store=SecretStore(store, TTL))
 
 
 def _remote(connection: Connection) -> Remote:
