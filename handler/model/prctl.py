@@ -26,11 +26,16 @@ def die_with_parent(number: int) -> bool:
     return _prctl(_PDEATHSIG, number)
 
 
+def gain_no_privileges() -> bool:
+    """Gain no right by exec any more. Returns whether it is so."""
+    return _prctl(_NO_NEW_PRIVS, 1)
+
+
 def filter_calls(program: bytes) -> bool:
-    """Gain no rights by exec any more, and have the kernel ask this BPF program of every system call. Returns whether both are so."""
+    """Have the kernel ask this BPF program of every system call; only for who gains no privileges. Returns whether it does."""
     kept = ctypes.create_string_buffer(program, len(program))
     header = ctypes.create_string_buffer(struct.pack("HP", len(program) // 8, ctypes.addressof(kept)))  # struct sock_fprog
-    return _prctl(_NO_NEW_PRIVS, 1) and _prctl(_SECCOMP, _MODE_FILTER, ctypes.addressof(header))
+    return _prctl(_SECCOMP, _MODE_FILTER, ctypes.addressof(header))
 
 
 def _prctl(option: int, *arguments: int) -> bool:

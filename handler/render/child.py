@@ -202,6 +202,7 @@ def _limit(limits: Mapping[str, int], server: int, calls: seccomp.Filter | None)
     if os.getppid() != server:
         os._exit(FAILED)  # it died before we could ask to be told
     _set(resource.RLIMIT_NOFILE, limits["files"])  # those that are open stay so; the number of one that is closed isn't given again
+    prctl.gain_no_privileges()
     if calls:
         prctl.filter_calls(calls.program(os.getpid()))
 

@@ -31,7 +31,7 @@ class Walls:
     def read(cls, frame: bytes) -> Self:
         """Read what a child found. Raises ValueError if it is something else."""
         match json.loads(frame):
-            case {"seccomp": bool(seccomp), "can": [*can]} if all(isinstance(each, str) and each.isascii() for each in can):
+            case {"seccomp": bool(seccomp), "can": [*can]} if all(isinstance(each, str) and each.isprintable() for each in can):
                 return cls(seccomp, tuple(can))
         raise ValueError("not what a child finds")
 
