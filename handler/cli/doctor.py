@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Probl
 from handler.model.render import RenderRequest
 from handler.model.words import many
 from handler.render import RENDERERS
+from handler.render.walls import Walls
 from handler.source import open_local
 from handler.stores import fetcher
 
@@ -34,6 +36,10 @@ _OLDEST = (3, 11)
 _SKEW = 5.0
 """Seconds that clocks may differ: a Lease allows as much (`handler.state.lease`)."""
 _SAMPLE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: doctor}\ndata: {a: b}\n"
+_WALLS_FIX = (
+    "on Linux on x86_64 or aarch64, let the container's seccomp profile allow prctl (PR_SET_NO_NEW_PRIVS and PR_SET_SECCOMP; the"
+    " runtime's default does); AWS Lambda refuses it, and its virtual machine is the wall (SECURITY.md)"
+)
 
 
 @command()
@@ -44,7 +50,8 @@ def doctor(session: Session) -> int:
     findings.step("python", _python)
     findings.step("packages", _packages)
     _yaml(findings)
-    findings.step("sandbox", lambda: _sandbox(session))
+    if findings.step("sandbox", lambda: _sandbox(session)):
+        _walls(session, findings)
     settings = _settings(session, findings)
     if settings is None:
         _bare_cluster(session, findings)
@@ -96,6 +103,28 @@ def _sandbox(session: Session) -> str:
     if len(rendered.manifests) != 1:
         raise RenderFailed.of("render child", f"made {len(rendered.manifests)} objects of one")
     return f"a child rendered in {(time.monotonic() - started) * 1000:.0f} ms, its start included"
+
+
+def _walls(session: Session, findings: Findings) -> None:
+    """Say what keeps a child in here; it has tried to get out."""
+    limits = session.sandbox.limits
+    about = {"worker": os.getpid(), "memory": limits.memory}
+    try:
+        (found,) = session.sandbox.run("walls", about, [], Walls.read, subject="render child")
+    except AnnealError as error:
+        findings.bad("walls", error.problems)
+        return
+    standing = [
+        "seccomp" if found.seccomp else "no seccomp filter",
+        *(["a uid of its own"] if os.geteuid() == 0 else []),
+        *([] if "open files" in found.can else ["no descriptors"]),
+        *([] if "take more memory" in found.can else [f"{limits.memory >> 20:,} MiB of memory"]),
+    ]
+    text = f"of a render child: {', '.join(standing)}"
+    if found.can:
+        findings.warn("walls", f"{text}. It can {', '.join(found.can)}", _WALLS_FIX)
+    else:
+        findings.good("walls", text)
 
 
 # --- what is configured

@@ -1,7 +1,7 @@
 """Tree -> declared objects. One file for each renderer, one row each in `RENDERERS`.
 
     select      which files, through links and ignore files     selecting, globs; in the worker, trees only
-    sandbox     a child with no rights                          sandbox, conversation | child, functions
+    sandbox     a child with no rights                          sandbox, conversation | child, functions, seccomp, walls
     read        bytes -> documents, as Go reads them            documents, yamls, scalars; in the child
     check       documents -> objects, all mistakes at once      objects, text_fields; in the child
     place       where mistakes stand                            lines; in the child

@@ -1,8 +1,9 @@
 """The fork server and its children: where untrusted bytes are parsed.
 
-Law: a child may crash, loop or eat memory without harm. It has no environment, one open pipe, and under its limits it can neither write a
-file nor open one, nor start a process; as root it first becomes an uid of its own, for RLIMIT_NPROC doesn't bind root. If the server or
-the worker dies, the children die. `Sandbox` starts the server as `python -I -S`: nothing of the worker is in its memory or environment.
+Law: a child may crash, loop or eat memory without harm. It has no environment and one open pipe, and once it runs it gets no other
+descriptor, whichever it closes, starts no process and makes no system call but those of `seccomp`; as root it first becomes an uid of its
+own, for RLIMIT_NPROC doesn't bind root. A kernel that refuses the filter leaves the limits. If the server or the worker dies, the children
+die. `Sandbox` starts the server as `python -I -S`: nothing of the worker is in its memory or environment.
 
 The server reads one byte with two sockets for each render: on the first the child converses with the worker, on the second the server
 writes the child's exit code; when the worker closes the second, the child is killed.
@@ -11,7 +12,6 @@ writes the child's exit code; when the worker closes the second, the child is ki
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -25,6 +25,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
+from handler.model import prctl
+from handler.render import seccomp
+
 MEMORY, FAILED, UNLIMITED, NO_FORK = 70, 71, 72, 73
 """Exit codes of a child: out of memory, an exception, its limits can't be set, it couldn't be started."""
 DATA, END, NOTE = b"D", b"E", b"X"
@@ -32,7 +35,6 @@ DATA, END, NOTE = b"D", b"E", b"X"
 
 _PRIVATE_UID = 2_000_000_000
 _NOBODY = 65_534
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CONVERSATION = 3
 _BUFFER = 1 << 16
 
@@ -45,17 +47,23 @@ def main(control: int, table: str) -> None:
     module, _, name = table.partition(":")
     functions: Functions = getattr(importlib.import_module(module), name)
     os.environ.clear()
+    prctl.keep_private()
+    server = _Server(socket.socket(fileno=control), functions, seccomp.build())
     gc.collect()
     gc.freeze()
-    _Server(socket.socket(fileno=control), functions).serve()
+    server.serve()
 
 
 class _Server:
-    """Forks a child for each request, reports its end, kills it when it is no longer wanted. One thread, no locks."""
+    """Forks a child for each request, reports its end, kills it when it is no longer wanted. One thread, no locks.
 
-    def __init__(self, control: socket.socket, functions: Functions) -> None:
+    `calls`: the filter of the children's system calls; None: there is none for this machine.
+    """
+
+    def __init__(self, control: socket.socket, functions: Functions, calls: seccomp.Filter | None) -> None:
         self.control = control
         self.functions = functions
+        self.calls = calls
         self.children: dict[int, socket.socket | None] = {}
         self.selector = selectors.DefaultSelector()
         self.woken, wake = os.pipe()
@@ -94,7 +102,7 @@ class _Server:
                 _tell(status, NO_FORK)
                 return True
             if pid == 0:
-                _child(self.functions, conversation.detach(), server)
+                _child(self.functions, conversation.detach(), server, self.calls)
         self.children[pid] = status
         self.selector.register(status, selectors.EVENT_READ, pid)
         return True
@@ -139,23 +147,23 @@ def _kill(group: int) -> None:
 
 
 # --- in the child
-def _child(functions: Functions, conversation: int, server: int) -> NoReturn:
+def _child(functions: Functions, conversation: int, server: int, calls: seccomp.Filter | None) -> NoReturn:
     """Do one render and end; nothing returns to the server's code."""
     code = FAILED
     try:
-        code = _perform(functions, conversation, server)
+        code = _perform(functions, conversation, server, calls)
     except MemoryError:
         code = MEMORY
     finally:
         os._exit(code)
 
 
-def _perform(functions: Functions, conversation: int, server: int) -> int:
+def _perform(functions: Functions, conversation: int, server: int, calls: seccomp.Filter | None) -> int:
     gc.disable()
     pipe = _alone(conversation)
     request = json.loads(_read(pipe, struct.unpack("!I", _read(pipe, 4))[0]))
     try:
-        _limit(request["limits"], server)
+        _limit(request["limits"], server, calls)
     except (OSError, ValueError):
         return UNLIMITED
     try:
@@ -181,22 +189,23 @@ def _alone(conversation: int) -> socket.socket:
     return socket.socket(fileno=_CONVERSATION)
 
 
-def _limit(limits: Mapping[str, int], server: int) -> None:
+def _limit(limits: Mapping[str, int], server: int, calls: seccomp.Filter | None) -> None:
     """Give up every right a render doesn't need. `limits`: memory in bytes, cpu in seconds, open files, processes."""
     if os.geteuid() == 0:
         _become_nobody()
     _set(resource.RLIMIT_NPROC, limits["processes"])
-    _set(resource.RLIMIT_NOFILE, limits["files"])
     _set(resource.RLIMIT_FSIZE, 0)
     _set(resource.RLIMIT_CORE, 0)
     resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu"], limits["cpu"] + 1))
     if sys.platform == "linux":  # elsewhere address space can't be limited, and nobody tells a child of its parent's death
         _set(resource.RLIMIT_AS, limits["memory"])
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
-            raise OSError(ctypes.get_errno(), "prctl")
+    prctl.die_with_parent(signal.SIGKILL)
     if os.getppid() != server:
         os._exit(FAILED)  # it died before we could ask to be told
+    _set(resource.RLIMIT_NOFILE, limits["files"])  # those that are open stay so; the number of one that is closed isn't given again
+    prctl.gain_no_privileges()
+    if calls:
+        prctl.filter_calls(calls.program(os.getpid()))
 
 
 def _set(limit: int, value: int) -> None:

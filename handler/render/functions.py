@@ -12,6 +12,7 @@ from handler.render.frames import encode, encode_lines
 from handler.render.lines import lines
 from handler.render.objects import objects
 from handler.render.rollout import rollout
+from handler.render.walls import try_walls
 
 Function = Callable[[Mapping[str, Any], Sequence[bytes]], Iterable[bytes]]
 """(options, parts) -> frames."""
@@ -33,4 +34,4 @@ def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     yield encode_lines(lines(parts[0], options["path"], options["fields"]))
 
 
-FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines}
+FUNCTIONS: Mapping[str, Function] = {"file": render_files, "lines": find_lines, "walls": try_walls}

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from handler.model import prctl
 from handler.model.errors import OperatorError, RenderFailed, Stopping
 from handler.model.hurry import left
 from handler.render.conversation import Conversation, Request, ServerDied
@@ -36,15 +37,15 @@ _BOOT = "import sys, json; sys.path += json.loads(sys.argv[1]); from handler.ren
 class Limits:
     """Of one child. `memory`: bytes of address space; `cpu`, `seconds`: processor and wall time; `files`: descriptors; `output`: bytes.
 
-    Four descriptors are those that are open already: a child can open no file and no connection. Fit for functions in Python: a Go
-    program dies of RLIMIT_AS at its start.
+    No descriptor is ever added to those that are open at the start: a child can open no file and no connection, whatever it closes. Fit
+    for functions in Python: a Go program dies of RLIMIT_AS at its start.
     """
 
     memory: int = 1 << 30
     cpu: int = 60
     seconds: float = 60.0
     output: int = 256 << 20
-    files: int = 4
+    files: int = 0
     processes: int = 0
 
 
@@ -140,6 +141,7 @@ class Sandbox:
         if self._server and self._control and self._server.poll() is None:
             return self._server, self._control
         self._stop()
+        prctl.keep_private()  # without a uid of its own the child is of ours
         control, servers = socket.socketpair()
         with contextlib.ExitStack() as undone, servers:
             undone.enter_context(control)

@@ -7,7 +7,6 @@ starts again whichever dies, and passes on SIGTERM. It has no threads and does n
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
 import os
 import select
@@ -26,6 +25,7 @@ from handler import log
 from handler.config.load import load
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings
+from handler.model import prctl
 from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
@@ -39,7 +39,6 @@ NICENESS = 5
 """Of the worker and its renders: on busy cores the door goes first, so that git hosts get their answer in time."""
 STEADY = 30.0
 """Seconds after which a process that dies again starts without a longer pause."""
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
@@ -81,6 +80,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise; return 0 once all have ended after a signal."""
+        prctl.keep_private()
         os.set_blocking(self._write, False)
         os.set_blocking(self._read, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
@@ -242,7 +242,7 @@ def _be(body: Callable[[], int]) -> None:
         signal.set_wakeup_fd(-1)
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
-        _die_with_parent()
+        prctl.die_with_parent(signal.SIGTERM)  # however the supervisor dies; where it can't be asked for, that leaves orphans
         status = body()
     except BaseException:  # noqa: BLE001 - a forked child may not return into its parent's code
         traceback.print_exc()
@@ -250,9 +250,3 @@ def _be(body: Callable[[], int]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def _die_with_parent() -> None:
-    """Ask Linux for SIGTERM when the supervisor is gone, however it died; elsewhere that one case leaves orphans."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

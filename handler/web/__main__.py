@@ -16,6 +16,7 @@ from handler import log
 from handler.config.load import load
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
+from handler.model import prctl
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.stores import fetcher
@@ -58,6 +59,7 @@ class Door(BaseApplication):
 
 def main(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, routes: Routes = Routes()) -> int:  # noqa: B008 - frozen
     """Serve until SIGTERM; return the exit status. `read`, `routes`: as in `handler.wsgi.application`."""
+    prctl.keep_private()
     try:
         known = read(Path(environ["ANNEAL_CONFIG"]))
         log.configure(resolve_all(known, environ, needs=NEEDS, fetch=fetcher(environ)).mask)

@@ -227,7 +227,7 @@ def test_render_calls_each_object_as_a_rollout_may(shop: Shop) -> None:
 
 def test_doctor_finds_this_machine_well(shop: Shop) -> None:
     steps = {step["name"]: step["ok"] for step in shop.cli.json("doctor")["steps"]}
-    assert steps.keys() >= {"python", "packages", "sandbox", "configuration", "secrets", "clock", "state", "cluster of shop"}
+    assert steps.keys() >= {"python", "packages", "sandbox", "walls", "configuration", "secrets", "clock", "state", "cluster of shop"}
     assert set(steps.values()) == {True}
 
 

@@ -81,7 +81,13 @@ def test_it_serves_a_signed_push_as_an_ordinary_user_without_any_right(container
         assert set(said["Uid"].split() + said["Gid"].split()) == {NOBODY}
         assert {said[each] for each in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
         assert said["NoNewPrivs"] == "1"
+        assert Path(f"/proc/{pid}/environ").stat().st_uid == 0, "one that other processes of its user may read belongs to that user"
     assert HOOK not in container.log.read_text()
+
+
+def test_its_render_children_stand_behind_every_wall(container: Container) -> None:
+    walls = next(line for line in container.run("anneal", "doctor").stdout.splitlines() if " walls: " in line)
+    assert walls == "✓ walls: of a render child: seccomp, no descriptors, 1,024 MiB of memory"
 
 
 def test_it_writes_nowhere_but_in_memory_and_starts_no_shell(container: Container) -> None:

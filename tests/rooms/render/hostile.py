@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import mmap
 import os
 import resource
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def echo(options: Mapping[str, Any], parts: list[bytes]) -> Iterable[bytes]:
@@ -52,8 +55,9 @@ def spin(_: Mapping[str, Any], __: list[bytes]) -> Iterable[bytes]:
 
 
 def sleep(_: Mapping[str, Any], __: list[bytes]) -> Iterable[bytes]:
+    """Wait for ever, deaf to signals: the worker says nothing more."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    time.sleep(600)
+    os.read(3, 1)
     return []
 
 
@@ -94,10 +98,76 @@ def touch(options: Mapping[str, Any], _: list[bytes]) -> Iterator[bytes]:
 
 
 def look(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes]:
-    """What can be seen: variables, descriptors, groups, uid."""
-    open_ones = [number for number in range(256) if _outcome(lambda number=number: os.fstat(number)) == b"done"]  # type: ignore[misc] # as above
-    yield repr((dict(os.environ), open_ones, os.getgroups(), os.getsid(0) == os.getpid())).encode()
-    yield str(os.getuid()).encode()
+    """What can be seen: variables, descriptors."""
+    open_ones = [number for number in range(256) if _outcome(lambda number=number: os.read(number, 0)) == b"done"]  # type: ignore[misc] # as above
+    yield repr((dict(os.environ), open_ones)).encode()
+
+
+def escape(options: Mapping[str, Any], _: list[bytes]) -> Iterator[bytes]:
+    """Close what is open, so that numbers are free again, then try everything that reaches out of a process. The pipe itself stays.
+
+    `options["place"]`: a directory in which everybody may write, with a file `there`; `options["worker"]`: the process to be harmed.
+    """
+    os.closerange(0, 3)
+    for name, attempt in attempts(Path(options["place"]), int(options["worker"])).items():
+        yield f"{name}: {_number(attempt)}".encode()
+
+
+def attempts(place: Path, worker: int) -> Mapping[str, Callable[[], object]]:
+    return {
+        "open": lambda: os.open("/etc/hostname", os.O_RDONLY),
+        "write": lambda: (place / "new").write_text("x"),
+        "environ": lambda: Path(f"/proc/{worker}/environ").read_bytes(),
+        "socket": socket.socket,
+        "listener": lambda: socket.create_server(("127.0.0.1", 0)),
+        "socketpair": socket.socketpair,
+        "pipe": os.pipe,
+        "memfd": lambda: os.memfd_create("x"),
+        "dup": lambda: os.dup(3),
+        "fork": _fork,
+        "exec": lambda: os.execv("/nonexistent", ["x"]),
+        "mkdir": (place / "directory").mkdir,
+        "symlink": lambda: (place / "link").symlink_to("/etc"),
+        "link": lambda: os.link(place / "there", place / "twice"),
+        "rename": lambda: (place / "there").rename(place / "elsewhere"),
+        "unlink": (place / "there").unlink,
+        "truncate": lambda: os.truncate(place / "there", 0),
+        "stat": Path("/etc/hostname").stat,
+        "shm": lambda: _called("shmctl", _called("shmget", 0, 4096, 0o600), 0, None),
+        "sem": lambda: _called("semctl", _called("semget", 0, 1, 0o600), 0, 0),
+        "msg": lambda: _called("msgctl", _called("msgget", 0, 0o600), 0, None),
+        "kill": lambda: os.kill(worker, 0),
+        "seize": lambda: _called("ptrace", 0x4206, worker, 0, 0),
+        "peek": lambda: _called("process_vm_readv", worker, (ctypes.c_size_t * 2)(0, 1), 1, (ctypes.c_size_t * 2)(0, 1), 1, 0),
+        "dumpable": lambda: _called("prctl", 4, 1, 0, 0, 0),
+    }
+
+
+def foreign(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes]:
+    """Ask for getpid as a program for i386 does, where the same number means another call."""
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20; int 0x80; ret
+    yield str(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()).encode()
+
+
+def _fork() -> None:
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def _called(name: str, *arguments: Any) -> int:
+    answer: int = _LIBC[name](*arguments)
+    if answer == -1:
+        raise OSError(ctypes.get_errno(), name)
+    return answer
+
+
+def _number(attempt: Callable[[], object]) -> str:
+    try:
+        attempt()
+    except OSError as refused:
+        return errno.errorcode[refused.errno or 0]
+    return "done"
 
 
 def _outcome(attempt: Callable[[], object]) -> bytes:
@@ -110,5 +180,8 @@ def _outcome(attempt: Callable[[], object]) -> bytes:
 
 FUNCTIONS = {
     function.__name__: function
-    for function in (echo, abort, segfault, leave, say_and_die, fail, eat, spin, sleep, flood, garble, pid, bomb, regain, touch, look)
+    for function in (
+        *(echo, abort, segfault, leave, say_and_die, fail, eat, spin, sleep, flood, garble, pid, bomb, regain, touch, look),
+        *(escape, foreign),
+    )
 }

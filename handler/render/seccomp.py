@@ -1,0 +1,99 @@
+"""Which system calls a render child may still make: a seccomp filter, built once by the fork server, put on by each child.
+
+Law: what isn't named is refused (EPERM, so that a library's attempt at something new fails and doesn't kill). Nothing named takes a path,
+makes a descriptor, a process or shared memory, or reaches another process. Calls of another architecture (i386) kill; those of x32 have
+other numbers, and so are refused.
+
+By hand, because the kept bindings (python3-seccomp, pyseccomp) need libseccomp.so, which neither slim images nor Lambda have, and
+seccompy, which needs nothing, is new and has yet to be kept; a test compares the numbers with the kernel's headers.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+RENDER = (
+    *("read", "write", "recvfrom", "sendto", "close"),  # its pipe
+    *("brk", "madvise", "mmap", "mprotect", "mremap", "munmap"),  # its memory
+    *("clock_gettime", "futex", "getpid", "getrandom", "gettid", "restart_syscall", "sched_yield"),
+    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "exit", "exit_group"),
+)
+"""What functions in Python need that have loaded everything before."""
+ABORT = ("tgkill", "tkill")
+"""How C libraries end a broken process; only itself."""
+
+_MACHINES = ("x86_64", "aarch64")
+_NUMBERS = {
+    "brk": (12, 214),
+    "clock_gettime": (228, 113),
+    "close": (3, 57),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+    "futex": (202, 98),
+    "getpid": (39, 172),
+    "getrandom": (318, 278),
+    "gettid": (186, 178),
+    "madvise": (28, 233),
+    "mmap": (9, 222),
+    "mprotect": (10, 226),
+    "mremap": (25, 216),
+    "munmap": (11, 215),
+    "read": (0, 63),
+    "recvfrom": (45, 207),
+    "restart_syscall": (219, 128),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "sched_yield": (24, 124),
+    "sendto": (44, 206),
+    "tgkill": (234, 131),
+    "tkill": (200, 130),
+    "write": (1, 64),
+}
+"""Of each of these machines."""
+_ARCHITECTURES = (0xC000_003E, 0xC000_00B7)
+"""The same in linux/audit.h."""
+
+_Step = tuple[int, int, int, int]
+"""code, jump if true, jump if false, operand."""
+_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+"""Offsets in struct seccomp_data; of the argument the lower half, for a process id has no more."""
+_ALLOW: _Step = (_RETURN, 0, 0, 0x7FFF_0000)
+_REFUSE: _Step = (_RETURN, 0, 0, 0x0005_0001)  # EPERM
+_KILL: _Step = (_RETURN, 0, 0, 0x8000_0000)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """`head`: the program up to the calls that only a process itself may be the object of; `own`: their numbers."""
+
+    head: bytes
+    own: tuple[int, ...]
+
+    def program(self, pid: int) -> bytes:
+        """Return the whole program for a process."""
+        steps: list[_Step] = []
+        for number in self.own:
+            steps += [(_EQUAL, 0, 4, number), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 0, 1, pid), _ALLOW, _REFUSE]
+        return self.head + _packed([*steps, _REFUSE])
+
+
+def build(calls: Iterable[str] = RENDER, own: Iterable[str] = ABORT, machine: str = "") -> Filter | None:
+    """Return the filter that allows these calls, and those of `own` on itself; None: the numbers of this machine aren't known."""
+    machine = machine or os.uname().machine
+    if sys.maxsize < 1 << 32 or machine not in _MACHINES:
+        return None
+    column = _MACHINES.index(machine)
+    steps: list[_Step] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, _ARCHITECTURES[column]), _KILL, (_LOAD, 0, 0, _NUMBER)]
+    for name in calls:
+        steps += [(_EQUAL, 0, 1, _NUMBERS[name][column]), _ALLOW]
+    return Filter(_packed(steps), tuple(_NUMBERS[name][column] for name in own))
+
+
+def _packed(steps: Iterable[_Step]) -> bytes:
+    return b"".join(struct.pack("HBBI", *step) for step in steps)
