@@ -53,7 +53,7 @@ def test_a_child_that_frees_its_descriptors_reaches_nothing(ground: Ground, stag
         ("leave", "crash", "failed (SystemExit)"),
         ("garble", "crash", "said what is no frame"),
         ("eat", "memory", "needed more memory than it may have"),
-        ("spin", "timeout", "needed more processor time than it may have"),
+        ("spin", "cpu", "needed more processor time than it may have"),
         ("flood", "output", "made more than 1,048,576 bytes of output"),
     ],
 )
