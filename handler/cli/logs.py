@@ -61,9 +61,9 @@ class Logged:
 
 
 def of_record(state: State | None) -> list[str]:
-    """Return which objects a record calls unhealthy: those of failed steps, and what the newest wait left."""
+    """Return which objects a record calls unhealthy: those of failed steps, what the newest wait left, and what does worst now."""
     steps = state.rollout.steps if state and state.rollout else ()
-    lines = state.status.unhealthy if state else ()
+    lines = (*state.status.unhealthy, *state.health.worst) if state else ()
     return [*(step.object for step in steps if step.outcome == FAILED), *(line.partition(": ")[0] for line in lines)]
 
 

@@ -15,9 +15,8 @@ from handler.config.settings import Settings, Target
 from handler.model.names import GroupKind, identity_of
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.resource import Resource
-from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.plan.admit import CRD, NAMESPACE
-from handler.plan.order import DEPENDS_ON, SYNC_WAVE
+from handler.rollout.health import ALWAYS_HEALTHY
 from handler.state.configmap import state_name
 from handler.state.heartbeat import heartbeat_name
 
@@ -25,8 +24,6 @@ RBAC = "rbac.authorization.k8s.io"
 WRITES = ("create", "delete", "get", "list", "patch", "watch")
 """patch and create: server-side apply; delete: prune; list and watch: the plan and the wait; get: adoption and second looks."""
 
-_ORDERING = frozenset({DEPENDS_ON, SYNC_WAVE, ARGO_HOOK, HELM_HOOK})
-"""Annotations by which git has a later object wait for an earlier one's health."""
 _WITH_PODS = frozenset(
     {
         *(GroupKind("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
@@ -101,13 +98,13 @@ def target_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
 
 
 def wanted_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
-    """Return what the target's identity should be able to read so that a rollout says why it waits or fails; without it that is shorter.
+    """Return what the target's identity should be able to read so that it is said why something isn't healthy; without it that is shorter.
 
-    A target that never waits needs none of it. Logs, and the Secrets whose values are masked in them, are read for records that
-    have them (`evidence: {logs: record}`).
+    A target of which nothing can be anything but healthy needs none of it. Logs, and the Secrets whose values are masked in them, are read
+    for records that have them (`evidence: {logs: record}`).
     """
     kinds = {kind.group_kind for kind in needed.kinds}
-    if not _waits(target, needed.bodies):
+    if not kinds - ALWAYS_HEALTHY:
         return ()
     reads: list[tuple[str, str, tuple[str, ...]]] = [("", "events", ("list",))]
     if kinds & _WITH_PODS:
@@ -126,12 +123,6 @@ def _mounted(scopes: Sequence[str], bodies: Iterable[dict[str, Any]]) -> Iterato
         if identity_of(body).group_kind in _WITH_PODS:
             named[str(body["metadata"].get("namespace") or "") if "" not in scopes else ""] |= mounted_secrets(body.get("spec"))
     yield from (Grant(scope, "", "secrets", ("get",), tuple(sorted(named[scope]))) for scope in scopes if named[scope])
-
-
-def _waits(target: Target, bodies: Iterable[dict[str, Any]]) -> bool:
-    """Whether runs of a target wait for health: always, for a Rollout, or where git orders its objects."""
-    marks = {mark for body in bodies for mark in body["metadata"].get("annotations") or {}}
-    return target.wait is not None or bool(target.rollout) or bool(marks & _ORDERING)
 
 
 def _looks_before_pruning(target: Target, needed: Needed, scopes: Sequence[str]) -> Iterator[Grant]:
