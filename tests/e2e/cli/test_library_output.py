@@ -21,12 +21,13 @@ CANARY = "CANARY-only-the-plugin-knows"
 UNCHECKED = "the API server's certificate isn't checked (insecure-skip-tls-verify)"
 
 
-def changed(shop: Shop, place: Path, user: dict[str, Any] | None = None, **cluster: Any) -> Path:
-    """Return the shop's kubeconfig with another user, and its cluster reached in another way."""
+def changed(shop: Shop, place: Path, user: dict[str, Any] | None = None, *, checked: bool = True) -> Path:
+    """Return the shop's kubeconfig with another user, or without trust in its cluster's certificate."""
     config = yaml.safe_load(shop.cli.kubeconfig.read_text())
     config["users"] = [{"name": row["name"], "user": user or row["user"]} for row in config["users"]]
     for row in config["clusters"]:
-        row["cluster"] = {"server": row["cluster"]["server"], **(cluster or row["cluster"])}
+        if not checked:
+            row["cluster"] = {"server": row["cluster"]["server"], "insecure-skip-tls-verify": True}
     place.write_text(yaml.safe_dump(config))
     return place
 
@@ -97,7 +98,7 @@ def test_a_server_repeats_nothing_of_a_plugin(shop: Shop, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("command", ["plan", "doctor"])
 def test_a_certificate_that_isnt_checked_is_one_line_of_ours(shop: Shop, tmp_path: Path, command: str) -> None:
-    insecure = changed(shop, tmp_path / "kubeconfig", **{"insecure-skip-tls-verify": True})
+    insecure = changed(shop, tmp_path / "kubeconfig", checked=False)
     done = run(shop, insecure, command)
     (line,) = done.stderr.splitlines()
     assert f"warning {UNCHECKED} cluster=" in line
@@ -107,7 +108,7 @@ def test_a_certificate_that_isnt_checked_is_one_line_of_ours(shop: Shop, tmp_pat
 
 
 def test_a_servers_log_says_so_once(shop: Shop, tmp_path: Path) -> None:
-    insecure = changed(shop, tmp_path / "kubeconfig", **{"insecure-skip-tls-verify": True})
+    insecure = changed(shop, tmp_path / "kubeconfig", checked=False)
     lines = [json.loads(line) for line in served(shop, insecure, tmp_path / "log")]
     (line,) = (each for each in lines if each["level"] == "warning")
     assert line["message"] == UNCHECKED
