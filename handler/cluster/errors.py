@@ -14,6 +14,7 @@ from typing import Any
 import urllib3.exceptions
 
 from handler.cluster.quoted import without_values
+from handler.cluster.secret_words import about_a_secret
 from handler.model.errors import (
     AccessDenied,
     AnnealError,
@@ -34,6 +35,8 @@ _RBAC = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: i
 _IMPERSONATE = (
     'add to its Role in the ServiceAccount\'s namespace: {apiGroups: [""], resources: ["serviceaccounts"], verbs: ["impersonate"]}'
 )
+_OF_SECRETS = re.compile(r'[\w.]+(?: "[^"]*")? is forbidden: User "[^"]*" cannot \S+ resource "[^"]+" in API group "[^"]*"[^\n]*')
+"""RBAC's words, which know nothing of an object's content, so that they may be told of a Secret, too."""
 _GRANT = "is attempting to grant RBAC permissions not currently held"
 _STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object \(")
 """Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
@@ -46,20 +49,6 @@ _QUOTA = re.compile(r"exceeded quota: (\S+), requested: .*|insufficient quota to
 """Words of the quota admission: names and numbers, so that they may be told of a Secret, too."""
 _QUOTA_UNKNOWN = "status unknown for quota"
 """What the same plugin says of a quota that its controller hasn't counted yet."""
-_FIELD = re.compile(r"(\.\S+): (field not declared in schema|duplicate entries|expected [a-z]+)")
-_PHRASES = (
-    "field is immutable",
-    "illegal base64 data",
-    "Required value",
-    "Unsupported value",
-    "Invalid value",
-    "Too long",
-    "unknown field",
-    "duplicate field",
-    "Duplicate value",
-    "Forbidden",
-)
-"""Constant words of the API server that may be told about a Secret: none of them quotes a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +131,8 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
 def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) -> AnnealError:
     """Tell RBAC (the operator) from admission (the author) and a Namespace on its way out (nobody)."""
     text = _message(body)
+    if place.secret and not _OF_SECRETS.fullmatch(text):
+        text = ""  # an admission plugin's, whatever it quotes
     if any(cause.get("reason") == "NamespaceTerminating" for cause in _causes(body)):
         return NotReady.of(subject, "its Namespace is being deleted")
     if _GRANT in text:
@@ -165,7 +156,7 @@ def _over_quota(text: str, place: Place, subject: str) -> AnnealError | None:
     """Say which quota is full, and by which command its owner sees and raises it; None: no quota refused it."""
     if _QUOTA_UNKNOWN in text:
         return NotReady.of(subject, f"403: the quota of namespace {place.namespace} isn't counted yet")
-    quota = _QUOTA.search(text)
+    quota = _QUOTA.match(text.partition(" is forbidden: ")[2])
     if quota is None:
         return None
     name = quota.group(1)
@@ -183,19 +174,15 @@ def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
 
 
 def _said(body: Any, place: Place, status: int, sent: bytes | None) -> str:
-    """Return the server's message without sensitive values, or for a Secret only field names and constant words."""
+    """Return the server's message without sensitive values, or for a Secret what may be told of it."""
     if not isinstance(body, dict) or body.get("kind") != "Status":
         return "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"
     text = str(body.get("message") or body.get("reason") or status)
-    fields = [str(cause["field"]) for cause in _causes(body) if cause.get("field")]
     if not place.secret:
         return without_values(text, sent)
-    if _RBAC.search(text) and status == 403:
+    if status == 403 and _OF_SECRETS.fullmatch(text):
         return text
-    words = [phrase for phrase in _PHRASES if phrase in text]
-    words += [f"{field}: {mistake}" for field, mistake in _FIELD.findall(text)]
-    shown = [str(body.get("reason") or status), *words, *(f"field {field}" for field in dict.fromkeys(fields))]
-    return ", ".join(shown) + " (the server's text is left out: it may quote values)"
+    return about_a_secret(body, _causes(body), status)
 
 
 def _message(body: Any) -> str:

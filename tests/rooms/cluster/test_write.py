@@ -167,12 +167,12 @@ CANARY_BASE64 = "Y2FuYXJ5LXE3WnQtdmFsdWU="
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"immutable": CANARY}, ".immutable: expected boolean"),
-        ({"type": CANARY}, "field is immutable, Invalid value, field type"),
-        ({"data": {"password": CANARY}}, "illegal base64 data"),
-        ({"data": {"bad key": CANARY_BASE64}}, "Invalid, Invalid value, field data"),
-        ({"passwort": CANARY}, ".passwort: field not declared in schema"),
-        ({"metadata": {"labels": {"a": CANARY + "!"}}}, "Invalid value, field metadata.labels"),
+        ({"immutable": CANARY}, "expected boolean (field immutable)"),
+        ({"type": CANARY}, "Invalid value: field is immutable (field type)"),
+        ({"data": {"password": CANARY}}, "a value of data isn't base64; text goes into stringData"),
+        ({"data": {"bad key": CANARY_BASE64}}, "Invalid value: a key may have letters, digits, '-', '_' and '.' only (field data[…])"),
+        ({"passwort": CANARY}, "field not declared in schema (field …)"),
+        ({"metadata": {"labels": {"a": CANARY + "!"}}}, "Invalid value (field metadata.labels)"),
     ],
 )
 def test_a_refused_secret_never_shows_a_value(
