@@ -28,7 +28,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.following import Scope
 from handler.cluster.store import Objects
 from handler.config.settings import Settings, Target
-from handler.model.errors import AnnealError, Busy, Moved
+from handler.model.errors import AccessDenied, AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, Identity, applyset_id
 from handler.model.resource import Resource
@@ -52,6 +52,8 @@ _RECORDS = 20
 """Records that one turn reads."""
 _EXPLAINED = 3
 """Objects of a target, and targets of one turn, whose pods and events are read."""
+_LONGEST_PAUSE = 600.0
+"""Seconds between two looks at why something isn't healthy that has been so for long."""
 _FIRST_LOOK = 2.0
 """Seconds after which something unhealthy is worth a look at its pods and events."""
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -122,6 +124,7 @@ class ClusterWatch:
     states: Scope = field(init=False)
     passed: float = 0.0
     resolved: float = 0.0
+    mute: bool = False
     written: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
 
@@ -175,8 +178,17 @@ class ClusterWatch:
         self._explain(now)
         if passes:
             self.passed = now
-            beat = Heartbeat(self.ways.records(self.targets[0]), self.settings.state_namespace, self.settings.installation)
+            self._renew()
+
+    def _renew(self) -> None:
+        """Say that health is watched. Without the right to that, what is recorded holds as long as drift runs judge it."""
+        beat = Heartbeat(self.ways.records(self.targets[0]), self.settings.state_namespace, self.settings.installation)
+        try:
             beat.renew(f"{socket.gethostname()}_{os.getpid()}", self.settings.health_interval)
+        except AccessDenied as error:
+            if not self.mute:
+                _LOG.warning("nobody is told that health is watched", extra={"fields": {"why": str(error), "code": error.code}})
+            self.mute = True
 
     def _take(self, end: float) -> None:
         """Take lines until a moment (monotonic seconds), or as many as there are by then."""
@@ -284,6 +296,8 @@ class ClusterWatch:
             stored = store.swap(stored, replace(stored.state, health=self._health(known, now)))
         except (Moved, Busy):
             return
+        except ClusterUnavailable:
+            raise  # none of the others can be written either
         except AnnealError as error:
             fields = {"target": known.target.name, "why": self.mask(str(error)), "code": error.code}
             _LOG.warning("health can't be recorded", extra={"fields": fields})
@@ -301,7 +315,7 @@ class ClusterWatch:
 
     # --- reasons
     def _explain(self, now: float) -> None:
-        """Read why some targets aren't healthy: soon, once a moment has passed, and with each pass."""
+        """Read why some targets aren't healthy: soon, once a moment has passed, then with each pass, and ever more seldom."""
         due = [each for each in self.watched.values() if not each.busy and now >= self._explains(each, now)]
         for known in due[:_EXPLAINED]:
             self.explained[known.target.name] = now
@@ -316,5 +330,6 @@ class ClusterWatch:
         if not begun:
             return math.inf
         last = self.explained.get(known.target.name, 0.0)
-        moments = [begun + _FIRST_LOOK, begun + GRACE + _TURN, *([last + self.settings.health_interval] if known.since else [])]
+        pause = max(self.settings.health_interval, min(now - begun, _LONGEST_PAUSE))
+        moments = [begun + _FIRST_LOOK, begun + GRACE + _TURN, *([last + pause] if known.since else [])]
         return min((each for each in moments if each > last), default=math.inf)

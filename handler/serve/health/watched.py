@@ -57,7 +57,8 @@ class Watched:
     _live: frozenset[Identity] = frozenset()
     _absent: frozenset[Identity] = frozenset()
     _verdicts: dict[Identity, Health] = field(default_factory=dict)
-    _well: dict[Identity, int] = field(default_factory=dict)
+    _generations: dict[Identity, int] = field(default_factory=dict)
+    _well: set[Identity] = field(default_factory=set)
     _lost: dict[Identity, float] = field(default_factory=dict)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
     _changed: dict[Identity, float] = field(default_factory=dict)
@@ -72,6 +73,8 @@ class Watched:
         """Take what the record says now; None: there is none."""
         self.seen = self.version = version
         self.busy, self.moved = state is not None and state.attempt is not None, True
+        if state is None or state.commit != self.commit:
+            self.since = 0.0
         self.health = state.health if state else TargetHealth()
         self.commit = state.commit if state else ""
         self._live = judged_live(state, self.custom) if state else frozenset()
@@ -83,8 +86,9 @@ class Watched:
         """Judge a member anew; None: it isn't there any more."""
         if live is None:
             self.moved = self._verdicts.pop(identity, None) is not None or self.moved
-            for known in (self._settling, self._changed, self._expressed, self.evidence):
+            for known in (self._settling, self._changed, self._expressed, self._generations):
                 known.pop(identity, None)
+            self._forget(identity)
         elif is_member(live, identity, self.target.name, self.applyset):
             if self.custom.covers(identity.group_kind):
                 self._expressed[identity] = live
@@ -98,6 +102,9 @@ class Watched:
             self._settling[identity] = (time.monotonic() + found.again, remnant(live))
 
     def _keep(self, identity: Identity, found: Health, generation: int) -> None:
+        if self._generations.get(identity) != generation:  # what was seen of it as it was declared before says nothing of it now
+            self._generations[identity] = generation
+            self._forget(identity)
         before = self._verdicts.get(identity)
         if before is None or (before.status, before.message) != (found.status, found.message):
             self.moved = True
@@ -105,10 +112,17 @@ class Watched:
         self._verdicts[identity] = found
         self._settling.pop(identity, None)
         if found.healthy:
-            self._well[identity] = generation
+            self._well.add(identity)
             self._lost.pop(identity, None)
-        elif self._well.get(identity) == generation:
+        elif identity in self._well:
             self._lost.setdefault(identity, time.monotonic())
+
+    def _forget(self, identity: Identity) -> None:
+        """Forget whether an object was well, and why it isn't."""
+        self._well.discard(identity)
+        self.failing.discard(identity)
+        self._lost.pop(identity, None)
+        self.evidence.pop(identity, None)
 
     def _stand(self, identity: Identity, found: Health) -> None:
         """Note since when a verdict stands that wants a reason; what is well has none of what it had before."""
