@@ -31,6 +31,8 @@ RECREATE = "anneal.dev/recreate"
 _IMMUTABLE = re.compile(
     r"\bimmutable\b|may not (?:be changed|change)\b|updates to .+? are forbidden|cannot change roleRef", re.IGNORECASE | re.DOTALL
 )
+_ADMISSION = re.compile(r"""admission webhook ["'].*?["'] denied|ValidatingAdmissionPolicy ["'].*?["'] .*?denied request""", re.DOTALL)
+"""A policy's or a webhook's words are whatever their author wrote: they never have anything deleted."""
 _JOB = GroupKind("batch", "Job")
 _KEEP = "write the live value of that field into git, or give the declared one another name"
 _MOVE = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
@@ -175,7 +177,7 @@ def _moved(item: Desired, live: dict[str, Any]) -> str:
 def _is_only_immutable(text: str) -> bool:
     """Whether each field error in the server's words is about an immutable field; another would also refuse the object made anew."""
     _, *mistakes = FIELD_ERROR.split(text)
-    return all(_IMMUTABLE.search(part) for part in mistakes or [text])
+    return not _ADMISSION.search(text) and all(_IMMUTABLE.search(part) for part in mistakes or [text])
 
 
 def is_finished(job: Mapping[str, Any]) -> bool:
