@@ -19,7 +19,7 @@ from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.result import Outcome, Result
 from handler.render.sandbox import Sandbox
 from handler.state.configmap import state_name
-from handler.state.record import State
+from handler.state.record import State, TargetHealth
 from infra.githost import Work
 from tests.e2e.child import Child
 from tests.e2e.documents import Document
@@ -133,6 +133,10 @@ class Shop:
         state = self.handler.store(self.target).read().state
         assert state, "no state was recorded"
         return state
+
+    def recorded(self) -> State:
+        """Return the record as runs leave it: without health, which follows what lives."""
+        return replace(self.state(), health=TargetHealth())
 
     def labelled(self) -> dict[str, Document]:
         """Return every live object with our label, by its identity."""

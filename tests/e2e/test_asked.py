@@ -31,10 +31,6 @@ def held(shop: Shop) -> str:
     return found.id
 
 
-def record(shop: Shop) -> str:
-    return shop.handler.store(shop.target).read().resource_version
-
-
 def pinned(shop: Shop) -> str:
     pin = shop.state().pin
     return pin.commit if pin else ""
@@ -235,7 +231,7 @@ def test_a_dry_run_asks_for_nothing(shop: Shop) -> None:
     shop.applied()
     shop.push(*maps(shop, 1))
     assert shop.run().outcome is Outcome.HELD
-    before, objects = record(shop), shop.versions()
+    before, objects = shop.recorded(), shop.versions()
     result = shop.run("oneoff", dry_run=True, approve=held(shop), unpin=True)
     assert result.outcome is Outcome.PLANNED, told(result)
-    assert (record(shop), shop.versions()) == (before, objects)
+    assert (shop.recorded(), shop.versions()) == (before, objects)

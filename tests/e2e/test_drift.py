@@ -30,14 +30,14 @@ def edit(shop: Shop, kind: str, name: str, patch: dict[str, Any], *options: str)
 def assert_rests(shop: Shop) -> None:
     """Neither a tick nor a drift run nor a fresh handler writes anything."""
     before = shop.versions()
-    record = shop.handler.store(shop.target).read().resource_version
+    record = shop.recorded()
     for trigger in ("tick", "drift", "drift"):
         result = shop.run(trigger)
         assert result.outcome is Outcome.UNCHANGED, told(result)
     shop.configure()
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     assert shop.versions() == before
-    assert shop.handler.store(shop.target).read().resource_version == record
+    assert shop.recorded() == record
 
 
 def test_a_drift_run_heals_an_edit_and_names_who_made_it(shop: Shop) -> None:

@@ -40,9 +40,9 @@ def test_a_held_plan_waits_writes_nothing_more_and_passes_when_approved(careful:
     before = careful.versions()
     careful.push(*maps(careful, 6, "2"))
     first = held_by(careful.run())
-    record = careful.handler.store(careful.target).read().resource_version
+    record = careful.recorded()
     assert held_by(careful.run("tick")) == first
-    assert careful.handler.store(careful.target).read().resource_version == record
+    assert careful.recorded() == record
     assert careful.versions() == before
     assert careful.state().held
     careful.applied("replay", approve=first, actor="ann")

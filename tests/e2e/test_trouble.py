@@ -19,10 +19,6 @@ from tests.e2e.wire import is_object_write
 from tests.rooms.cluster.wire import Handler, refuse
 
 
-def record(shop: Shop) -> str:
-    return shop.handler.store(shop.target).read().resource_version
-
-
 def test_the_commit_after_a_refused_one_is_applied_as_itself(shop: Shop) -> None:
     """The worker keeps what it rendered: of a refused commit it must keep nothing, also when its kind is served later."""
     good, never = config_map(shop.name, "a"), config_map(shop.name, "b")
@@ -72,11 +68,11 @@ def test_a_hold_ends_when_the_branch_goes_back_to_what_is_applied(shop: Shop) ->
 def test_the_refused_run_of_another_installation_leaves_the_record_alone(shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     shop.applied()
-    before = record(shop)
+    before = shop.recorded()
     shop.settings = replace(shop.settings, installation="other")
     result = shop.handler_at(shop.kubectl.kubeconfig).run(shop.job("tick"))
     assert (result.outcome, result.code) == (Outcome.FAILED, "target-moved"), told(result)
-    assert record(shop) == before
+    assert shop.recorded() == before
 
 
 def test_trouble_with_the_lease_at_the_end_does_not_undo_what_is_recorded(open_shop: Open, wired: Wire) -> None:
