@@ -43,6 +43,7 @@ _APART = (Mode.HOOK, Mode.LEAVE)
 """How a declared object is treated that says nothing of the target's health: it comes and goes, or is another's."""
 _STANDS = (NAMESPACE, CRD)
 """Kinds of which a run writes none without waiting until it stands."""
+_UNSEEN = Health(Status.IN_PROGRESS, "was written a moment ago, and hasn't been looked at since")
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -76,23 +77,21 @@ class Look:
 
 
 def after_writing(
-    planned: Mapping[Identity, Health],
-    written: Iterable[Desired],
-    waited: Mapping[Identity, Health],
-    now: float,
+    planned: Mapping[Identity, Health], written: Iterable[Desired], waited: Iterable[tuple[Desired, Health]], now: float
 ) -> Look:
     """Return the look that a run which wrote has had at the objects of its target.
 
     Args:
         planned: how they did when the plan was made.
-        written: what has been written since: without a wait it does as well as it can without any status.
-        waited: what was waited for, as it was seen last.
+        written: what has been written since: what needs a status to be healthy isn't known to be, without a wait.
+        waited: what was waited for, or checked, as it was seen last.
         now: seconds since the epoch.
 
     """
     mine = [item for item in written if item.mode not in _APART and item.identity.group_kind not in _STANDS]
-    found = {item.identity: judge(item.manifest.body(), 0, now) for item in mine if item.identity.group_kind not in ALWAYS_HEALTHY}
-    return Look({**planned, **found, **waited})
+    judged_ones = {item.identity: judge(item.manifest.body(), 0, now) for item in mine if item.identity.group_kind not in ALWAYS_HEALTHY}
+    found = {identity: each if each.healthy else _UNSEEN for identity, each in judged_ones.items()}
+    return Look({**planned, **found, **{item.identity: each for item, each in waited if item.mode not in _APART}})
 
 
 @dataclass(slots=True)

@@ -54,6 +54,8 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
+    if force or (state.attempt and state.attempt.commit != attempt.commit):  # what was said of an earlier wait isn't said of this one
+        wide = replace(wide, status=replace(wide.status, unhealthy=()))
     wide = replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
     return _rolling(wide, inputs, now, force=force)
 

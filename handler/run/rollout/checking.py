@@ -190,6 +190,8 @@ class _Checking:
             self.diagnosing.once(self._subjects())
             self._tell_on(now=True)
             raise
+        finally:
+            self.waits.saw(self.watched.identity, self.live, self.watched.generation)
         return "; ".join(self._said(each) for each in self.success)
 
     # --- looking

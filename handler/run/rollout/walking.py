@@ -99,8 +99,10 @@ class Walk:
         try:
             return self._go()
         finally:
-            written = [self.planned.desired[one] for one in self.applier.written]
-            self.run.looked = after_writing(self.planned.health, written, self.waits.seen, self.run.clock())
+            desired = self.planned.desired
+            waited = [(desired[one], found) for one, found in self.waits.seen.items() if one in desired]
+            written = [desired[one] for one in self.applier.written]
+            self.run.looked = after_writing(self.planned.health, written, waited, self.run.clock())
 
     def _go(self) -> Plan:
         """Walk to the end, and end the rollout; see `go`."""

@@ -24,6 +24,7 @@ from handler.model.tree import printable
 from handler.plan.admit import Desired
 from handler.rollout.diagnosis import Subject
 from handler.rollout.health import ALWAYS_HEALTHY
+from handler.rollout.health import judge as judge_live
 from handler.run.context import Context
 from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.run.waits.keeping import Keeping, time_left
@@ -97,6 +98,12 @@ class Waits:
         finally:
             self.seen.update(vigil.seen)
         self._note(kept, vigil)
+
+    def saw(self, identity: Identity, live: Object | None, generation: int) -> None:
+        """Keep how an object does that something else than its health was waited for; None: it wasn't seen."""
+        rooms = self.run.rooms
+        if live is not None and identity.group_kind not in ALWAYS_HEALTHY and not rooms.health.covers(identity.group_kind):
+            self.seen[identity] = judge_live(live, generation, rooms.planner.api.server_time())
 
     def _note(self, kept: Keeping, vigil: Vigil) -> None:
         """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""

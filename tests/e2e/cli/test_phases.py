@@ -92,7 +92,7 @@ def test_a_rollout_says_its_step_and_its_share_until_it_has_ended(shop: Shop, ku
     with applying(shop) as run:
         until(lambda: kubectl.tried("label", "deployment", "api-canary", "-n", shop.namespace, "--overwrite", "seen=yes").returncode == 0)
         assert run.wait() == 0
-    assert text(shop).startswith("shop: applied\n"), text(shop)
+    assert text(shop).startswith("shop: applied"), text(shop)
     assert (state(shop)["status"]["phase"], summed_phase(shop, kubectl), shares(shop)) == ("applied", "applied", [100])
 
 
@@ -135,7 +135,7 @@ def test_a_prune_that_waits_names_the_object_and_its_finalizers_meanwhile(shop: 
     with applying(shop) as run:
         let_go(shop, kubectl)
         assert run.wait() == 0
-    assert text(shop).startswith("shop: applied\n"), text(shop)
+    assert text(shop).startswith("shop: applied"), text(shop)
     assert "finalizers" not in state(shop)["status"].get("message", "")
     assert (state(shop)["status"]["phase"], summed_phase(shop, kubectl)) == ("applied", "applied")
 
@@ -156,4 +156,4 @@ def test_a_step_that_waits_for_a_deletion_says_what_holds_it(shop: Shop, kubectl
         assert re.search(rf"DeleteIfExist ConfigMap/{shop.namespace}/slow under way: ConfigMap/{shop.namespace}/slow {WAITS}", text(shop))
         let_go(shop, kubectl)
         assert run.wait() == 0
-    assert text(shop).startswith("shop: applied\n"), text(shop)
+    assert text(shop).startswith("shop: applied"), text(shop)

@@ -65,6 +65,9 @@ class Waiting:
         job, state = SimpleNamespace(target="shop"), SimpleNamespace(attempt=None)
         self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=job, state=state)
 
+    def saw(self, identity: Identity, live: Any, generation: int) -> None:
+        self.last = identity, live, generation
+
     def look(self) -> None:
         self.now += 1
 
