@@ -15,6 +15,8 @@ from handler.state.record import State, Status, TargetHealth
 from handler.state.rules import seconds_of
 
 MOVED = "target-moved"
+_GONE = ": is not there"
+_WITH_LOGS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod", "ReplicationController"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,13 @@ def _from_status(name: str, status: Status, now: float) -> Advice | None:
 
 
 def _from_health(name: str, health: TargetHealth) -> Advice | None:
-    """What what stands does, whatever the last run came to."""
-    if health.state == HealthState.DEGRADED:
+    """What stands, and isn't well, whatever the last run came to."""
+    if health.state == HealthState.DEGRADED and all(line.endswith(_GONE) for line in health.worst):
+        return Advice("what git declares is gone from the cluster; to bring it back:", f"anneal apply {name}")
+    if health.state == HealthState.DEGRADED and any(line.partition("/")[0] in _WITH_LOGS for line in health.worst):
         return Advice("it is degraded, as said below; to see what its containers wrote:", f"anneal status {name} --logs")
+    if health.state == HealthState.DEGRADED:
+        return Advice("it is degraded, as said below")
     if health.state == HealthState.UNKNOWN and health.since:
         return Advice("how it does isn't known, as said below; to judge it now:", f"anneal apply {name}")
     if health.state == HealthState.PROGRESSING:

@@ -13,7 +13,7 @@ from handler.config.git import Repository
 from handler.config.settings import Target
 from handler.model.names import Identity
 from handler.state.lease import Peek
-from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, State, Status, Suspend
+from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, State, Status, Suspend, TargetHealth
 from handler.state.rules import seconds_of, stamp
 
 NOW = 1_800_000_000.0
@@ -46,6 +46,12 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"status": failed("author")}, "", "fix the commit"),
         ({"status": failed("operator")}, "anneal apply shop", "said below"),
         ({"status": failed("nobody", LATER)}, "anneal apply shop", "tried again in 1 min"),
+        ({"health": TargetHealth("degraded", LATER, LATER, ("Deployment/shop/a: 0 of 1",))}, "anneal status shop --logs", "degraded"),
+        ({"health": TargetHealth("degraded", LATER, LATER, ("PersistentVolumeClaim/shop/a: lost",))}, "", "degraded"),
+        ({"health": TargetHealth("degraded", LATER, LATER, ("Service/shop/a: is not there",))}, "anneal apply shop", "is gone"),
+        ({"health": TargetHealth("unknown", LATER, LATER)}, "anneal apply shop", "isn't known"),
+        ({"health": TargetHealth("progressing", LATER, LATER)}, "", "not all of it is healthy yet"),
+        ({"health": TargetHealth("healthy", LATER, LATER, (), ("Service/shop/a: no address",))}, "", "noted below"),
         ({"pin": Pin(SHA)}, "anneal unpin shop", "pinned"),
         ({"pin": Pin(SHA, automatic=True)}, "anneal unpin shop", "rolled back"),
         ({"drift": (Drift(ONE, "data.a", "1", "2"),)}, "anneal apply shop", "1 field differs from git; to bring it back:"),
