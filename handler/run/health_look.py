@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from handler.cluster.live import Object, members
 from handler.model.errors import AccessDenied, AnnealError
-from handler.model.health import Health, HealthState, Status
+from handler.model.health import HealthState
 from handler.model.names import PART_OF, identity_of
 from handler.rollout.health import judge
 from handler.run.context import Context
-from handler.run.health import Look, expressed, judged_absent, judged_live
+from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live
 from handler.state.rules import seconds_of
 
 RECENT = 600.0
 """Seconds after a run in which what it has applied may still change by itself."""
-_MISSING = Health(Status.NOT_FOUND, "is not there")
 
 
 def look(run: Context) -> None:
@@ -32,7 +31,7 @@ def look(run: Context) -> None:
     mine = {identity: each for identity, each in live.items() if identity in named}
     verdicts = {identity: judge(each, 0, now) for identity, each in mine.items() if not custom.covers(identity.group_kind)}
     verdicts |= expressed(custom, [each for identity, each in mine.items() if custom.covers(identity.group_kind)])
-    run.looked = Look(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), _MISSING))
+    run.looked = Look(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), MISSING))
 
 
 def _is_due(run: Context) -> bool:

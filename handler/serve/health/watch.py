@@ -35,7 +35,7 @@ from handler.model.resource import Resource
 from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
 from handler.serve.health.reasons import Reasons
-from handler.serve.health.scopes import Scopes
+from handler.serve.health.scopes import Scopes, account_of
 from handler.serve.health.watched import GRACE, Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS, Heartbeat
@@ -119,7 +119,9 @@ class ClusterWatch:
     scopes: Scopes = field(default_factory=Scopes)
     watched: dict[str, Watched] = field(default_factory=dict)
     members: dict[str, Watched] = field(default_factory=dict)
+    owners: dict[tuple[str, Identity], Watched] = field(default_factory=dict)
     states: Scope = field(init=False)
+    judging: bool = False
     passed: float = 0.0
     resolved: float = 0.0
     written: dict[str, float] = field(default_factory=dict)
@@ -175,8 +177,27 @@ class ClusterWatch:
         self._explain(now)
         if passes:
             self.passed = now
-            beat = Heartbeat(self.ways.records(self.targets[0]), self.settings.state_namespace, self.settings.installation)
+        if passes or not self.judging:
+            self._beat(now)
+
+    def _beat(self, now: float) -> None:
+        """Say that health is watched: once each target was judged, and as long as records can be read."""
+        since = now - INTERVALS * self.settings.health_interval
+        if not self.scopes.stood(self.states, since):
+            return
+        self.judging = self.judging or all(
+            not each.is_stale
+            and (not each.kinds or self.scopes.are_whole(each.target.name) or self.scopes.trouble(each.target.name, since))
+            for each in self.watched.values()
+        )
+        if not self.judging:
+            return
+        beat = Heartbeat(self.ways.records(self.targets[0]), self.settings.state_namespace, self.settings.installation)
+        try:
             beat.renew(f"{socket.gethostname()}_{os.getpid()}", self.settings.health_interval)
+        except AnnealError as error:
+            fields = {"why": self.mask(str(error)), "code": error.code}
+            _LOG.warning("that health is watched can't be recorded", extra={"fields": fields})
 
     def _take(self, end: float) -> None:
         """Take lines until a moment (monotonic seconds), or as many as there are by then."""
@@ -191,8 +212,8 @@ class ClusterWatch:
                 self.scopes.ended(scope, line)
             elif scope is self.states:
                 self._told(*line)
-            else:
-                self._seen(*line)
+            elif (account := self.scopes.account(scope)) is not None:
+                self._seen(account, *line)
             if time.monotonic() >= end:
                 return
 
@@ -208,15 +229,15 @@ class ClusterWatch:
         summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
         known.seen, known.busy = str(meta.get("resourceVersion") or ""), summary is not None and bool(summary.attempt)
 
-    def _seen(self, identity: Identity, live: dict[str, Any] | None) -> None:
-        """Judge a member; one that is gone has no label any more to tell whose it was."""
-        if live is None:
-            for known in self.watched.values():
-                known.see(identity, None)
-            return
-        label = str((live["metadata"].get("labels") or {}).get(PART_OF))
-        if label in self.members:
-            self.members[label].see(identity, live)
+    def _seen(self, account: str, identity: Identity, live: dict[str, Any] | None) -> None:
+        """Judge a member by what its own target's account was told; what is gone, or another's by now, isn't its old target's."""
+        label = str((live["metadata"].get("labels") or {}).get(PART_OF)) if live else ""
+        owner, before = self.members.get(label), self.owners.pop((account, identity), None)
+        if before is not None and before is not owner:
+            before.see(identity, None)
+        if owner is not None and account_of(owner) == account:
+            self.owners[account, identity] = owner
+            owner.see(identity, live)
 
     def _read(self, known: Watched) -> None:
         """Read a record that has moved; one that can't be read says so to whoever runs its target."""
@@ -229,7 +250,7 @@ class ClusterWatch:
 
     def _adjust(self, now: float) -> None:
         """Follow what the records declare; a kind that isn't known is asked for again, once a pass."""
-        known = [each for each in self.watched.values() if each.kinds]
+        known = [each for each in self.watched.values() if each.kinds or each.target.name in self.scopes.keys]
         unknown = any(self.ways.discovery(each.target).preferred(kind) is None for each in known for kind in each.kinds)
         if unknown and now - self.resolved >= self.settings.health_interval:
             self.resolved = now
