@@ -123,6 +123,7 @@ class ClusterWatch:
     states: Scope = field(init=False)
     judging: bool = False
     passed: float = 0.0
+    lapsed: float = math.inf
     resolved: float = 0.0
     written: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
@@ -145,6 +146,7 @@ class ClusterWatch:
     def run(self) -> None:
         """Watch until told to stop; what goes wrong costs a pass. What a start has to do comes first."""
         self.stop.wait(min(self.settings.health_interval / 4, _DELAY))
+        self.lapsed = time.monotonic() + INTERVALS * self.settings.health_interval
         while not self.stop.is_set():
             try:
                 if not self.scopes.followed:
@@ -152,11 +154,17 @@ class ClusterWatch:
                 self._turn()
             except AnnealError as error:
                 _LOG.warning("health can't be watched", extra={"fields": {"why": self.mask(str(error)), "code": error.code}})
-                self.stop.wait(self.settings.health_interval)
+                self._rest()
             except Exception:  # noqa: BLE001 - a mistake of ours may not end the watch
                 _LOG.exception("a pass of health failed")
-                self.stop.wait(self.settings.health_interval)
+                self._rest()
         self.scopes.close()
+
+    def _rest(self) -> None:
+        """Wait after a turn that failed; what no turn has judged for too long isn't known."""
+        for known in self.watched.values() if time.monotonic() >= self.lapsed else ():
+            self.tell(known.target.name, HealthState.UNKNOWN)
+        self.stop.wait(self.settings.health_interval)
 
     # --- one turn
     def _turn(self) -> None:
@@ -176,7 +184,7 @@ class ClusterWatch:
                 self._judge(known, now, passes=passes)
         self._explain(now)
         if passes:
-            self.passed = now
+            self.passed, self.lapsed = now, now + INTERVALS * self.settings.health_interval
         if passes or not self.judging:
             self._beat(now)
 
@@ -269,8 +277,8 @@ class ClusterWatch:
         ):
             self.written[name] = now
             self._write(known, now)
-        if passes and known.health.state:
-            self.tell(name, HealthState(known.health.state))
+        if passes and found.state:  # as it was found, though that can't be recorded
+            self.tell(name, HealthState(found.state))
 
     def _health(self, known: Watched, now: float) -> TargetHealth:
         """Return how a target does by what was seen."""
