@@ -17,6 +17,7 @@ from handler.model.result import Outcome
 from handler.serve.health.watch import HealthWatch
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
+from handler.state.rules import seconds_of, stamp
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.serving import TOKEN, Serving, until
 from tests.e2e.shop import PATH, STATES, Shop, told
@@ -178,6 +179,21 @@ def test_a_drift_run_that_only_reports_misses_what_is_gone(shop: Shop) -> None:
     assert shop.run("drift").outcome is Outcome.DRIFTED
     health = shop.state().health
     assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
+
+
+def test_a_drift_run_repeats_a_verdict_that_grows_old_only_where_nothing_watches(shop: Shop) -> None:
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    old = replace(stored.state.health, judged=stamp(seconds_of(stored.state.health.judged) - 3 * shop.settings.drift_interval))
+    written = store.swap(stored, replace(stored.state, health=old))
+    watching = shop.handler_at(shop.kubectl.kubeconfig, watches=True)
+    assert watching.run(shop.job("drift")).outcome is Outcome.UNCHANGED
+    assert store.read().resource_version == written.resource_version
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert shop.state().health.judged > old.judged
 
 
 def test_what_carries_anothers_label_by_now_is_not_there(shop: Shop, watching: Any) -> None:
