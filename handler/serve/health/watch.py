@@ -21,6 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from handler.cluster.api import Api
@@ -34,6 +35,8 @@ from handler.model.names import PART_OF, Identity, applyset_id
 from handler.model.resource import Resource
 from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
+from handler.run.members import Members
+from handler.serve.health.hidden import Hidden
 from handler.serve.health.reasons import Reasons
 from handler.serve.health.scopes import Scopes, account_of
 from handler.serve.health.watched import GRACE, Watched
@@ -120,6 +123,7 @@ class ClusterWatch:
     watched: dict[str, Watched] = field(default_factory=dict)
     members: dict[str, Watched] = field(default_factory=dict)
     owners: dict[tuple[str, Identity], Watched] = field(default_factory=dict)
+    hidden: dict[str, Hidden] = field(default_factory=dict)
     states: Scope = field(init=False)
     judging: bool = False
     passed: float = 0.0
@@ -135,7 +139,11 @@ class ClusterWatch:
             name = state_name(target.name)
             known = Watched(target, applyset_id(name, namespace), self._clock, self.ways.custom_health(target))
             self.watched[name] = self.members[known.applyset] = known
+            self.hidden[target.name] = Hidden(self.mask, partial(self._members, known))
         self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
+
+    def _members(self, known: Watched) -> Members:
+        return Members(self.ways.api(known.target), self.ways.discovery(known.target), known.target, known.applyset)
 
     def _clock(self) -> float:
         try:
@@ -290,7 +298,8 @@ class ClusterWatch:
         look = known.look(now)
         if known.is_settling(now):
             return known.health
-        return judged(known.health, look, self._clock(), patience_of(known.target), self.mask)
+        mask = self.hidden[known.target.name].of(known.commit, known.declared, now, self.settings.health_interval)
+        return judged(known.health, look, self._clock(), patience_of(known.target), mask)
 
     def _unknown(self, known: Watched, trouble: AnnealError) -> TargetHealth:
         """Say that a target can't be looked at."""

@@ -49,6 +49,7 @@ class Watched:
     since: float = 0.0
     health: TargetHealth = field(default_factory=TargetHealth)
     commit: str = ""
+    declared: frozenset[Identity] = frozenset()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
     evidence: dict[Identity, str] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class Watched:
         self.seen = self.version = version
         self.busy, self.moved = state is not None and state.attempt is not None, True
         self.health = state.health if state else TargetHealth()
-        self.commit = state.commit if state else ""
+        self.commit, self.declared = (state.commit, frozenset(state.declared)) if state else ("", frozenset())
         self._live = judged_live(state, self.custom) if state else frozenset()
         self._absent = judged_absent(state, self.custom) if state else frozenset()
         self.kinds = frozenset(each.group_kind for each in self._live)
