@@ -45,7 +45,8 @@ class Options:
 
     `notes`: this process is one of several on a queue (functions, containers), so its memory is nobody's: runs that are asked for by name
     leave an entry whatever they did, and a cluster that doesn't answer is given up soon, for others wait for the worker.
-    `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health.
+    `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
+    `watches`: this one does, so a verdict that holds isn't written again.
     `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `terminal`: a person waits at
     one, and exec plugins may speak there. `seen`: told of the record each time that a run under way has written to it.
     """
@@ -57,6 +58,7 @@ class Options:
     notes: bool = False
     patience: float = math.inf
     looks: bool = False
+    watches: bool = False
     any_metrics: bool = False
     terminal: bool = False
     seen: Callable[[State], None] = unseen

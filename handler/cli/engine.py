@@ -40,7 +40,7 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
 
     def build(settings: Settings) -> Parts:
         url = queued(settings)
-        options = replace(session.options, notes=bool(url), terminal=False)
+        options = replace(session.options, notes=bool(url), terminal=False, watches=settings.health_interval > 0)
         services = Services(os.environ)
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value

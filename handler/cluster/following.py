@@ -50,7 +50,8 @@ Stop = Callable[[], Iterable[Identity] | None]
 class Scope:
     """One kind in one namespace (empty: in all), the objects followed in it, and the WATCH that follows them.
 
-    `wanted`: those that are waited for; None: all that carry the labels of `selector`, of which `present` are there.
+    `wanted`: those that are waited for; None: all that carry the labels of `selector`, of which `present` are there. `pause`:
+    seconds between LISTs where it can't be watched.
     """
 
     resource: Resource
@@ -64,6 +65,7 @@ class Scope:
     response: urllib3.BaseHTTPResponse | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     present: set[Identity] = field(default_factory=set)
+    pause: float = _LOOK_AGAIN
 
     @property
     def known(self) -> bool:
@@ -246,7 +248,7 @@ def _list(api: Api, scope: Scope, lines: Lines) -> str:
     version = found[0]
     if version and (not scope.resource.verbs or "watch" in scope.resource.verbs):
         return version
-    scope.closed.wait(_LOOK_AGAIN)
+    scope.closed.wait(scope.pause)
     return ""
 
 

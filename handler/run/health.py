@@ -41,9 +41,12 @@ _WORTH = {Status.FAILED: 0, Status.NOT_FOUND: 1, Status.UNKNOWN: 3, Status.TERMI
 _STUCK = 2
 _APART = (Mode.HOOK, Mode.LEAVE)
 """How a declared object is treated that says nothing of the target's health: it comes and goes, or is another's."""
+MISSING = Health(Status.NOT_FOUND, "is not there")
 _STANDS = (NAMESPACE, CRD)
 """Kinds of which a run writes none without waiting until it stands."""
 _UNSEEN = Health(Status.IN_PROGRESS, "was written a moment ago, and hasn't been looked at since")
+_ASK_AGAIN = 30.0
+"""Seconds until expressions are asked again that couldn't be evaluated."""
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -88,10 +91,13 @@ def after_writing(
         now: seconds since the epoch.
 
     """
-    mine = [item for item in written if item.mode not in _APART and item.identity.group_kind not in _STANDS]
+    items = [*written]
+    mine = [item for item in items if item.mode not in _APART and item.identity.group_kind not in _STANDS]
     judged_ones = {item.identity: judge(item.manifest.body(), 0, now) for item in mine if item.identity.group_kind not in ALWAYS_HEALTHY}
     found = {identity: each if each.healthy else _UNSEEN for identity, each in judged_ones.items()}
-    return Look({**planned, **found, **{item.identity: each for item, each in waited if item.mode not in _APART}})
+    new = {item.identity for item in items}
+    left = {identity: verdict for identity, verdict in planned.items() if identity not in new}
+    return Look({**left, **found, **{item.identity: each for item, each in waited if item.mode not in _APART}})
 
 
 @dataclass(slots=True)
@@ -167,8 +173,8 @@ def _is_over(before: TargetHealth, now: float, patience: float) -> bool:
 
 
 def _says(health: TargetHealth) -> tuple[str, list[str], tuple[str, ...]]:
-    """Return what makes a verdict: a number of restarts, or of replicas, that has changed makes no other one."""
-    return health.state, [_NUMBERS.sub("0", line) for line in health.worst], health.notes
+    """Return what makes a verdict: another number of restarts, or of replicas, makes no other one; nor does another order."""
+    return health.state, sorted(_NUMBERS.sub("0", line) for line in health.worst), health.notes
 
 
 def renewed(before: TargetHealth, found: TargetHealth, now: float, interval: float) -> TargetHealth:
@@ -183,11 +189,13 @@ def patience_of(target: Target) -> float:
 
 
 def expressed(custom: CustomHealth, objects: Iterable[dict[str, Any]]) -> dict[Identity, Health]:
-    """Judge live objects by the operator's expressions; where no child can be had for that, they are left out until the next look."""
+    """Judge live objects by the operator's expressions; where no child can be had for that, how they do isn't known, for a while."""
+    asked = [*objects]
     try:
-        return custom.verdicts(objects)
-    except AnnealError:
-        return {}
+        return custom.verdicts(asked)
+    except AnnealError as error:
+        unknown = Health(Status.UNKNOWN, f"healthCheckExprs can't be evaluated now: {error}", again=_ASK_AGAIN)
+        return {identity: unknown for identity in map(identity_of, asked) if custom.covers(identity.group_kind)}
 
 
 def apart(desired: Mapping[Identity, Desired], skipped: Collection[Identity]) -> tuple[Identity, ...]:

@@ -11,13 +11,14 @@ import binascii
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from handler.config.masking import Mask
 from handler.config.parts import SHORTEST_PART, parts
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest, at
 from handler.model.masking import MASKED, mentions_secret, sensitive
-from handler.model.names import GroupKind
+from handler.model.names import GroupKind, Identity, identity_of
 
 _SECRET = GroupKind("", "Secret")
 _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
@@ -53,14 +54,32 @@ def without_tokens(text: str) -> str:
 
 def declared(manifests: Collection[Manifest]) -> Iterator[str]:
     """Yield what the objects of a commit hold that no text may show."""
-    names = {name for manifest in manifests for name in (manifest.identity.name, manifest.identity.namespace)}
-    for value in values(manifests):
-        yield value
-        yield from parts(value) - names
+    names = _names(manifest.identity for manifest in manifests)
     for manifest in manifests:
         kind = manifest.identity.group_kind
-        if kind != _SECRET and mentions_secret(manifest.raw.decode()):
-            yield from fields(kind, manifest.body(), names)
+        if kind == _SECRET or mentions_secret(manifest.raw.decode()):
+            yield from _hidden(kind, manifest.body(), names)
+
+
+def living(objects: Collection[dict[str, Any]]) -> Iterator[str]:
+    """Yield the same of live objects of a target: of what a commit has declared, where nothing has been rendered."""
+    identities = [identity_of(each) for each in objects]
+    names = _names(identities)
+    for identity, live in zip(identities, objects, strict=True):
+        yield from _hidden(identity.group_kind, live, names)
+
+
+def _names(identities: Iterable[Identity]) -> set[str]:
+    return {name for identity in identities for name in (identity.name, identity.namespace)}
+
+
+def _hidden(kind: GroupKind, body: object, names: Collection[str]) -> Iterator[str]:
+    if kind != _SECRET:
+        yield from fields(kind, body, names)
+        return
+    for value in held(body):
+        yield value
+        yield from parts(value) - set(names)
 
 
 def fields(kind: GroupKind, body: object, names: Collection[str] = ()) -> Iterator[str]:

@@ -9,7 +9,7 @@ from handler.run.canaries import Canaries
 from handler.run.context import Context
 from handler.run.due import all_due, is_due, token, under_way
 from handler.run.handover import HandOver
-from handler.run.health import Look
+from handler.run.health import MISSING, Look, judged_absent
 from handler.run.inputs import Inputs
 from handler.run.planning import Ask, Planned
 from handler.run.remarks import KEPT, remarks
@@ -18,6 +18,9 @@ from handler.run.remarks import KEPT, remarks
 def plan(run: Context, inputs: Inputs) -> Planned:
     """Return the plan of a run. Raises what `Planner.plan` does."""
     planned = run.rooms.planner.plan(_ask(run, inputs))
+    due = {change.identity for change in planned.plan.writes if not change.removes}
+    missing = dict.fromkeys(due & judged_absent(run.state, run.rooms.health), MISSING)
+    planned = replace(planned, health={**missing, **planned.health})
     run.looked = Look(planned.health)
     return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *remarks(run, inputs, planned.plan))))
 

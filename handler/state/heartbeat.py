@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from handler.model.errors import Moved
+from handler.model.errors import AccessDenied, Moved
 from handler.model.health import HealthState
 from handler.state.lease_record import LeaseRecord, micro_time, new_lease
 from handler.state.objects import Body, Objects, create_in_namespace, replace_same
@@ -42,8 +42,11 @@ class Heartbeat:
     installation: str
 
     def read(self) -> Beat | None:
-        """Return the last renewal; None: no worker has ever watched."""
-        body = self._body()
+        """Return the last renewal; None: no worker has ever watched, or that may not be read: then it vouches for nothing."""
+        try:
+            body = self._body()
+        except AccessDenied:
+            return None
         return None if body is None else _beat(body)
 
     def renew(self, holder: str, interval: float) -> None:

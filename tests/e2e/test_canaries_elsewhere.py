@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.config.settings import Evidence, Wait
 from handler.model.result import Outcome
+from handler.serve.health.watch import HealthWatch
 from infra.controlplane.fates import LOG
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret
 from tests.e2e.serving import until
@@ -102,6 +104,42 @@ def test_events_that_repeat_a_variable_are_told_without_it(shop: Shop, logged: i
     assert results[-1].code == "rollout-failed"
     assert "Warning Refused: the database refused *** and ***" in results[-1].message
     assert_silent(shop, logged, *results)
+
+
+def test_a_watch_of_health_tells_events_without_what_the_commit_declares_as_secret(shop: Shop, logged: io.StringIO) -> None:
+    web = fated(with_env(deployment(shop.name, "web", replicas=1), [PASSWORD]), "never-ready")
+    shop.push(web, secret(shop.name, "db", "postgres://shop:swordfish-4711@db:5432/shop"), config_map(shop.name, "a", {"api-key": OTHER}))
+    result = run(shop, shop.job())
+    live = shop.live(web)
+    assert live
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": shop.name, "uid": live["metadata"]["uid"]}
+    times = {"firstTimestamp": "2100-01-01T00:00:00Z", "lastTimestamp": "2100-01-01T00:00:00Z"}
+    said = {"type": "Warning", "reason": "Refused", "message": f"refused {CANARY}, {OTHER} and swordfish-4711", "involvedObject": about}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": shop.name}, **times, **said}
+    shop.kubectl.run("create", "-f", "-", given=json.dumps(event))
+    watch = HealthWatch(replace(shop.settings, health_interval=2.0), shop.handler, str, lambda *_: None)
+    watch.start()
+    try:
+        until(lambda: "Warning Refused" in " ".join(shop.state().health.worst), told=lambda: str(shop.state().health))
+    finally:
+        watch.stop()
+    assert "Warning Refused: refused ***, *** and ***" in " ".join(shop.state().health.worst)
+    assert_silent(shop, logged, result, planted=(CANARY, OTHER, "swordfish-4711"))
+
+
+def test_a_tick_that_looks_at_health_tells_conditions_without_what_the_commit_declares_as_secret(shop: Shop, logged: io.StringIO) -> None:
+    crd, tea = definition(shop.group), offer(shop.group, shop.name, "tea")
+    any_status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = any_status
+    shop.push(namespace(shop.name), crd, tea, secret(shop.name, "db", "postgres://shop:swordfish-4711@db:5432/shop"))
+    results = [run(shop, shop.job())]
+    status = {"conditions": [{"type": "Ready", "status": "False", "reason": "Refused", "message": "the database refused swordfish-4711"}]}
+    patch = ["offers.v1." + shop.group, "tea", "-n", shop.name, "--type=merge", "-p", json.dumps({"status": status})]
+    shop.kubectl.run("patch", *patch)
+    results.append(shop.handler_at(shop.kubectl.kubeconfig, looks=True).run(shop.job("tick")))
+    assert results[-1].outcome is Outcome.UNCHANGED
+    assert shop.state().health.worst == (f"Offer/{shop.name}/tea: Refused: the database refused ***",)
+    assert_silent(shop, logged, *results, planted=("swordfish-4711",))
 
 
 @pytest.mark.parametrize("logs", ["live", "record"])

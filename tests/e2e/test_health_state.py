@@ -12,10 +12,12 @@ import pytest
 
 from handler.config.settings import Impersonate
 from handler.model.health import HealthState
+from handler.model.names import PART_OF
 from handler.model.result import Outcome
 from handler.serve.health.watch import HealthWatch
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
+from handler.state.rules import seconds_of, stamp
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.serving import TOKEN, Serving, until
 from tests.e2e.shop import PATH, STATES, Shop, told
@@ -149,6 +151,59 @@ def test_who_may_read_one_namespace_only_is_watched_there_and_by_a_list_where_wa
     watch.shows(HealthState.DEGRADED, "Service", "is not there")
     shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
     watch.shows(HealthState.DEGRADED, "Deployment", "is not there")
+
+
+def test_a_target_that_declares_nothing_to_watch_any_more_holds_up_no_pass(shop: Shop, watching: Any) -> None:
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    watch.passes(1)
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    watch.passes(2)
+    (cluster,) = watch.watch.clusters
+    assert not [each for each in cluster.scopes.followed.values() if not each.kept]
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "is not there")
+
+
+def test_a_drift_run_that_only_reports_misses_what_is_gone(shop: Shop) -> None:
+    shop.configure(drift="report")
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    assert shop.state().health.state == HealthState.HEALTHY
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    assert shop.run("drift").outcome is Outcome.DRIFTED
+    health = shop.state().health
+    assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
+
+
+def test_a_drift_run_repeats_a_verdict_that_grows_old_only_where_nothing_watches(shop: Shop) -> None:
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    old = replace(stored.state.health, judged=stamp(seconds_of(stored.state.health.judged) - 3 * shop.settings.drift_interval))
+    written = store.swap(stored, replace(stored.state, health=old))
+    watching = shop.handler_at(shop.kubectl.kubeconfig, watches=True)
+    assert watching.run(shop.job("drift")).outcome is Outcome.UNCHANGED
+    assert store.read().resource_version == written.resource_version
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    assert shop.state().health.judged > old.judged
+
+
+def test_what_carries_anothers_label_by_now_is_not_there(shop: Shop, watching: Any) -> None:
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    watch.passes(2)
+    shop.kubectl.run("label", "service", "web", "-n", shop.name, f"{PART_OF}=another", "--overwrite")
+    watch.shows(HealthState.DEGRADED, "is not there")
 
 
 def test_what_may_not_be_read_any_more_is_unknown(shop: Shop, watching: Any) -> None:

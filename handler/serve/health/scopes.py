@@ -18,7 +18,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.following import Lines, Scope, look, started
 from handler.model.errors import AccessDenied, AnnealError
-from handler.model.names import PART_OF
+from handler.model.names import PART_OF, GroupKind
 from handler.serve.health.watched import Watched
 
 WATCHES = 48
@@ -26,6 +26,8 @@ WATCHES = 48
 _LISTS = 4
 """LISTs that are under way at once."""
 _AHEAD = 256
+_LOOK_AGAIN = 60.0
+"""Seconds between LISTs of a kind that can't be watched, or isn't served any more."""
 Key = tuple[str, str, str, str]
 """Service account (empty: our own), apiVersion, kind, namespace (empty: all)."""
 
@@ -56,25 +58,39 @@ class Scopes:
     lines: Lines = field(default_factory=lambda: queue.Queue(maxsize=_AHEAD))
     followed: dict[Key, Followed] = field(default_factory=dict)
     keys: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    _accounts: dict[int, str] = field(default_factory=dict)
+    """Whose rights a scope has, by the scope's id."""
     _narrow: set[str] = field(default_factory=set)
     """Identities that may not read all namespaces at once."""
 
     def keep(self, key: Key, api: Api, scope: Scope) -> None:
         """Follow a scope for good."""
-        self.followed[key] = Followed(api, scope, kept=True)
+        self._follow(key, api, scope, kept=True)
 
     def adjust(self, targets: Iterable[tuple[Watched, Api, Discovery]]) -> None:
-        """Follow what these targets declare, and nothing else but what is kept."""
+        """Follow what these targets declare, and nothing else but what is kept; what a target isn't followed by any more, it forgets."""
         wanted: dict[Key, tuple[Api, Scope]] = {}
+        before, self.keys = self.keys, {}
         for watched, api, discovery in targets:
-            found = dict(self._of(watched, discovery))
-            self.keys[watched.target.name] = tuple(found)
+            name, found = watched.target.name, dict(self._of(watched, discovery))
+            self.keys[name] = tuple(found)
+            for key in set(before.get(name, ())) - found.keys():
+                watched.forget(_kind_of(key), key[3])
             for key, scope in found.items():
                 wanted.setdefault(key, (api, scope))
         for key in [key for key, each in self.followed.items() if key not in wanted and not each.kept]:
-            self.followed.pop(key).scope.close()
+            dropped = self.followed.pop(key).scope
+            dropped.close()
+            del self._accounts[id(dropped)]
         for key in sorted(wanted.keys() - self.followed.keys()):
-            self.followed[key] = Followed(*wanted[key])
+            self._follow(key, *wanted[key])
+
+    def _follow(self, key: Key, api: Api, scope: Scope, *, kept: bool = False) -> None:
+        self.followed[key], self._accounts[id(scope)] = Followed(api, scope, kept=kept), key[0]
+
+    def account(self, scope: Scope) -> str | None:
+        """Return whose rights a scope has; None: it isn't followed any more, and what it still tells counts for nothing."""
+        return self._accounts.get(id(scope))
 
     def _of(self, watched: Watched, discovery: Discovery) -> Iterator[tuple[Key, Scope]]:
         account = account_of(watched)
@@ -86,7 +102,7 @@ class Scopes:
             spaces: Collection[str] = ("",) if everywhere or not resource.namespaced else sorted(watched.namespaces)
             for namespace in spaces:
                 key = (account, resource.api_version, resource.kind, namespace)
-                yield key, Scope(resource, namespace, partial=False, selector=PART_OF)
+                yield key, Scope(resource, namespace, partial=False, selector=PART_OF, pause=_LOOK_AGAIN)
 
     def go_on(self, now: float, interval: float) -> None:
         """Start what isn't followed yet, and LIST again what is due. `now`: monotonic seconds; `interval`: seconds."""
@@ -103,7 +119,7 @@ class Scopes:
             (look if each.listed else started)(each.api, each.scope, self.lines)
 
     def ended(self, scope: Scope, error: BaseException) -> None:
-        """Note what ended a scope's thread; who may not read all namespaces is asked for each, who may not WATCH is LISTed."""
+        """Note what ended a scope's thread; who may not read all namespaces is asked for each, who may only LIST is LISTed."""
         found = next(((key, each) for key, each in self.followed.items() if each.scope is scope), None)
         if found is None:
             return
@@ -112,7 +128,7 @@ class Scopes:
         if not isinstance(error, AnnealError):
             raise error
         if isinstance(error, AccessDenied):
-            if each.whole:
+            if each.whole and not each.listed:
                 each.denied = True
                 return
             if scope.resource.namespaced and not scope.namespace:
@@ -125,6 +141,11 @@ class Scopes:
             if each.scope is scope:
                 each.whole, each.error, each.failed = True, None, 0.0
                 each.runs = each.runs and not each.listed
+
+    def stood(self, scope: Scope, since: float) -> bool:
+        """Whether a scope was LISTed, and hasn't been in trouble since before a moment (monotonic seconds)."""
+        found = next((each for each in self.followed.values() if each.scope is scope), None)
+        return found is not None and found.whole and (found.error is None or found.failed > since)
 
     def trouble(self, target: str, since: float) -> AnnealError | None:
         """Return what is wrong with one of a target's scopes since before a moment (monotonic seconds); None: nothing."""
@@ -139,6 +160,10 @@ class Scopes:
         """End all threads."""
         for each in self.followed.values():
             each.scope.close()
+
+
+def _kind_of(key: Key) -> GroupKind:
+    return GroupKind(key[1].rpartition("/")[0], key[2])
 
 
 def account_of(watched: Watched) -> str:

@@ -21,6 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from handler.cluster.api import Api
@@ -34,8 +35,10 @@ from handler.model.names import PART_OF, Identity, applyset_id
 from handler.model.resource import Resource
 from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
+from handler.run.members import Members
+from handler.serve.health.hidden import Hidden
 from handler.serve.health.reasons import Reasons
-from handler.serve.health.scopes import Scopes
+from handler.serve.health.scopes import Scopes, account_of
 from handler.serve.health.watched import GRACE, Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS, Heartbeat
@@ -121,8 +124,12 @@ class ClusterWatch:
     scopes: Scopes = field(default_factory=Scopes)
     watched: dict[str, Watched] = field(default_factory=dict)
     members: dict[str, Watched] = field(default_factory=dict)
+    owners: dict[tuple[str, Identity], Watched] = field(default_factory=dict)
+    hidden: dict[str, Hidden] = field(default_factory=dict)
     states: Scope = field(init=False)
+    judging: bool = False
     passed: float = 0.0
+    lapsed: float = math.inf
     resolved: float = 0.0
     mute: bool = False
     written: dict[str, float] = field(default_factory=dict)
@@ -135,7 +142,11 @@ class ClusterWatch:
             name = state_name(target.name)
             known = Watched(target, applyset_id(name, namespace), self._clock, self.ways.custom_health(target))
             self.watched[name] = self.members[known.applyset] = known
+            self.hidden[target.name] = Hidden(self.mask, partial(self._members, known))
         self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
+
+    def _members(self, known: Watched) -> Members:
+        return Members(self.ways.api(known.target), self.ways.discovery(known.target), known.target, known.applyset)
 
     def _clock(self) -> float:
         try:
@@ -146,6 +157,7 @@ class ClusterWatch:
     def run(self) -> None:
         """Watch until told to stop; what goes wrong costs a pass. What a start has to do comes first."""
         self.stop.wait(min(self.settings.health_interval / 4, _DELAY))
+        self.lapsed = time.monotonic() + INTERVALS * self.settings.health_interval
         while not self.stop.is_set():
             try:
                 if not self.scopes.followed:
@@ -153,11 +165,17 @@ class ClusterWatch:
                 self._turn()
             except AnnealError as error:
                 _LOG.warning("health can't be watched", extra={"fields": {"why": self.mask(str(error)), "code": error.code}})
-                self.stop.wait(self.settings.health_interval)
+                self._rest()
             except Exception:  # noqa: BLE001 - a mistake of ours may not end the watch
                 _LOG.exception("a pass of health failed")
-                self.stop.wait(self.settings.health_interval)
+                self._rest()
         self.scopes.close()
+
+    def _rest(self) -> None:
+        """Wait after a turn that failed; what no turn has judged for too long isn't known."""
+        for known in self.watched.values() if time.monotonic() >= self.lapsed else ():
+            self.tell(known.target.name, HealthState.UNKNOWN)
+        self.stop.wait(self.settings.health_interval)
 
     # --- one turn
     def _turn(self) -> None:
@@ -177,18 +195,34 @@ class ClusterWatch:
                 self._judge(known, now, passes=passes)
         self._explain(now)
         if passes:
-            self.passed = now
-            self._renew()
+            self.passed, self.lapsed = now, now + INTERVALS * self.settings.health_interval
+        if passes or not self.judging:
+            self._beat(now)
 
-    def _renew(self) -> None:
-        """Say that health is watched. Without the right to that, what is recorded holds as long as drift runs judge it."""
+    def _beat(self, now: float) -> None:
+        """Say that health is watched: once each target was judged, and as long as records can be read."""
+        since = now - INTERVALS * self.settings.health_interval
+        if not self.scopes.stood(self.states, since):
+            return
+        self.judging = self.judging or all(
+            not each.is_stale
+            and (not each.kinds or self.scopes.are_whole(each.target.name) or self.scopes.trouble(each.target.name, since))
+            for each in self.watched.values()
+        )
+        if not self.judging:
+            return
         beat = Heartbeat(self.ways.records(self.targets[0]), self.settings.state_namespace, self.settings.installation)
         try:
             beat.renew(f"{socket.gethostname()}_{os.getpid()}", self.settings.health_interval)
-        except AccessDenied as error:
+        except AccessDenied as error:  # without it, what is recorded holds as long as drift runs judge it
             if not self.mute:
-                _LOG.warning("nobody is told that health is watched", extra={"fields": {"why": str(error), "code": error.code}})
+                self._warn("that health is watched can't be recorded", error)
             self.mute = True
+        except AnnealError as error:
+            self._warn("that health is watched can't be recorded", error)
+
+    def _warn(self, what: str, error: AnnealError) -> None:
+        _LOG.warning(what, extra={"fields": {"why": self.mask(str(error)), "code": error.code}})
 
     def _take(self, end: float) -> None:
         """Take lines until a moment (monotonic seconds), or as many as there are by then."""
@@ -203,8 +237,8 @@ class ClusterWatch:
                 self.scopes.ended(scope, line)
             elif scope is self.states:
                 self._told(*line)
-            else:
-                self._seen(*line)
+            elif (account := self.scopes.account(scope)) is not None:
+                self._seen(account, *line)
             if time.monotonic() >= end:
                 return
 
@@ -220,15 +254,15 @@ class ClusterWatch:
         summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
         known.seen, known.busy = str(meta.get("resourceVersion") or ""), summary is not None and bool(summary.attempt)
 
-    def _seen(self, identity: Identity, live: dict[str, Any] | None) -> None:
-        """Judge a member; one that is gone has no label any more to tell whose it was."""
-        if live is None:
-            for known in self.watched.values():
-                known.see(identity, None)
-            return
-        label = str((live["metadata"].get("labels") or {}).get(PART_OF))
-        if label in self.members:
-            self.members[label].see(identity, live)
+    def _seen(self, account: str, identity: Identity, live: dict[str, Any] | None) -> None:
+        """Judge a member by what its own target's account was told; what is gone, or another's by now, isn't its old target's."""
+        label = str((live["metadata"].get("labels") or {}).get(PART_OF)) if live else ""
+        owner, before = self.members.get(label), self.owners.pop((account, identity), None)
+        if before is not None and before is not owner:
+            before.see(identity, None)
+        if owner is not None and account_of(owner) == account:
+            self.owners[account, identity] = owner
+            owner.see(identity, live)
 
     def _read(self, known: Watched) -> None:
         """Read a record that has moved; one that can't be read says so to whoever runs its target."""
@@ -241,7 +275,7 @@ class ClusterWatch:
 
     def _adjust(self, now: float) -> None:
         """Follow what the records declare; a kind that isn't known is asked for again, once a pass."""
-        known = [each for each in self.watched.values() if each.kinds]
+        known = [each for each in self.watched.values() if each.kinds or each.target.name in self.scopes.keys]
         unknown = any(self.ways.discovery(each.target).preferred(kind) is None for each in known for kind in each.kinds)
         if unknown and now - self.resolved >= self.settings.health_interval:
             self.resolved = now
@@ -260,8 +294,8 @@ class ClusterWatch:
         ):
             self.written[name] = now
             self._write(known, now)
-        if passes and known.health.state:
-            self.tell(name, HealthState(known.health.state))
+        if passes and found.state:  # as it was found, though that can't be recorded
+            self.tell(name, HealthState(found.state))
 
     def _health(self, known: Watched, now: float) -> TargetHealth:
         """Return how a target does by what was seen."""
@@ -273,7 +307,8 @@ class ClusterWatch:
         look = known.look(now)
         if known.is_settling(now):
             return known.health
-        return judged(known.health, look, self._clock(), patience_of(known.target), self.mask)
+        mask = self.hidden[known.target.name].of(known.commit, known.declared, now, self.settings.health_interval)
+        return judged(known.health, look, self._clock(), patience_of(known.target), mask)
 
     def _unknown(self, known: Watched, trouble: AnnealError) -> TargetHealth:
         """Say that a target can't be looked at."""

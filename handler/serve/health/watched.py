@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
-from handler.model.health import Health, Status
+from handler.model.health import Health
 from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
 from handler.rollout.diagnosis import STILL, STOOD, Finding
 from handler.rollout.health import judge, remnant
 from handler.run.custom_health import CustomHealth
-from handler.run.health import Look, expressed, judged_absent, judged_live
+from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0
 """Seconds for which an object may have lost its health before that is said: a pod that moves to another Node takes a moment."""
 _PASSING = {STOOD, "Unhealthy"}
 """Causes that come and go where all is well: a pod whose probe fails may only be starting."""
-_MISSING = Health(Status.NOT_FOUND, "is not there")
 Object = dict[str, Any]
 
 
@@ -50,6 +49,7 @@ class Watched:
     since: float = 0.0
     health: TargetHealth = field(default_factory=TargetHealth)
     commit: str = ""
+    declared: frozenset[Identity] = frozenset()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
     evidence: dict[Identity, str] = field(default_factory=dict)
@@ -57,12 +57,13 @@ class Watched:
     _live: frozenset[Identity] = frozenset()
     _absent: frozenset[Identity] = frozenset()
     _verdicts: dict[Identity, Health] = field(default_factory=dict)
-    _generations: dict[Identity, int] = field(default_factory=dict)
+    _versions: dict[Identity, tuple[str, int]] = field(default_factory=dict)
     _well: set[Identity] = field(default_factory=set)
     _lost: dict[Identity, float] = field(default_factory=dict)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
     _changed: dict[Identity, float] = field(default_factory=dict)
     _expressed: dict[Identity, Object] = field(default_factory=dict)
+    _asks: float = 0.0
 
     @property
     def is_stale(self) -> bool:
@@ -76,34 +77,41 @@ class Watched:
         if state is None or state.commit != self.commit:
             self.since = 0.0
         self.health = state.health if state else TargetHealth()
-        self.commit = state.commit if state else ""
+        self.commit, self.declared = (state.commit, frozenset(state.declared)) if state else ("", frozenset())
         self._live = judged_live(state, self.custom) if state else frozenset()
         self._absent = judged_absent(state, self.custom) if state else frozenset()
         self.kinds = frozenset(each.group_kind for each in self._live)
         self.namespaces = frozenset(each.namespace for each in self._live if each.namespace)
 
     def see(self, identity: Identity, live: Object | None) -> None:
-        """Judge a member anew; None: it isn't there any more."""
-        if live is None:
-            self.moved = self._verdicts.pop(identity, None) is not None or self.moved
-            for known in (self._settling, self._changed, self._expressed, self._generations):
-                known.pop(identity, None)
-            self._forget(identity)
-        elif is_member(live, identity, self.target.name, self.applyset):
-            if self.custom.covers(identity.group_kind):
-                self._expressed[identity] = live
-            else:
-                self._judge(identity, live)
+        """Judge a member anew; None: it isn't there any more, or no member."""
+        if live is None or not is_member(live, identity, self.target.name, self.applyset):
+            self._drop(identity)
+        elif self.custom.covers(identity.group_kind):
+            self._expressed[identity] = live
+        else:
+            self._judge(identity, live)
+
+    def forget(self, kind: GroupKind, namespace: str) -> None:
+        """Forget a kind (in one namespace; empty: in all), which isn't followed for it any more."""
+        for identity in [each for each in self._verdicts if each.group_kind == kind and namespace in ("", each.namespace)]:
+            self._drop(identity)
+
+    def _drop(self, identity: Identity) -> None:
+        self.moved = self._verdicts.pop(identity, None) is not None or self.moved
+        for known in (self._settling, self._changed, self._expressed, self._versions):
+            known.pop(identity, None)
+        self._forget(identity)
 
     def _judge(self, identity: Identity, live: Object, found: Health | None = None) -> None:
         found = found or judge(live, 0, self.clock())
-        self._keep(identity, found, int(live["metadata"].get("generation") or 0))
+        self._keep(identity, found, (str(live["metadata"].get("uid")), int(live["metadata"].get("generation") or 0)))
         if found.again:
             self._settling[identity] = (time.monotonic() + found.again, remnant(live))
 
-    def _keep(self, identity: Identity, found: Health, generation: int) -> None:
-        if self._generations.get(identity) != generation:  # what was seen of it as it was declared before says nothing of it now
-            self._generations[identity] = generation
+    def _keep(self, identity: Identity, found: Health, version: tuple[str, int]) -> None:
+        if self._versions.get(identity) != version:  # what was seen of it as it was declared before says nothing of it now
+            self._versions[identity] = version
             self._forget(identity)
         before = self._verdicts.get(identity)
         if before is None or (before.status, before.message) != (found.status, found.message):
@@ -160,17 +168,24 @@ class Watched:
 
     def beat(self, now: float) -> None:
         """Judge what expressions judge, all at once, and again what time has changed. `now`: monotonic seconds."""
-        asked, self._expressed = self._expressed, {}
-        for identity, found in (expressed(self.custom, asked.values()) if asked else {}).items():
-            self._judge(identity, asked[identity], found)
+        if self._expressed and now >= self._asks:
+            self._ask(now)
         for identity, (due, live) in [*self._settling.items()]:
             if due <= now:
                 self._judge(identity, live)
 
+    def _ask(self, now: float) -> None:
+        """Ask the operator's expressions; what they can't be asked of now is asked again in a while."""
+        asked, self._expressed = self._expressed, {}
+        for identity, found in expressed(self.custom, asked.values()).items():
+            self._judge(identity, asked[identity], replace(found, again=0.0))
+            if found.again:
+                self._expressed[identity], self._asks = asked[identity], now + found.again
+
     def look(self, now: float) -> Look:
         """Return how the declared objects do, each kind of which was LISTed: what was not seen isn't there."""
         verdicts = {each: found for each in self._live if (found := self._verdicts.get(each))}
-        verdicts |= dict.fromkeys(self._absent - verdicts.keys(), _MISSING)
+        verdicts |= dict.fromkeys(self._absent - verdicts.keys(), MISSING)
         lost = {each for each, since in self._lost.items() if now - since >= GRACE}
         look = Look(verdicts, {each: said for each, said in self.evidence.items() if each in verdicts}, frozenset(lost | self.failing))
         self.since = self.since or now if look.worst() else 0.0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity
+from handler.model.rollout import Mode
 from handler.run.custom_health import no_expressions
-from handler.run.health import Look, judged, judged_absent, judged_live, renewed
+from handler.run.health import Look, after_writing, judged, judged_absent, judged_live, renewed
 from handler.state.heartbeat import Beat, known
 from handler.state.ran import Ran
 from handler.state.record import TargetHealth
@@ -57,6 +59,17 @@ def test_the_same_verdict_isnt_written_again_however_its_numbers_change() -> Non
     assert after(before, Look({API: FAILED, WEB: replace(MOVES, message="0 of 2 replicas available")})) is before
     other = judged(before, Look({API: FAILED}), NOW + 9, PATIENCE, str)
     assert (other.state, other.since, other.worst) == (before.state, before.since, before.worst[:1])
+
+
+def test_another_order_of_the_worst_isnt_written() -> None:
+    before = after(was(HealthState.HEALTHY), Look({API: MOVES, WEB: Health(Status.TERMINATING)}, stuck={API}))
+    assert after(before, Look({API: MOVES, WEB: Health(Status.TERMINATING)})) is before
+
+
+def test_a_run_that_makes_again_what_was_missed_leaves_nothing_missing() -> None:
+    namespace = Identity("", "Namespace", "", "shop")
+    item = SimpleNamespace(identity=namespace, mode=Mode.APPLY)
+    assert after_writing({namespace: GONE}, [item], {}, NOW).state() is HealthState.HEALTHY  # type: ignore[list-item] # all it asks for
 
 
 def test_what_doesnt_come_forward_is_degraded() -> None:

@@ -1,0 +1,35 @@
+"""The live members of a target, of some kinds: everywhere at once, or in each allowed namespace where RBAC is namespaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from handler.cluster.api import Api
+from handler.cluster.discovery import Discovery
+from handler.cluster.live import Object, members
+from handler.config.settings import Target
+from handler.model.errors import AccessDenied
+from handler.model.names import PART_OF, GroupKind
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """How they are read. `api`: with the target's identity; `scopes`: where it is known to look; None: everywhere, as far as is known."""
+
+    api: Api
+    discovery: Discovery
+    target: Target
+    applyset: str
+    scopes: tuple[str, ...] | None = None
+
+    def listed(self, kinds: Iterable[GroupKind]) -> list[Object]:
+        """LIST the members of these kinds; those that the cluster doesn't serve have none. Raises AnnealError."""
+        resources = [found for kind in sorted(kinds) if (found := self.discovery.preferred(kind))]
+        selector = f"{PART_OF}={self.applyset}"
+        try:
+            return list(members(self.api, resources, selector, self.scopes, vanished=set()))
+        except AccessDenied:
+            if self.scopes is not None or "*" in self.target.namespaces:
+                raise
+        return list(members(self.api, resources, selector, self.target.namespaces, vanished=set()))

@@ -1,0 +1,59 @@
+"""What is said of a watched target, without what its objects hold as secret; read by the target's own rights, once something is said.
+
+Law: conditions and events may repeat any value that was declared. Where the objects can't be read, only the subject of a text is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from handler.config.masking import Mask
+from handler.model.errors import AnnealError
+from handler.model.names import Identity
+from handler.run.hiding import Hiding, living
+from handler.run.members import Members
+
+LEFT_OUT = "(left out: what it may not show can't be read)"
+
+
+@dataclass(slots=True)
+class Hidden:
+    """A mask for one target. `mask`: hides the operator's secrets; `members`: how its objects are read, raises AnnealError."""
+
+    mask: Callable[[str], str]
+    members: Callable[[], Members]
+    _read: tuple[str, frozenset[Identity]] | None = None
+    _hiding: Callable[[str], str] = field(default=str, repr=False)
+    _due: float = 0.0
+
+    def of(self, commit: str, declared: frozenset[Identity], now: float, pause: float) -> Callable[[str], str]:
+        """Return the mask for what a commit has declared.
+
+        Args:
+            commit: as recorded.
+            declared: as recorded.
+            now: monotonic seconds.
+            pause: seconds after which objects that couldn't be read are tried again.
+
+        """
+
+        def hide(text: str) -> str:
+            if self._read != (commit, declared) and now >= self._due:
+                self._due = now + pause
+                self._hiding = self._made(declared)
+                self._read = (commit, declared) if self._hiding is not _subject else None
+            return self._hiding(text) if self._read == (commit, declared) else _subject(text)
+
+        return hide
+
+    def _made(self, declared: frozenset[Identity]) -> Callable[[str], str]:
+        try:
+            live = self.members().listed({each.group_kind for each in declared})
+        except AnnealError:
+            return _subject
+        return Hiding(self.mask, (), Mask.of(living(live)))
+
+
+def _subject(text: str) -> str:
+    return f"{text.partition(': ')[0]}: {LEFT_OUT}" if ": " in text else LEFT_OUT

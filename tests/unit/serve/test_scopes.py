@@ -1,0 +1,101 @@
+"""What is WATCHed of a cluster, and what is known of it: scopes come and go with what is declared, and with rights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.model.errors import AccessDenied, ClusterUnavailable
+from handler.model.names import GroupKind, Identity
+from handler.model.resource import Resource
+from handler.serve.health import scopes as module
+from handler.serve.health.scopes import Followed, Scopes
+from handler.serve.health.watched import Watched
+from tests.unit.serve.watching import API, declaring, live, watched
+
+WEB = Identity("", "Service", "shop", "web")
+SERVED = {
+    GroupKind("apps", "Deployment"): Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
+    GroupKind("", "Service"): Resource("", "v1", "Service", "services", namespaced=True),
+}
+DENIED = AccessDenied.of("list deployments", "is forbidden")
+NOW = 1000.0
+
+
+class Discovery:
+    """Serves two kinds."""
+
+    def preferred(self, kind: GroupKind) -> Resource | None:
+        return SERVED.get(kind)
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what was begun: `watch` or `list`."""
+    names: list[str] = []
+    monkeypatch.setattr(module, "started", lambda *_: names.append("watch"))
+    monkeypatch.setattr(module, "look", lambda *_: names.append("list"))
+    return names
+
+
+def adjusted(scopes: Scopes, *targets: Watched) -> None:
+    api: Any = None
+    discovery: Any = Discovery()
+    scopes.adjust((each, api, discovery) for each in targets)
+
+
+def only(scopes: Scopes) -> Followed:
+    (found,) = scopes.followed.values()
+    return found
+
+
+def test_a_target_that_declares_no_kind_to_watch_any_more_is_in_no_trouble() -> None:
+    scopes, shop = Scopes(), watched("shop", API)
+    adjusted(scopes, shop)
+    assert not scopes.are_whole("shop")
+    shop.read(declaring(), "2")
+    adjusted(scopes)
+    assert not scopes.followed
+    assert scopes.trouble("shop", NOW) is None
+    assert not scopes.are_whole("shop")
+
+
+def test_who_may_neither_watch_nor_list_any_more_is_in_trouble(begun: list[str]) -> None:
+    scopes = Scopes()
+    adjusted(scopes, watched("shop", API))
+    scopes.go_on(NOW, 60.0)
+    each = only(scopes)
+    scopes.stands(each.scope)
+    scopes.ended(each.scope, DENIED)
+    assert scopes.trouble("shop", float("inf")) is None, "a LIST may still be allowed"
+    scopes.go_on(NOW + 61, 60.0)
+    scopes.ended(each.scope, DENIED)
+    assert begun == ["watch", "list"]
+    assert scopes.trouble("shop", float("inf")) is DENIED
+
+
+def test_records_that_cannot_be_read_vouch_for_nothing() -> None:
+    scopes = Scopes()
+    adjusted(scopes, watched("shop", API))
+    scope = only(scopes).scope
+    assert not scopes.stood(scope, 0.0), "not LISTed yet"
+    scopes.stands(scope)
+    assert scopes.stood(scope, 0.0)
+    scopes.ended(scope, ClusterUnavailable.of("list", "no answer"))
+    assert scopes.stood(scope, 0.0)
+    assert not scopes.stood(scope, float("inf"))
+
+
+def test_what_a_target_is_followed_by_no_more_is_forgotten() -> None:
+    scopes, shop = Scopes(), watched("shop", API, WEB)
+    adjusted(scopes, shop)
+    scope = next(each.scope for key, each in scopes.followed.items() if key[2] == "Deployment")
+    assert scopes.account(scope) == ""
+    shop.see(API, live(shop, ready=1))
+    assert shop.look(NOW).verdicts[API].healthy
+    shop.read(declaring(WEB), "2")
+    adjusted(scopes, shop)
+    assert scopes.account(scope) is None
+    shop.read(declaring(API, WEB), "3")
+    assert not shop.look(NOW).verdicts[API].healthy

@@ -1,0 +1,63 @@
+"""What a watch tells of health that it can't write down: a cluster that doesn't answer is no healthy one."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from handler.config.settings import Settings
+from handler.model.errors import ClusterUnavailable
+from handler.model.health import HealthState
+from handler.run.custom_health import no_expressions
+from handler.serve.health.watch import ClusterWatch
+from tests.unit.serve.test_scopes import adjusted
+from tests.unit.serve.watching import API, declaring, target
+
+SILENT = ClusterUnavailable.of("list deployments", "no answer")
+
+
+class Silent:
+    """Ways to a cluster that doesn't answer."""
+
+    def custom_health(self, _: Any) -> Any:
+        return no_expressions()
+
+    def _none(self, *_: Any, **__: Any) -> Any:
+        raise SILENT
+
+    api = discovery = records = brief_store = _none
+
+
+@pytest.fixture
+def said() -> list[tuple[str, HealthState]]:
+    return []
+
+
+@pytest.fixture
+def watch(said: list[tuple[str, HealthState]]) -> ClusterWatch:
+    ways: Any = Silent()
+    settings = Settings((target(),), health_interval=0.01)
+    return ClusterWatch(settings, ways, [target()], str, lambda *line: said.append(line), threading.Event())
+
+
+def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded(
+    watch: ClusterWatch, said: list[tuple[str, HealthState]]
+) -> None:
+    (known,) = watch.watched.values()
+    known.read(declaring(API), "1")
+    adjusted(watch.scopes, known)
+    (each,) = watch.scopes.followed.values()
+    watch.scopes.stands(each.scope)
+    watch.scopes.ended(each.scope, SILENT)
+    watch._judge(known, each.failed + 60.0, passes=True)
+    assert said == [("shop", HealthState.UNKNOWN)]
+
+
+def test_a_watch_without_a_turn_for_three_intervals_tells_that_nothing_is_known(
+    watch: ClusterWatch, said: list[tuple[str, HealthState]]
+) -> None:
+    watch.tell = lambda *line: (said.append(line), watch.stop.set())  # type: ignore[func-returns-value,assignment] # ends after one
+    watch.run()
+    assert said == [("shop", HealthState.UNKNOWN)]

@@ -1,0 +1,54 @@
+"""A target as a worker watches it, with what its record declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handler.config.git import Repository
+from handler.config.settings import Impersonate, Target
+from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
+from handler.run.custom_health import CustomHealth, no_expressions
+from handler.serve.health.watched import Watched
+from handler.state.record import State, TargetHealth
+from tests.unit.state.samples import blank, sha
+
+API = Identity("apps", "Deployment", "shop", "api")
+CLOCK = 1_900_000_000.0
+
+
+def target(name: str = "shop", account: str = "") -> Target:
+    impersonate = Impersonate(account) if account else None
+    return Target(name, Repository(f"https://git.example.com/{name}.git"), ("shop",), impersonate=impersonate)
+
+
+def declaring(*identities: Identity, **parts: Any) -> State:
+    return blank(commit=sha(), declared=tuple(identities), health=TargetHealth("healthy", apart=()), **parts)
+
+
+def watched(name: str = "shop", *identities: Identity, account: str = "", custom: CustomHealth | None = None) -> Watched:
+    made = Watched(target(name, account), applyset_id(f"anneal-{name}", "anneal-system"), lambda: CLOCK, custom or no_expressions())
+    made.read(declaring(*identities), "1")
+    return made
+
+
+def live(of: Watched, *, ready: int, uid: str = "u-1", generation: int = 1, version: str = "7") -> dict[str, Any]:
+    """Return a Deployment of one replica as it lives."""
+    metadata = {
+        "name": API.name,
+        "namespace": API.namespace,
+        "uid": uid,
+        "generation": generation,
+        "resourceVersion": version,
+        "labels": {PART_OF: of.applyset},
+        "annotations": {IDENTITY: API.mark(of.target.name)},
+    }
+    conditions = [{"type": "Available", "status": "True" if ready else "False"}]
+    status = {
+        "conditions": conditions,
+        "observedGeneration": generation,
+        "replicas": 1,
+        "updatedReplicas": 1,
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"replicas": 1}, "status": status}
