@@ -132,6 +132,7 @@ class ClusterWatch:
     lapsed: float = math.inf
     resolved: float = 0.0
     mute: bool = False
+    cut: bool = False
     written: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
 
@@ -180,6 +181,7 @@ class ClusterWatch:
     # --- one turn
     def _turn(self) -> None:
         """Take what the WATCHes tell, then do what is due."""
+        self.cut = False
         self.scopes.go_on(time.monotonic(), self.settings.health_interval)
         self._take(time.monotonic() + _TURN)
         now = time.monotonic()
@@ -322,6 +324,8 @@ class ClusterWatch:
     def _write(self, known: Watched, now: float) -> None:
         """Record another verdict, unless a run is open, or the record has moved: then it is judged by that, next turn."""
         before = known.health.state
+        if self.cut:
+            return
         try:
             store = self.ways.brief_store(known.target)
             stored = store.read()
@@ -331,9 +335,8 @@ class ClusterWatch:
             stored = store.swap(stored, replace(stored.state, health=self._health(known, now)))
         except (Moved, Busy):
             return
-        except ClusterUnavailable:
-            raise  # none of the others can be written either
         except AnnealError as error:
+            self.cut = isinstance(error, ClusterUnavailable)  # none of the others can be written now either
             fields = {"target": known.target.name, "why": self.mask(str(error)), "code": error.code}
             _LOG.warning("health can't be recorded", extra={"fields": fields})
             return
