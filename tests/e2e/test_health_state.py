@@ -181,6 +181,36 @@ def test_a_drift_run_that_only_reports_misses_what_is_gone(shop: Shop) -> None:
     assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
 
 
+def test_a_function_looks_in_its_ticks_at_what_ran_a_moment_ago_or_is_not_healthy(shop: Shop) -> None:
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    store, function = shop.handler.store(shop.target), shop.handler_at(shop.kubectl.kubeconfig, looks=True)
+
+    def tick() -> str:
+        assert function.run(shop.job("tick")).outcome is Outcome.UNCHANGED
+        return store.read().resource_version
+
+    def age() -> str:
+        stored = store.read()
+        assert stored.state
+        run = stored.state.history[0]
+        old = replace(run, started=stamp(seconds_of(run.started) - 601.0))
+        return store.swap(stored, replace(stored.state, history=(old, *stored.state.history[1:]))).resource_version
+
+    assert tick() == store.read().resource_version
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    aged = age()
+    assert tick() == aged, "well, and long ago: drift runs look at it"
+    assert shop.run("drift").outcome is Outcome.APPLIED
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    seen = tick()
+    assert (shop.state().health.state, shop.state().health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
+    assert tick() == seen, "the same verdict"
+    aged = age()
+    shop.kubectl.apply(shop.documents[0])
+    assert tick() == aged, "there, but without our label"
+
+
 def test_a_drift_run_repeats_a_verdict_that_grows_old_only_where_nothing_watches(shop: Shop) -> None:
     shop.push(service(shop.name, "web"))
     shop.applied()
