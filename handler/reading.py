@@ -119,7 +119,10 @@ class Reader:
         settings = self._settings
         store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, summaries.TOOLING)
         state = store.read().state
-        return replace(state, health=known(state.health, self._beat(target), time.time(), settings.drift_interval)) if state else None
+        if state is None:
+            return None
+        beat = None if state.attempt else self._beat(target)  # what is open isn't judged by those who watch
+        return replace(state, health=known(state.health, beat, time.time(), settings.drift_interval))
 
     def _summaries(self, target: Target) -> Seen:
         return Seen(summaries.listed(self._objects(target), self._settings), self._beat(target))
@@ -196,7 +199,8 @@ def _row(target: Target, found: Seen | AnnealError, settings: Settings) -> Json:
     if summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         return row | {"recorded": True, "trouble": _trouble(unread)}
-    health = known(TargetHealth(summary.health, summary.health_since, summary.judged), found.beat, time.time(), settings.drift_interval)
+    beat = None if summary.attempt else found.beat
+    health = known(TargetHealth(summary.health, summary.health_since, summary.judged), beat, time.time(), settings.drift_interval)
     return row | {"recorded": True, **_summed(replace(summary, health=health.state, health_since=health.since))}
 
 

@@ -64,7 +64,8 @@ def _view(session: Session, target: Target) -> View:
     try:
         if state:
             store.at_home(state, target.repository.url, handler.objects(target).cluster_uid())
-            state = replace(state, health=known(state.health, handler.beat(target), now, handler.settings.drift_interval))
+            beat = None if state.attempt else handler.beat(target)  # what is open isn't judged by those who watch
+            state = replace(state, health=known(state.health, beat, now, handler.settings.drift_interval))
     except AnnealError as error:
         return View(target, state, lease, now, error.code, str(error))
     return View(target, state, lease, now)
@@ -72,7 +73,12 @@ def _view(session: Session, target: Target) -> View:
 
 def _facts(view: View) -> dict[str, Any]:
     step = next_step(view)
-    return {"target": view.target.name, "next": step, "trouble": view.trouble, "lease": view.lease, "state": view.state}
+    return {"target": view.target.name, "next": step, "trouble": view.trouble, "lease": view.lease, "state": _told(view.state)}
+
+
+def _told(state: State | None) -> State | None:
+    """Return a record without what only looks at health read."""
+    return replace(state, health=replace(state.health, apart=None)) if state else None
 
 
 def _show(output: Output, view: View, logged: Sequence[logs.Logged]) -> None:

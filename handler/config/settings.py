@@ -269,7 +269,7 @@ class Settings:
     interval: float = _doc("Tick: how often heads are looked at.", 300.0, kind="duration")
     drift_interval: float = _doc("How often live is compared although git didn't move.", 1800.0, kind="duration")
     health_interval: float = _doc(
-        "How often a worker's word is renewed that it watches the health of targets; 0: runs and drift runs alone judge it.",
+        "How often a worker, which watches the health of what its targets have deployed, judges all of it; 0: runs alone judge it.",
         60.0,
         kind="durationOrNever",
     )

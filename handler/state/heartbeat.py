@@ -85,7 +85,7 @@ def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: f
 
     Args:
         health: as recorded.
-        beat: the last renewal on its cluster; None: health isn't watched there, and drift runs judge it.
+        beat: the last renewal on its cluster; None: health isn't watched there, or a run of the target is open: runs judge it.
         now: seconds since the epoch.
         drift_interval: seconds between two drift runs.
 

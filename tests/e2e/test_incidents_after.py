@@ -59,7 +59,7 @@ def happens(shop: Shop, incident: Incident) -> None:
     assert (recorded.commit, recorded.status.phase) == (shop.head, "applied")
     try:
         _shows(shop, lambda: said(_told(shop, incident), incident))
-        if not incident.noted and incident.name != "probe":  # a probe that fails is how a pod starts, too
+        if not incident.noted and incident.name not in ("probe", "scheduling"):  # so a pod starts, too, and a Node may be on its way
             _shows(shop, lambda: _state(shop) == HealthState.DEGRADED)
     finally:
         incident.cure(shop)

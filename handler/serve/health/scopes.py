@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.following import Lines, Scope, look, started
-from handler.model.errors import AccessDenied, AnnealError
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import PART_OF, GroupKind
 from handler.serve.health.watched import Watched
 
@@ -53,11 +53,16 @@ class Followed:
 
 @dataclass(slots=True)
 class Scopes:
-    """The scopes of one cluster. `lines`: what their threads tell (`following.Lines`); `keys`: by target, where its objects are."""
+    """The scopes of one cluster.
+
+    `lines`: what their threads tell (`following.Lines`); `keys`: by target, where its objects are; `mute`: why it isn't known whether a kind
+    of it is served.
+    """
 
     lines: Lines = field(default_factory=lambda: queue.Queue(maxsize=_AHEAD))
     followed: dict[Key, Followed] = field(default_factory=dict)
     keys: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    mute: dict[str, AnnealError] = field(default_factory=dict)
     _accounts: dict[int, str] = field(default_factory=dict)
     """Whose rights a scope has, by the scope's id."""
     _narrow: set[str] = field(default_factory=set)
@@ -70,7 +75,7 @@ class Scopes:
     def adjust(self, targets: Iterable[tuple[Watched, Api, Discovery]]) -> None:
         """Follow what these targets declare, and nothing else but what is kept; what a target isn't followed by any more, it forgets."""
         wanted: dict[Key, tuple[Api, Scope]] = {}
-        before, self.keys = self.keys, {}
+        before, self.keys, self.mute = self.keys, {}, {}
         for watched, api, discovery in targets:
             name, found = watched.target.name, dict(self._of(watched, discovery))
             self.keys[name] = tuple(found)
@@ -97,6 +102,9 @@ class Scopes:
         everywhere = account not in self._narrow
         for kind in sorted(watched.kinds):
             resource = discovery.preferred(kind)
+            if resource is None and kind.group in discovery.stale:
+                seen = f"the API group {kind.group} doesn't answer"
+                self.mute[watched.target.name] = ClusterUnavailable.of(str(kind), seen, fix=f"repair the APIService of {kind.group}")
             if resource is None:
                 continue
             spaces: Collection[str] = ("",) if everywhere or not resource.namespaced else sorted(watched.namespaces)
@@ -149,6 +157,8 @@ class Scopes:
 
     def trouble(self, target: str, since: float) -> AnnealError | None:
         """Return what is wrong with one of a target's scopes since before a moment (monotonic seconds); None: nothing."""
+        if target in self.mute:
+            return self.mute[target]
         found = (self.followed[key] for key in self.keys.get(target, ()))
         return next((each.error for each in found if each.error and each.failed <= since), None)
 

@@ -288,11 +288,13 @@ class ClusterWatch:
     def _judge(self, known: Watched, now: float, *, passes: bool) -> None:
         """Judge a target as a whole, and write another verdict; the same in other words once a pass."""
         name, known.moved = known.target.name, False
-        if known.busy or known.is_stale or not known.version:
+        if known.is_stale or not known.version:
             return
         found = self._health(known, now)
-        if found is not known.health and (
-            found.state != known.health.state or now - self.written.get(name, -1e9) >= self.settings.health_interval
+        if (
+            not known.busy
+            and found is not known.health
+            and (found.state != known.health.state or now - self.written.get(name, -1e9) >= self.settings.health_interval)
         ):
             self.written[name] = now
             self._write(known, now)

@@ -23,8 +23,8 @@ from handler.state.record import State, TargetHealth
 
 GRACE = 15.0
 """Seconds for which an object may have lost its health before that is said: a pod that moves to another Node takes a moment."""
-_PASSING = {STOOD, "Unhealthy"}
-"""Causes that come and go where all is well: a pod whose probe fails may only be starting."""
+_PASSING = {STOOD, "Unhealthy", "FailedScheduling", "Unschedulable"}
+"""Causes that come and go where all is well: a pod whose probe fails may only be starting, and a Node may be on its way for one without."""
 Object = dict[str, Any]
 
 

@@ -24,7 +24,10 @@ NOW = 1000.0
 
 
 class Discovery:
-    """Serves two kinds."""
+    """Serves two kinds; of the groups of `stale` it isn't known what they serve."""
+
+    def __init__(self, *stale: str) -> None:
+        self.stale = frozenset(stale)
 
     def preferred(self, kind: GroupKind) -> Resource | None:
         return SERVED.get(kind)
@@ -39,9 +42,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def adjusted(scopes: Scopes, *targets: Watched) -> None:
+def adjusted(scopes: Scopes, *targets: Watched, stale: str = "") -> None:
     api: Any = None
-    discovery: Any = Discovery()
+    discovery: Any = Discovery(stale)
     scopes.adjust((each, api, discovery) for each in targets)
 
 
@@ -99,3 +102,12 @@ def test_what_a_target_is_followed_by_no_more_is_forgotten() -> None:
     assert scopes.account(scope) is None
     shop.read(declaring(API, WEB), "3")
     assert not shop.look(NOW).verdicts[API].healthy
+
+
+def test_a_kind_whose_group_doesnt_answer_isnt_gone() -> None:
+    cup = Identity("example.com", "Cup", "shop", "tea")
+    scopes, shop = Scopes(), watched("shop", cup)
+    adjusted(scopes, shop, stale="example.com")
+    assert "example.com doesn't answer" in str(scopes.trouble("shop", NOW))
+    adjusted(scopes, shop)
+    assert scopes.trouble("shop", NOW) is None, "its group answers, and doesn't serve it any more"
