@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,8 @@ from handler.model.plan import Hold, Plan
 from handler.model.result import Outcome, Result
 from handler.reading import MOST, Looks, Reader, ended
 from handler.state.configmap import SUMMARY
-from handler.state.record import Orphan
+from handler.state.heartbeat import Heartbeat
+from handler.state.record import Attempt, Orphan, TargetHealth
 from handler.summaries import Readable
 from tests.fakes.door import INFRA, SHOP, door_settings
 from tests.fakes.looks import OneHangs
@@ -245,3 +247,13 @@ def test_the_end_of_a_run_is_told_in_the_records_own_words_and_within_bounds() -
     assert (told["run"], told["outcome"], told["actor"], told["nextTry"]) == ("shop-prod.1", "held", "ci", "2001-09-09T01:46:40Z")
     assert (told["held"]["changes"]["count"], len(told["held"]["changes"]["items"])) == (MOST * 3, MOST)
     assert len(told["message"]) == 4000
+
+
+@pytest.mark.parametrize(("attempt", "shown"), [(None, "healthy"), (Attempt(sha("e"), sha("b"), sha("c"), "u.1", NOON), "unknown")])
+def test_who_watches_vouches_for_health_but_not_while_a_run_is_open(attempt: Attempt | None, shown: str) -> None:
+    objects, well, known = FakeObjects(clock=time.time), TargetHealth("healthy", NOON, NOON), replace(settings(), drift_interval=60.0)
+    remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP, health=well, attempt=attempt))
+    Heartbeat(objects, known.state_namespace, known.installation).renew("worker", 60.0)
+    looks = Reader(known, lambda _: objects, str, PATIENCE)
+    (row,) = looks.targets(["shop-dev"])
+    assert (row["health"], looks.target("shop-dev")["state"]["health"]["state"]) == (shown, shown)
