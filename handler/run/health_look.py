@@ -12,6 +12,7 @@ from handler.model.names import PART_OF, identity_of
 from handler.rollout.health import judge
 from handler.run.context import Context
 from handler.run.health import Look, expressed, judged_absent, judged_live
+from handler.run.live_secrets import live_hiding, without_fields
 from handler.state.rules import seconds_of
 
 RECENT = 600.0
@@ -24,15 +25,23 @@ def look(run: Context) -> None:
     if not run.rooms.looks or run.job.dry_run or not _is_due(run):
         return
     try:
-        live = {identity_of(each): each for each in _listed(run)}
-        now = run.rooms.planner.api.server_time()
+        run.looked = _looked(run)
+        if run.looked.says():
+            planner = run.rooms.planner
+            run.mask = live_hiding(planner.api, run.state.declared, planner.applyset, run.rooms.mask)
     except AnnealError:
-        return
+        run.looked = None
+
+
+def _looked(run: Context) -> Look:
+    live = {identity_of(each): each for each in _listed(run)}
+    now = run.rooms.planner.api.server_time()
     custom, named = run.rooms.health, judged_live(run.state, run.rooms.health)
     mine = {identity: each for identity, each in live.items() if identity in named}
     verdicts = {identity: judge(each, 0, now) for identity, each in mine.items() if not custom.covers(identity.group_kind)}
     verdicts |= expressed(custom, [each for identity, each in mine.items() if custom.covers(identity.group_kind)])
-    run.looked = Look(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), _MISSING))
+    shown = {identity: without_fields(mine[identity], found) for identity, found in verdicts.items()}
+    return Look(shown | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), _MISSING))
 
 
 def _is_due(run: Context) -> bool:

@@ -66,11 +66,14 @@ class Scopes:
     def adjust(self, targets: Iterable[tuple[Watched, Api, Discovery]]) -> None:
         """Follow what these targets declare, and nothing else but what is kept."""
         wanted: dict[Key, tuple[Api, Scope]] = {}
+        before, self.keys = self.keys, {}
         for watched, api, discovery in targets:
-            found = dict(self._of(watched, discovery))
-            self.keys[watched.target.name] = tuple(found)
+            name, found = watched.target.name, dict(self._of(watched, discovery))
+            self.keys[name] = tuple(found)
             for key, scope in found.items():
                 wanted.setdefault(key, (api, scope))
+            for key in {*before.get(name, ())} - found.keys():  # what goes from now on, nothing tells
+                watched.forget(tuple(self.followed[key].scope.present))
         for key in [key for key, each in self.followed.items() if key not in wanted and not each.kept]:
             self.followed.pop(key).scope.close()
         for key in sorted(wanted.keys() - self.followed.keys()):
@@ -112,7 +115,7 @@ class Scopes:
         if not isinstance(error, AnnealError):
             raise error
         if isinstance(error, AccessDenied):
-            if each.whole:
+            if each.whole and not each.listed:
                 each.denied = True
                 return
             if scope.resource.namespaced and not scope.namespace:

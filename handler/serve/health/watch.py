@@ -30,10 +30,11 @@ from handler.cluster.store import Objects
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, Busy, Moved
 from handler.model.health import HealthState
-from handler.model.names import PART_OF, Identity, applyset_id
+from handler.model.names import PART_OF, GroupKind, Identity, applyset_id
 from handler.model.resource import Resource
 from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
+from handler.run.live_secrets import live_hiding
 from handler.serve.health.reasons import Reasons
 from handler.serve.health.scopes import Scopes
 from handler.serve.health.watched import GRACE, Watched
@@ -122,7 +123,10 @@ class ClusterWatch:
     states: Scope = field(init=False)
     passed: float = 0.0
     resolved: float = 0.0
+    unserved: frozenset[GroupKind] = frozenset()
     written: dict[str, float] = field(default_factory=dict)
+    hidings: dict[str, tuple[tuple[str, float], Callable[[str], str] | None]] = field(default_factory=dict)
+    refused: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -185,6 +189,8 @@ class ClusterWatch:
                 scope, line = self.scopes.lines.get(timeout=max(end - time.monotonic(), 0.0))
             except queue.Empty:
                 return
+            if scope.closed.is_set():
+                continue
             if line is None:
                 self.scopes.stands(scope)
             elif isinstance(line, BaseException):
@@ -230,17 +236,19 @@ class ClusterWatch:
     def _adjust(self, now: float) -> None:
         """Follow what the records declare; a kind that isn't known is asked for again, once a pass."""
         known = [each for each in self.watched.values() if each.kinds]
-        unknown = any(self.ways.discovery(each.target).preferred(kind) is None for each in known for kind in each.kinds)
-        if unknown and now - self.resolved >= self.settings.health_interval:
+        discovery = self.ways.discovery(self.targets[0])
+        unknown = frozenset(kind for each in known for kind in each.kinds if discovery.preferred(kind) is None)
+        if unknown - self.unserved or (unknown and now - self.resolved >= self.settings.health_interval):
             self.resolved = now
-            self.ways.discovery(self.targets[0]).refresh()
+            discovery.refresh()
+        self.unserved = unknown
         self.scopes.adjust((each, self.ways.api(each.target), self.ways.discovery(each.target)) for each in known)
 
     # --- verdicts
     def _judge(self, known: Watched, now: float, *, passes: bool) -> None:
         """Judge a target as a whole, and write another verdict; the same in other words once a pass."""
         name, known.moved = known.target.name, False
-        if known.busy or known.is_stale or not known.version:
+        if known.busy or known.is_stale or not known.version or now - self.refused.get(name, -math.inf) < self.settings.health_interval:
             return
         found = self._health(known, now)
         if found is not known.health and (
@@ -258,10 +266,21 @@ class ClusterWatch:
             return self._unknown(known, trouble)
         if known.kinds and not self.scopes.are_whole(known.target.name):
             return known.health
-        look = known.look(now)
-        if known.is_settling(now):
+        look, settling = known.look(now), known.settling(now)
+        if settling and look.without(settling).state() is not HealthState.DEGRADED:
             return known.health
-        return judged(known.health, look, self._clock(), patience_of(known.target), self.mask)
+        mask = self._hiding(known) if look.says() else self.mask
+        return judged(known.health, look if mask else look.wordless(), self._clock(), patience_of(known.target), mask or self.mask)
+
+    def _hiding(self, known: Watched) -> Callable[[str], str] | None:
+        """Return what hides the target's secrets, read anew with each pass and each record; None: they can't be read."""
+        name, of = known.target.name, (known.version, self.passed)
+        if self.hidings.get(name, ((), None))[0] != of:
+            try:
+                self.hidings[name] = (of, live_hiding(self.ways.api(known.target), known.declared, known.applyset, self.mask))
+            except AnnealError:
+                self.hidings[name] = (of, None)
+        return self.hidings[name][1]
 
     def _unknown(self, known: Watched, trouble: AnnealError) -> TargetHealth:
         """Say that a target can't be looked at."""
@@ -278,8 +297,8 @@ class ClusterWatch:
         try:
             store = self.ways.brief_store(known.target)
             stored = store.read()
-            known.read(stored.state, stored.resource_version)
-            if stored.state is None or known.busy:
+            if stored.resource_version != known.version or stored.state is None:  # what it declares by now may not be followed yet
+                known.seen = stored.resource_version
                 return
             stored = store.swap(stored, replace(stored.state, health=self._health(known, now)))
         except (Moved, Busy):
@@ -287,7 +306,9 @@ class ClusterWatch:
         except AnnealError as error:
             fields = {"target": known.target.name, "why": self.mask(str(error)), "code": error.code}
             _LOG.warning("health can't be recorded", extra={"fields": fields})
+            self.refused[known.target.name] = now
             return
+        self.refused.pop(known.target.name, None)
         known.read(stored.state, stored.resource_version)
         if known.health.state != before:
             self._say(known, before)

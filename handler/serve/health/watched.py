@@ -7,7 +7,7 @@ was healthy and no longer is, though it was left unchanged, doesn't come forward
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from handler.rollout.diagnosis import STILL, STOOD, Finding
 from handler.rollout.health import judge, remnant
 from handler.run.custom_health import CustomHealth
 from handler.run.health import Look, expressed, judged_absent, judged_live
+from handler.run.live_secrets import without_fields
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0
@@ -26,7 +27,10 @@ GRACE = 15.0
 _PASSING = {STOOD, "Unhealthy"}
 """Causes that come and go where all is well: a pod whose probe fails may only be starting."""
 _MISSING = Health(Status.NOT_FOUND, "is not there")
+_UNASKED = Health(Status.UNKNOWN, "its healthCheckExprs can't be evaluated here")
 Object = dict[str, Any]
+Revision = tuple[str, int]
+"""Uid and generation: where one of them differs, the object was changed."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,7 @@ class Watched:
     since: float = 0.0
     health: TargetHealth = field(default_factory=TargetHealth)
     commit: str = ""
+    declared: tuple[Identity, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
     evidence: dict[Identity, str] = field(default_factory=dict)
@@ -57,7 +62,8 @@ class Watched:
     _live: frozenset[Identity] = frozenset()
     _absent: frozenset[Identity] = frozenset()
     _verdicts: dict[Identity, Health] = field(default_factory=dict)
-    _well: dict[Identity, int] = field(default_factory=dict)
+    _revisions: dict[Identity, Revision] = field(default_factory=dict)
+    _well: dict[Identity, Revision] = field(default_factory=dict)
     _lost: dict[Identity, float] = field(default_factory=dict)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
     _changed: dict[Identity, float] = field(default_factory=dict)
@@ -74,6 +80,7 @@ class Watched:
         self.busy, self.moved = state is not None and state.attempt is not None, True
         self.health = state.health if state else TargetHealth()
         self.commit = state.commit if state else ""
+        self.declared = state.declared if state else ()
         self._live = judged_live(state, self.custom) if state else frozenset()
         self._absent = judged_absent(state, self.custom) if state else frozenset()
         self.kinds = frozenset(each.group_kind for each in self._live)
@@ -82,32 +89,47 @@ class Watched:
     def see(self, identity: Identity, live: Object | None) -> None:
         """Judge a member anew; None: it isn't there any more."""
         if live is None:
-            self.moved = self._verdicts.pop(identity, None) is not None or self.moved
-            for known in (self._settling, self._changed, self._expressed, self.evidence):
-                known.pop(identity, None)
+            self.moved = self._verdicts.get(identity) is not None or self.moved
+            self.forget([identity])
         elif is_member(live, identity, self.target.name, self.applyset):
             if self.custom.covers(identity.group_kind):
                 self._expressed[identity] = live
             else:
                 self._judge(identity, live)
 
+    def forget(self, identities: Iterable[Identity]) -> None:
+        """Know nothing of these objects any more."""
+        for identity in identities:
+            for known in (self._verdicts, self._revisions, self._well, self._lost):
+                known.pop(identity, None)
+            for told in (self._settling, self._changed, self._expressed, self.evidence):
+                told.pop(identity, None)
+            self.failing.discard(identity)
+
     def _judge(self, identity: Identity, live: Object, found: Health | None = None) -> None:
-        found = found or judge(live, 0, self.clock())
-        self._keep(identity, found, int(live["metadata"].get("generation") or 0))
+        found = without_fields(live, found or judge(live, 0, self.clock()))
+        meta = live["metadata"]
+        self._keep(identity, found, (str(meta.get("uid") or ""), int(meta.get("generation") or 0)))
         if found.again:
             self._settling[identity] = (time.monotonic() + found.again, remnant(live))
 
-    def _keep(self, identity: Identity, found: Health, generation: int) -> None:
+    def _keep(self, identity: Identity, found: Health, revision: Revision) -> None:
         before = self._verdicts.get(identity)
+        if self._revisions.get(identity, revision) != revision:  # it was changed, so it may take its time
+            self._lost.pop(identity, None)
+            self.failing.discard(identity)
+            if identity in self._changed:
+                self._changed[identity] = time.monotonic()
+        self._revisions[identity] = revision
         if before is None or (before.status, before.message) != (found.status, found.message):
             self.moved = True
             self._stand(identity, found)
         self._verdicts[identity] = found
         self._settling.pop(identity, None)
         if found.healthy:
-            self._well[identity] = generation
+            self._well[identity] = revision
             self._lost.pop(identity, None)
-        elif self._well.get(identity) == generation:
+        elif self._well.get(identity) == revision:
             self._lost.setdefault(identity, time.monotonic())
 
     def _stand(self, identity: Identity, found: Health) -> None:
@@ -146,22 +168,22 @@ class Watched:
 
     def beat(self, now: float) -> None:
         """Judge what expressions judge, all at once, and again what time has changed. `now`: monotonic seconds."""
-        asked, self._expressed = self._expressed, {}
-        for identity, found in (expressed(self.custom, asked.values()) if asked else {}).items():
-            self._judge(identity, asked[identity], found)
+        for identity, found in (expressed(self.custom, self._expressed.values()) if self._expressed else {}).items():
+            self._judge(identity, self._expressed.pop(identity), found)
         for identity, (due, live) in [*self._settling.items()]:
             if due <= now:
                 self._judge(identity, live)
 
     def look(self, now: float) -> Look:
         """Return how the declared objects do, each kind of which was LISTed: what was not seen isn't there."""
-        verdicts = {each: found for each in self._live if (found := self._verdicts.get(each))}
+        verdicts = {each: found for each in self._live if (found := self._verdicts.get(each) or (each in self._expressed and _UNASKED))}
         verdicts |= dict.fromkeys(self._absent - verdicts.keys(), _MISSING)
         lost = {each for each, since in self._lost.items() if now - since >= GRACE}
         look = Look(verdicts, {each: said for each, said in self.evidence.items() if each in verdicts}, frozenset(lost | self.failing))
         self.since = self.since or now if look.worst() else 0.0
         return look
 
-    def is_settling(self, now: float) -> bool:
-        """Whether something has just lost its health, and may have it again in a moment."""
-        return any(now - since < GRACE for each, since in self._lost.items() if each in self._live and each not in self.failing)
+    def settling(self, now: float) -> frozenset[Identity]:
+        """Return what has just lost its health, and may have it again in a moment."""
+        lost = {each for each, since in self._lost.items() if now - since < GRACE}
+        return frozenset(lost & self._live - self.failing)
