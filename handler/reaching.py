@@ -129,8 +129,10 @@ class Reaching:
         return self._store(target, self.objects)
 
     def beat(self, target: Target) -> Beat | None:
-        """Return when a worker last said that it watches the health of what is on a target's cluster; asked once."""
+        """Return when a worker last said that it watches the health of what is on a target's cluster; asked once, if one is to."""
         objects, settings = self.objects(target), self.settings
+        if not settings.health_interval:
+            return None
         read = Heartbeat(objects, settings.state_namespace, settings.installation).read
         return self._once(("beat", target.cluster), read)
 

@@ -128,7 +128,10 @@ class Reader:
         return Seen(summaries.listed(self._objects(target), self._settings), self._beat(target))
 
     def _beat(self, target: Target) -> Beat | None:
-        return Heartbeat(self._objects(target), self._settings.state_namespace, self._settings.installation).read()
+        settings = self._settings
+        return (
+            Heartbeat(self._objects(target), settings.state_namespace, settings.installation).read() if settings.health_interval else None
+        )
 
 
 class Looks:

@@ -43,3 +43,7 @@ class HealthState(StrEnum):
     PROGRESSING = "progressing"
     DEGRADED = "degraded"
     UNKNOWN = "unknown"
+
+    @classmethod
+    def _missing_(cls, value: object) -> HealthState:  # noqa: ARG003 - a record that somebody has edited may hold any word
+        return cls.UNKNOWN

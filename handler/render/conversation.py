@@ -21,6 +21,8 @@ from handler.render.child import DATA, END, MEMORY, NO_FORK, NOTE, UNLIMITED
 T = TypeVar("T")
 
 _CHUNK = 1 << 18
+PIECES = 200_000
+"""Pieces of one answer: each is an object here, so that many small ones would take far more memory than they have bytes."""
 
 
 class ServerDied(Exception):
@@ -80,6 +82,8 @@ class Conversation:
                 if kind == END:
                     return result
                 if kind == DATA:
+                    if len(result) >= PIECES:
+                        self._fail("output", f"made more than {PIECES:,} pieces of output")
                     result.append(self._decoded(decode, piece))
                 elif kind == NOTE:
                     self.note = piece[:80].decode("ascii", "replace")

@@ -17,12 +17,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 RENDER = (
-    *("read", "write", "recvfrom", "sendto", "close"),  # its pipe
+    *("read", "write", "close"),  # its pipe
     *("brk", "madvise", "mmap", "mprotect", "mremap", "munmap"),  # its memory
     *("clock_gettime", "futex", "getpid", "getrandom", "gettid", "restart_syscall", "sched_yield"),
     *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "exit", "exit_group"),
 )
 """What functions in Python need that have loaded everything before."""
+PLAIN = ("recvfrom", "sendto")
+"""The same of its pipe, without flags: urgent data on such a socket (MSG_OOB) has been a way into the kernel (CVE-2025-38236)."""
 ABORT = ("tgkill", "tkill")
 """How C libraries end a broken process; only itself."""
 
@@ -61,8 +63,8 @@ _ARCHITECTURES = (0xC000_003E, 0xC000_00B7)
 _Step = tuple[int, int, int, int]
 """code, jump if true, jump if false, operand."""
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-"""Offsets in struct seccomp_data; of the argument the lower half, for a process id has no more."""
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _FLAGS = 0, 4, 16, 40
+"""Offsets in struct seccomp_data; of the arguments the lower half, for a process id, and flags, have no more."""
 _ALLOW: _Step = (_RETURN, 0, 0, 0x7FFF_0000)
 _REFUSE: _Step = (_RETURN, 0, 0, 0x0005_0001)  # EPERM
 _KILL: _Step = (_RETURN, 0, 0, 0x8000_0000)
@@ -79,12 +81,12 @@ class Filter:
         """Return the whole program for a process."""
         steps: list[_Step] = []
         for number in self.own:
-            steps += [(_EQUAL, 0, 4, number), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 0, 1, pid), _ALLOW, _REFUSE]
+            steps += _only(number, _FIRST_ARGUMENT, pid)
         return self.head + _packed([*steps, _REFUSE])
 
 
 def build(calls: Iterable[str] = RENDER, own: Iterable[str] = ABORT, machine: str = "") -> Filter | None:
-    """Return the filter that allows these calls, and those of `own` on itself; None: the numbers of this machine aren't known."""
+    """Return the filter that allows these calls, PLAIN, and those of `own` on itself; None: the numbers of this machine aren't known."""
     machine = machine or os.uname().machine
     if sys.maxsize < 1 << 32 or machine not in _MACHINES:
         return None
@@ -92,7 +94,14 @@ def build(calls: Iterable[str] = RENDER, own: Iterable[str] = ABORT, machine: st
     steps: list[_Step] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, _ARCHITECTURES[column]), _KILL, (_LOAD, 0, 0, _NUMBER)]
     for name in calls:
         steps += [(_EQUAL, 0, 1, _NUMBERS[name][column]), _ALLOW]
+    for name in PLAIN:
+        steps += _only(_NUMBERS[name][column], _FLAGS, 0)
     return Filter(_packed(steps), tuple(_NUMBERS[name][column] for name in own))
+
+
+def _only(number: int, argument: int, value: int) -> list[_Step]:
+    """Allow a call where one of its arguments has this value, and refuse it where it hasn't."""
+    return [(_EQUAL, 0, 4, number), (_LOAD, 0, 0, argument), (_EQUAL, 0, 1, value), _ALLOW, _REFUSE]
 
 
 def _packed(steps: Iterable[_Step]) -> bytes:

@@ -62,6 +62,10 @@ class Look:
     evidence: Mapping[Identity, str] = field(default_factory=dict)
     stuck: Collection[Identity] = ()
 
+    def without(self, others: Collection[Identity]) -> Look:
+        """Return the look at all objects but these."""
+        return replace(self, verdicts={each: found for each, found in self.verdicts.items() if each not in others})
+
     def worst(self) -> list[Identity]:
         """Return what isn't healthy, the worst first."""
         return sorted((each for each, found in self.verdicts.items() if not found.healthy), key=lambda each: (self._worth(each), each))
@@ -144,7 +148,7 @@ def judged(
         now: seconds since the epoch.
         patience: seconds for which a target may be progressing.
         mask: hides secrets; what is said is masked, then cut.
-        anew: another commit was applied, or something was written: what is on its way is progressing, whatever was before.
+        anew: another commit was applied, or something was written: what is on its way is progressing from now on, whatever was before.
 
     """
     state = look.state()
@@ -153,9 +157,9 @@ def judged(
     worst = tuple(_line(each, look, before, mask) for each in look.worst()[:SHOWN])
     noted = sorted(each for each, found in look.verdicts.items() if found.healthy and found.message)
     kept = tuple(_line(each, look, before, mask) for each in noted[:SHOWN])
-    since = before.since if before.state == state else stamp(now)
-    found = TargetHealth(str(state), since, stamp(now), worst, kept, before.apart)
-    return before if _says(found) == _says(before) else found
+    begins = state != before.state or (anew and state is HealthState.PROGRESSING)
+    found = TargetHealth(str(state), stamp(now) if begins else before.since, stamp(now), worst, kept, before.apart)
+    return found if begins or _says(found) != _says(before) else before
 
 
 def _line(identity: Identity, look: Look, before: TargetHealth, mask: Callable[[str], str]) -> str:

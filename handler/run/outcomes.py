@@ -201,7 +201,9 @@ def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
     def change(state: State) -> State:
         runs = history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
         status = _judged(run, history.ended(state.status, result, run.rooms.clock()))
-        return replace(state, status=status, history=runs, health=run.health(state.health, anew=True))
+        health = run.health(state.health, anew=True)
+        since = state.health.since if health.state == state.health.state else health.since  # it goes on with what time is left
+        return replace(state, status=status, history=runs, health=replace(health, since=since))
 
     run.record(change)
     return replace(result, recorded=True)

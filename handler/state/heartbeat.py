@@ -76,8 +76,7 @@ class Heartbeat:
 
 
 def _beat(body: Body) -> Beat:
-    record = LeaseRecord.of(body)
-    return Beat(record.renewed, record.duration)
+    return Beat(LeaseRecord.of(body).renewed, float((body.get("spec") or {}).get("leaseDurationSeconds") or 0))
 
 
 def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: float) -> TargetHealth:

@@ -55,8 +55,8 @@ class Followed:
 class Scopes:
     """The scopes of one cluster.
 
-    `lines`: what their threads tell (`following.Lines`); `keys`: by target, where its objects are; `mute`: why it isn't known whether a kind
-    of it is served.
+    `lines`: what their threads tell (`following.Lines`); `keys`: by target, where its objects are; `mute`: why it isn't known whether a
+    kind of it is served.
     """
 
     lines: Lines = field(default_factory=lambda: queue.Queue(maxsize=_AHEAD))

@@ -31,7 +31,7 @@ from handler.cluster.store import Objects
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
-from handler.model.names import PART_OF, Identity, applyset_id
+from handler.model.names import PART_OF, GroupKind, Identity, applyset_id
 from handler.model.resource import Resource
 from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
@@ -59,6 +59,8 @@ _LONGEST_PAUSE = 600.0
 """Seconds between two looks at why something isn't healthy that has been so for long."""
 _FIRST_LOOK = 2.0
 """Seconds after which something unhealthy is worth a look at its pods and events."""
+_OUTAGE = 5.0
+"""Seconds until a record is tried again, where its cluster didn't answer."""
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 Tell = Callable[[str, HealthState], None]
 """Takes a target's name, and how it does."""
@@ -131,9 +133,11 @@ class ClusterWatch:
     passed: float = 0.0
     lapsed: float = math.inf
     resolved: float = 0.0
+    unserved: frozenset[GroupKind] = frozenset()
     mute: bool = False
     cut: bool = False
     written: dict[str, float] = field(default_factory=dict)
+    refused: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -276,12 +280,14 @@ class ClusterWatch:
             known.read(None, version)
 
     def _adjust(self, now: float) -> None:
-        """Follow what the records declare; a kind that isn't known is asked for again, once a pass."""
+        """Follow what the records declare; a kind that isn't known is asked for at once, then again once a pass."""
         known = [each for each in self.watched.values() if each.kinds or each.target.name in self.scopes.keys]
-        unknown = any(self.ways.discovery(each.target).preferred(kind) is None for each in known for kind in each.kinds)
-        if unknown and now - self.resolved >= self.settings.health_interval:
+        discovery = self.ways.discovery(self.targets[0])
+        unknown = frozenset(kind for each in known for kind in each.kinds if discovery.preferred(kind) is None)
+        if unknown - self.unserved or (unknown and now - self.resolved >= self.settings.health_interval):
             self.resolved = now
-            self.ways.discovery(self.targets[0]).refresh()
+            discovery.refresh()
+        self.unserved = unknown
         self.scopes.adjust((each, self.ways.api(each.target), self.ways.discovery(each.target)) for each in known)
 
     # --- verdicts
@@ -293,6 +299,7 @@ class ClusterWatch:
         found = self._health(known, now)
         if (
             not known.busy
+            and now >= self.refused.get(name, 0.0)
             and found is not known.health
             and (found.state != known.health.state or now - self.written.get(name, -1e9) >= self.settings.health_interval)
         ):
@@ -308,8 +315,8 @@ class ClusterWatch:
             return self._unknown(known, trouble)
         if known.kinds and not self.scopes.are_whole(known.target.name):
             return known.health
-        look = known.look(now)
-        if known.is_settling(now):
+        look, settling = known.look(now), known.settling(now)
+        if settling and look.without(settling).state() is not HealthState.DEGRADED:
             return known.health
         mask = self.hidden[known.target.name].of(known.commit, known.declared, now, self.settings.health_interval)
         return judged(known.health, look, self._clock(), patience_of(known.target), mask)
@@ -331,8 +338,8 @@ class ClusterWatch:
         try:
             store = self.ways.brief_store(known.target)
             stored = store.read()
-            known.read(stored.state, stored.resource_version)
-            if stored.state is None or known.busy:
+            if stored.resource_version != known.version or stored.state is None:  # what it declares by now may not be followed yet
+                known.seen = stored.resource_version
                 return
             stored = store.swap(stored, replace(stored.state, health=self._health(known, now)))
         except (Moved, Busy):
@@ -341,7 +348,9 @@ class ClusterWatch:
             self.cut = isinstance(error, ClusterUnavailable)  # none of the others can be written now either
             fields = {"target": known.target.name, "why": self.mask(str(error)), "code": error.code}
             _LOG.warning("health can't be recorded", extra={"fields": fields})
+            self.refused[known.target.name] = now + (_OUTAGE if self.cut else self.settings.health_interval)
             return
+        self.refused.pop(known.target.name, None)
         known.read(stored.state, stored.resource_version)
         if known.health.state != before:
             self._say(known, before)

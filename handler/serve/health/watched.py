@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
-from handler.model.health import Health
+from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
 from handler.rollout.diagnosis import STILL, STOOD, Finding
@@ -25,6 +25,7 @@ GRACE = 15.0
 """Seconds for which an object may have lost its health before that is said: a pod that moves to another Node takes a moment."""
 _PASSING = {STOOD, "Unhealthy", "FailedScheduling", "Unschedulable"}
 """Causes that come and go where all is well: a pod whose probe fails may only be starting, and a Node may be on its way for one without."""
+_UNASKED = Health(Status.UNKNOWN, "its healthCheckExprs haven't been evaluated yet")
 Object = dict[str, Any]
 
 
@@ -113,6 +114,8 @@ class Watched:
         if self._versions.get(identity) != version:  # what was seen of it as it was declared before says nothing of it now
             self._versions[identity] = version
             self._forget(identity)
+            if identity in self._changed:
+                self._changed[identity] = time.monotonic()
         before = self._verdicts.get(identity)
         if before is None or (before.status, before.message) != (found.status, found.message):
             self.moved = True
@@ -184,13 +187,14 @@ class Watched:
 
     def look(self, now: float) -> Look:
         """Return how the declared objects do, each kind of which was LISTed: what was not seen isn't there."""
-        verdicts = {each: found for each in self._live if (found := self._verdicts.get(each))}
+        verdicts = {each: found for each in self._live if (found := self._verdicts.get(each) or (each in self._expressed and _UNASKED))}
         verdicts |= dict.fromkeys(self._absent - verdicts.keys(), MISSING)
         lost = {each for each, since in self._lost.items() if now - since >= GRACE}
         look = Look(verdicts, {each: said for each, said in self.evidence.items() if each in verdicts}, frozenset(lost | self.failing))
         self.since = self.since or now if look.worst() else 0.0
         return look
 
-    def is_settling(self, now: float) -> bool:
-        """Whether something has just lost its health, and may have it again in a moment."""
-        return any(now - since < GRACE for each, since in self._lost.items() if each in self._live and each not in self.failing)
+    def settling(self, now: float) -> frozenset[Identity]:
+        """Return what has just lost its health, and may have it again in a moment."""
+        lost = {each for each, since in self._lost.items() if now - since < GRACE}
+        return frozenset(lost & self._live - self.failing)

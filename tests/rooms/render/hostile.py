@@ -66,6 +66,11 @@ def flood(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes]:
         yield b"x" * 10_000
 
 
+def crumble(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes]:
+    while True:
+        yield b""
+
+
 def garble(_: Mapping[str, Any], __: list[bytes]) -> Iterable[bytes]:
     os.write(3, b"\0\0\0\x05?what")
     return []
@@ -139,6 +144,7 @@ def attempts(place: Path, worker: int) -> Mapping[str, Callable[[], object]]:
         "kill": lambda: os.kill(worker, 0),
         "seize": lambda: _called("ptrace", 0x4206, worker, 0, 0),
         "peek": lambda: _called("process_vm_readv", worker, (ctypes.c_size_t * 2)(0, 1), 1, (ctypes.c_size_t * 2)(0, 1), 1, 0),
+        "urgent": lambda: _urgent(b"x"),
         "dumpable": lambda: _called("prctl", 4, 1, 0, 0, 0),
     }
 
@@ -153,6 +159,15 @@ def foreign(_: Mapping[str, Any], __: list[bytes]) -> Iterator[bytes]:
 def _fork() -> None:
     if os.fork() == 0:
         os._exit(0)
+
+
+def _urgent(data: bytes) -> None:
+    """Send out of band on the pipe, whatever becomes of it there."""
+    pipe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, 3)
+    try:
+        pipe.send(data, socket.MSG_OOB)
+    finally:
+        pipe.detach()
 
 
 def _called(name: str, *arguments: Any) -> int:
@@ -181,7 +196,7 @@ def _outcome(attempt: Callable[[], object]) -> bytes:
 FUNCTIONS = {
     function.__name__: function
     for function in (
-        *(echo, abort, segfault, leave, say_and_die, fail, eat, spin, sleep, flood, garble, pid, bomb, regain, touch, look),
+        *(echo, abort, segfault, leave, say_and_die, fail, eat, spin, sleep, flood, crumble, garble, pid, bomb, regain, touch, look),
         *(escape, foreign),
     )
 }

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,12 @@ def test_every_death_has_a_name(sandbox: Sandbox, function: str, reason: str, me
     with pytest.raises(RenderFailed) as caught:
         _call(sandbox, function, b"canary")
     assert (caught.value.reason, str(caught.value)) == (reason, message)
+
+
+def test_an_answer_in_crumbs_is_cut_before_it_fills_the_worker(sandbox: Sandbox) -> None:
+    with pytest.raises(RenderFailed, match="made more than 200,000 pieces of output") as caught:
+        _call(_same(sandbox, replace(TIGHT, output=8 << 20)), "crumble")
+    assert caught.value.reason == "output"
 
 
 def test_what_a_child_has_sent_before_it_dies_was_heard(sandbox: Sandbox) -> None:

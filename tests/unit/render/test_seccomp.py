@@ -19,9 +19,9 @@ ALLOW, REFUSE, KILL = 0x7FFF_0000, 0x0005_0001, 0x8000_0000
 PID, X32 = 4_711, 0x4000_0000
 
 
-def verdict(program: bytes, architecture: int, number: int, argument: int = 0) -> int:
-    """Run a classic BPF program over one struct seccomp_data."""
-    data = struct.pack("<IIQ6Q", number, architecture, 0, argument, *[0] * 5)
+def verdict(program: bytes, architecture: int, number: int, argument: int = 0, flags: int = 0) -> int:
+    """Run a classic BPF program over one struct seccomp_data. `argument`: the first one; `flags`: the fourth, of what has it there."""
+    data = struct.pack("<IIQ6Q", number, architecture, 0, argument, 0, 0, flags, 0, 0)
     steps = list(struct.iter_unpack("<HBBI", program))
     at = loaded = 0
     while True:
@@ -42,15 +42,15 @@ def program(machine: str) -> bytes:
     return built.program(PID)
 
 
-def allowed(machine: str, argument: int = 0) -> set[int]:
+def allowed(machine: str, argument: int = 0, flags: int = 0) -> set[int]:
     made = program(machine)
-    return {number for number in range(1024) if verdict(made, ARCHITECTURES[machine], number, argument) == ALLOW}
+    return {number for number in range(1024) if verdict(made, ARCHITECTURES[machine], number, argument, flags) == ALLOW}
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_what_is_not_named_is_refused(machine: str) -> None:
     column = list(ARCHITECTURES).index(machine)
-    named = {seccomp._NUMBERS[name][column] for name in seccomp.RENDER}
+    named = {seccomp._NUMBERS[name][column] for name in (*seccomp.RENDER, *seccomp.PLAIN)}
     assert allowed(machine) == named
     assert {verdict(program(machine), ARCHITECTURES[machine], number) for number in range(1024) if number not in named} == {REFUSE}
 
@@ -59,6 +59,13 @@ def test_what_is_not_named_is_refused(machine: str) -> None:
 def test_a_process_may_signal_itself_alone(machine: str) -> None:
     column = list(ARCHITECTURES).index(machine)
     assert allowed(machine, PID) - allowed(machine, PID + 1) == {seccomp._NUMBERS[name][column] for name in seccomp.ABORT}
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_nothing_is_sent_or_received_with_flags(machine: str) -> None:
+    column = list(ARCHITECTURES).index(machine)
+    for flag in (1, 0x40, 0x8000_0000):
+        assert allowed(machine) - allowed(machine, flags=flag) == {seccomp._NUMBERS[name][column] for name in seccomp.PLAIN}
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
@@ -83,4 +90,4 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
     defined = dict(re.findall(r"^#define __NR(?:3264)?_(\w+)\s+(\d+)$", found.read_text(), re.MULTILINE))
     column = list(HEADERS).index(machine)
     assert {name: numbers[column] for name, numbers in seccomp._NUMBERS.items()} == {name: int(defined[name]) for name in seccomp._NUMBERS}
-    assert set(seccomp._NUMBERS) == {*seccomp.RENDER, *seccomp.ABORT}
+    assert set(seccomp._NUMBERS) == {*seccomp.RENDER, *seccomp.PLAIN, *seccomp.ABORT}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +14,9 @@ from handler.model.names import Identity
 from handler.model.rollout import Mode
 from handler.run.custom_health import no_expressions
 from handler.run.health import Look, after_writing, judged, judged_absent, judged_live, renewed
-from handler.state.heartbeat import Beat, known
+from handler.state.heartbeat import Beat, Heartbeat, heartbeat_name, known
+from handler.state.lease_record import micro_time, new_lease
+from handler.state.objects import Objects
 from handler.state.ran import Ran
 from handler.state.record import TargetHealth
 from handler.state.rules import stamp
@@ -139,3 +143,25 @@ def test_health_that_nobody_has_judged_for_three_intervals_is_unknown(beat: Beat
 
 def test_health_that_was_never_judged_is_unknown() -> None:
     assert known(TargetHealth(), Beat(NOW, 180.0), NOW, 1800.0).state == "unknown"
+
+
+def test_each_change_that_is_applied_has_its_own_time() -> None:
+    before = was(HealthState.PROGRESSING, PATIENCE - 1)
+    assert after(before, Look({API: MOVES}), anew=True).since == stamp(NOW)
+    assert after(before, Look({API: MOVES})).since == before.since
+
+
+def test_a_state_that_nobody_knows_is_unknown() -> None:
+    assert HealthState("splendid") is HealthState.UNKNOWN
+    assert after(TargetHealth("splendid", stamp(NOW)), Look({API: WELL})).state == HealthState.HEALTHY
+
+
+def test_a_beat_holds_for_as_long_as_its_lease_says() -> None:
+    body = new_lease("anneal", heartbeat_name("default"), {})
+    interval = 7200.0
+    body |= {
+        "metadata": {**body["metadata"], "uid": "u"},
+        "spec": {"leaseDurationSeconds": int(3 * interval), "renewTime": micro_time(NOW)},
+    }
+    beat = Heartbeat(cast("Objects", Mock(get=lambda *_: body)), "anneal", "default").read()
+    assert beat == Beat(NOW, 3 * interval)

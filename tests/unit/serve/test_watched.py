@@ -11,9 +11,10 @@ from handler.config.settings import HealthCheckExpr
 from handler.model.errors import OperatorError
 from handler.model.health import Health, HealthState, Status
 from handler.render.sandbox import Sandbox
+from handler.rollout.diagnosis import STILL, Finding
 from handler.run.custom_health import CustomHealth
 from handler.serve.health.watched import GRACE
-from tests.unit.serve.watching import API, live, watched
+from tests.unit.serve.watching import API, WEB, declaring, live, watched
 
 
 def test_what_was_made_anew_has_lost_nothing() -> None:
@@ -23,7 +24,7 @@ def test_what_was_made_anew_has_lost_nothing() -> None:
     shop.see(API, live(shop, ready=0, uid="u-2"))
     late = time.monotonic() + 2 * GRACE
     assert shop.look(late).state() is HealthState.PROGRESSING
-    assert not shop.is_settling(time.monotonic())
+    assert not shop.settling(time.monotonic())
 
 
 def test_what_a_list_shows_as_another_object_has_lost_nothing() -> None:
@@ -37,8 +38,32 @@ def test_what_lost_its_health_unchanged_is_degraded_after_a_while() -> None:
     shop = watched("shop", API)
     shop.see(API, live(shop, ready=1))
     shop.see(API, live(shop, ready=0))
-    assert shop.is_settling(time.monotonic())
+    assert shop.settling(time.monotonic()) == {API}
     assert shop.look(time.monotonic() + 2 * GRACE).state() is HealthState.DEGRADED
+
+
+def test_what_comes_and_goes_hides_nothing_else() -> None:
+    shop = watched("shop", API, WEB)
+    for each in (API, WEB):
+        shop.see(each, live(shop, ready=1, identity=each))
+    shop.see(API, live(shop, ready=0))
+    now = time.monotonic()
+    assert shop.look(now).without(shop.settling(now)).state() is HealthState.HEALTHY
+    shop.see(WEB, None)
+    assert shop.look(now).without(shop.settling(now)).state() is HealthState.DEGRADED
+
+
+def test_a_reason_that_was_found_before_a_change_has_to_stand_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, clock = watched("shop", API), [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    shop.see(API, live(shop, ready=0))
+    clock[0] += 2 * STILL
+    shop.see(API, live(shop, ready=0, generation=2))
+    shop.explain({API: Finding(("CrashLoopBackOff",), "crashes")})
+    assert shop.look(clock[0]).state() is HealthState.PROGRESSING
+    clock[0] += 2 * STILL
+    shop.explain({API: Finding(("CrashLoopBackOff",), "crashes")})
+    assert shop.look(clock[0]).state() is HealthState.DEGRADED
 
 
 def test_what_is_no_member_any_more_is_not_there() -> None:
@@ -52,7 +77,7 @@ def test_what_is_no_member_any_more_is_not_there() -> None:
 
 def test_what_expressions_could_not_be_asked_of_is_unknown_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     custom = CustomHealth([HealthCheckExpr("apps/v1", "true", "Deployment")], Sandbox())
-    answers: list[Any] = [OperatorError.of("sandbox", "can't be started"), {API: Health(Status.CURRENT)}]
+    answers: list[Any] = [OperatorError.of("sandbox", "can't be started"), dict.fromkeys((API, WEB), Health(Status.CURRENT))]
 
     def verdicts(_: Any) -> Any:
         answer = answers.pop(0)
@@ -67,7 +92,10 @@ def test_what_expressions_could_not_be_asked_of_is_unknown_and_asked_again(monke
     look = shop.look(now)
     assert (look.state(), look.verdicts[API].status) == (HealthState.UNKNOWN, Status.UNKNOWN)
     assert "can't be started" in look.verdicts[API].message
+    shop.read(declaring(API, WEB), "2")
+    shop.see(WEB, live(shop, ready=1, identity=WEB))
     shop.beat(now + 1)
+    assert shop.look(now + 1).verdicts[WEB].status is Status.UNKNOWN, "it is there, though not judged yet"
     assert len(answers) == 1, "asked again in a while"
     shop.beat(now + 3600)
     assert shop.look(now + 3600).state() is HealthState.HEALTHY

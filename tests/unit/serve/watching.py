@@ -13,6 +13,7 @@ from handler.state.record import State, TargetHealth
 from tests.unit.state.samples import blank, sha
 
 API = Identity("apps", "Deployment", "shop", "api")
+WEB = Identity("apps", "Deployment", "shop", "web")
 CLOCK = 1_900_000_000.0
 
 
@@ -31,16 +32,16 @@ def watched(name: str = "shop", *identities: Identity, account: str = "", custom
     return made
 
 
-def live(of: Watched, *, ready: int, uid: str = "u-1", generation: int = 1, version: str = "7") -> dict[str, Any]:
+def live(of: Watched, *, ready: int, identity: Identity = API, uid: str = "u-1", generation: int = 1, version: str = "7") -> dict[str, Any]:
     """Return a Deployment of one replica as it lives."""
     metadata = {
-        "name": API.name,
-        "namespace": API.namespace,
+        "name": identity.name,
+        "namespace": identity.namespace,
         "uid": uid,
         "generation": generation,
         "resourceVersion": version,
         "labels": {PART_OF: of.applyset},
-        "annotations": {IDENTITY: API.mark(of.target.name)},
+        "annotations": {IDENTITY: identity.mark(of.target.name)},
     }
     conditions = [{"type": "Available", "status": "True" if ready else "False"}]
     status = {
