@@ -9,6 +9,7 @@ from handler.config.settings import Target
 from handler.model.health import HealthState
 from handler.model.plan import Action
 from handler.model.words import many
+from handler.rollout.kinds.pods import WITH_PODS
 from handler.state.history import ROLLING
 from handler.state.lease import Peek
 from handler.state.record import State, Status, TargetHealth
@@ -16,7 +17,7 @@ from handler.state.rules import seconds_of
 
 MOVED = "target-moved"
 _GONE = ": is not there"
-_WITH_LOGS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "Pod", "ReplicationController"})
+_WITH_LOGS = frozenset(each.kind for each in WITH_PODS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,25 +12,22 @@ from typing import Any
 
 from handler.cli.session import Session
 from handler.cluster.evidence import Evidence
+from handler.cluster.live import Object
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.result import Result
+from handler.rollout.diagnosis import Live, Subject
+from handler.rollout.kinds.pods import WITH_PODS, pods_of
 from handler.run.due import FAILED
-from handler.run.waits.explaining import worst_pod
+from handler.run.waits.explaining import explain
 from handler.run.waits.log_tail import Tail, read_tail
 from handler.state.record import State
 
 MOST = 5
 """Objects of a target whose logs are read."""
-_APPS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
-_KINDS = {
-    **{kind: Resource("apps", "v1", kind, f"{kind.lower()}s", namespaced=True) for kind in _APPS},
-    "Job": Resource("batch", "v1", "Job", "jobs", namespaced=True),
-    "Pod": Resource("", "v1", "Pod", "pods", namespaced=True),
-    "ReplicationController": Resource("", "v1", "ReplicationController", "replicationcontrollers", namespaced=True),
-}
+_GROUPS = {each.kind: each.group for each in WITH_PODS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +84,18 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
 
     def logged(identity: Identity) -> Logged:
         evidence = Evidence(api)
-        pod = worst_pod(evidence, _KINDS[identity.kind], identity, now)
+        pod = _worst_pod(evidence, identity, now)
         return Logged(str(identity), read_tail(evidence, pod, identity.namespace, session.secrets.mask) if pod else None)
 
     return [logged(identity) for identity in found]
+
+
+def _worst_pod(evidence: Evidence, identity: Identity, now: float) -> Object | None:
+    """Return the pod of an object that does worst; None: none of its pods does badly, or they can't be read."""
+    live = evidence.live(Resource(identity.group, "v1", identity.kind, f"{identity.kind.lower()}s", namespaced=True), identity)
+    subject = Subject(identity, Live.of(live), "", still=True, selector=pods_of(identity, live or {}))
+    found = explain(evidence, [subject], 0.0, now).get(identity) if live else None
+    return found.pod if found else None
 
 
 def after_failure(session: Session, ended: Result) -> None:
@@ -110,6 +115,6 @@ def after_failure(session: Session, ended: Result) -> None:
 def _workload(subject: str) -> Identity | None:
     """Read `Deployment/shop/api`; None: it has no pods."""
     kind, *names = subject.split("/")
-    if kind not in _KINDS or len(names) != 2 or not all(names):
+    if kind not in _GROUPS or len(names) != 2 or not all(names):
         return None
-    return Identity(_KINDS[kind].group, kind, *names)
+    return Identity(_GROUPS[kind], kind, *names)

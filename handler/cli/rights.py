@@ -12,26 +12,18 @@ from typing import Any
 
 from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
-from handler.model.names import GroupKind, identity_of
+from handler.model.names import identity_of
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.resource import Resource
 from handler.plan.admit import CRD, NAMESPACE
 from handler.rollout.health import ALWAYS_HEALTHY
+from handler.rollout.kinds.pods import WITH_PODS
 from handler.state.configmap import state_name
 from handler.state.heartbeat import heartbeat_name
 
 RBAC = "rbac.authorization.k8s.io"
 WRITES = ("create", "delete", "get", "list", "patch", "watch")
 """patch and create: server-side apply; delete: prune; list and watch: the plan and the wait; get: adoption and second looks."""
-
-_WITH_PODS = frozenset(
-    {
-        *(GroupKind("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")),
-        GroupKind("batch", "Job"),
-        GroupKind("", "Pod"),
-        GroupKind("", "ReplicationController"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -107,9 +99,9 @@ def wanted_grants(target: Target, needed: Needed) -> tuple[Grant, ...]:
     if not kinds - ALWAYS_HEALTHY:
         return ()
     reads: list[tuple[str, str, tuple[str, ...]]] = [("", "events", ("list",))]
-    if kinds & _WITH_PODS:
-        reads += [("", "pods", ("get", "list")), ("apps", "replicasets", ("list",))]
-    recorded = bool(kinds & _WITH_PODS) and target.evidence.logs == "record"
+    if kinds & WITH_PODS:
+        reads += [("", "pods", ("get", "list"))]
+    recorded = bool(kinds & WITH_PODS) and target.evidence.logs == "record"
     reads += [("", "pods/log", ("get",))] if recorded else []
     scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
     found = [Grant(scope, group, resource, verbs) for scope in scopes for group, resource, verbs in reads]
@@ -120,7 +112,7 @@ def _mounted(scopes: Sequence[str], bodies: Iterable[dict[str, Any]]) -> Iterato
     """Yield, by name, the Secrets that the declared workloads give to their containers."""
     named: dict[str, set[str]] = defaultdict(set)
     for body in bodies:
-        if identity_of(body).group_kind in _WITH_PODS:
+        if identity_of(body).group_kind in WITH_PODS:
             named[str(body["metadata"].get("namespace") or "") if "" not in scopes else ""] |= mounted_secrets(body.get("spec"))
     yield from (Grant(scope, "", "secrets", ("get",), tuple(sorted(named[scope]))) for scope in scopes if named[scope])
 

@@ -31,13 +31,12 @@ LOG_BYTES = 4000
 _REQUESTS = 24
 _PODS, _ALL_PODS = 100, 500
 """Of one object, and of a whole namespace."""
-_EVENTS, _ALL_EVENTS = 100, 1000
+_EVENTS = 1000
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _SECRET = Resource("", "v1", "Secret", "secrets", namespaced=True)
-_REPLICA_SET = Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
 _EVENT_KINDS = (
-    (Resource("", "v1", "Event", "events", namespaced=True), "involvedObject.uid"),
-    (Resource("events.k8s.io", "v1", "Event", "events", namespaced=True), "regarding.uid"),
+    Resource("", "v1", "Event", "events", namespaced=True),
+    Resource("events.k8s.io", "v1", "Event", "events", namespaced=True),
 )
 """One store under two names; who may not read the one may read the other."""
 
@@ -46,11 +45,10 @@ _EVENT_KINDS = (
 class Evidence:
     """The reads about one failure, or of one look during a wait, with the identity of `api`.
 
-    `logs`: the end of a log may stand in what is recorded of it. `answered`: how many were; `broken`: one failed that isn't denied.
+    `answered`: how many were; `broken`: one failed that isn't denied.
     """
 
     api: Api
-    logs: bool = False
     answered: int = 0
     broken: bool = False
     _end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
@@ -66,17 +64,10 @@ class Evidence:
         query = {"labelSelector": selector, "limit": str(_PODS)} if selector else {"limit": str(_ALL_PODS)}
         return self._listed(_POD, namespace, query) or []
 
-    def replica_sets(self, namespace: str, selector: str) -> list[Object]:
-        """Return the ReplicaSets with these labels, the newest first."""
-        found = self._listed(_REPLICA_SET, namespace, {"labelSelector": selector, "limit": str(_PODS)}) or []
-        return sorted(found, key=lambda item: str(at(item, "metadata", "creationTimestamp") or ""), reverse=True)
-
-    def warnings(self, namespace: str, uid: str = "") -> list[Object]:
-        """Return the Warning events about an object, or about any of a namespace, the newest first."""
-        for resource, key in _EVENT_KINDS:
-            about = {"fieldSelector": f"{key}={uid},type=Warning", "limit": str(_EVENTS)}
-            query = about if uid else {"fieldSelector": "type=Warning", "limit": str(_ALL_EVENTS)}
-            found = self._listed(resource, namespace or "default", query)
+    def warnings(self, namespace: str) -> list[Object]:
+        """Return the Warning events of a namespace, the newest first."""
+        for resource in _EVENT_KINDS:
+            found = self._listed(resource, namespace or "default", {"fieldSelector": "type=Warning", "limit": str(_EVENTS)})
             if found is not None:
                 return sorted(found, key=happened, reverse=True)
         return []

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity
-from handler.rollout.kinds.pods import containers, pod, trouble
+from handler.model.words import many
+from handler.rollout.kinds.pods import WITH_PODS, containers, pod, trouble
 from handler.rollout.kinds.reading import condition, count, moment, said
 
 STILL = 15.0
@@ -35,7 +36,6 @@ _WARNINGS = 2
 """Warnings that are told of a pod, and of an object."""
 _ERROR = "Error: "
 """What a kubelet writes before a reason that the container's state has as well: such an event says less than the one before it."""
-_WITH_PODS = {"apps": {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"}, "batch": {"Job"}, "": {"Pod", "ReplicationController"}}
 
 Object = dict[str, Any]
 
@@ -103,16 +103,20 @@ class Subject:
     @property
     def has_pods(self) -> bool:
         """Whether it is a pod, or pods of it are looked at."""
-        kinds = _WITH_PODS.get(self.identity.group, ())
-        return self.identity.kind in kinds and bool(self.selector or self.identity.kind == "Pod")
+        return self.identity.group_kind in WITH_PODS and bool(self.selector or self.identity.kind == "Pod")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What explains an object. `causes`: the reasons it consists of, empty: there is nothing to say yet."""
+    """What explains an object. `causes`: the reasons it consists of, empty: there is nothing to say yet; `pod`: which explains most."""
 
     causes: tuple[str, ...] = ()
     text: str = ""
+    pod: Object | None = field(default=None, compare=False, repr=False)
+
+    def at_last(self, now: float) -> str:
+        """Return what is said where nothing more will come of it: where nothing is wrong so far, what the pod lacks."""
+        return self.text or (_lack(self.pod, now) if self.pod else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +178,12 @@ def diagnose(subject: Subject, sight: Sight) -> Finding:
     told.warnings(sight.about_owner(subject, _past(subject, pods)))
     if not told.causes and subject.still:
         told.infer(worst, sight.now, none=subject.has_pods and not pods)
-    return Finding(tuple(dict.fromkeys(told.causes)), "; ".join(told.parts))
+    return Finding(tuple(dict.fromkeys(told.causes)), "; ".join(told.parts), worst)
 
 
 def _past(subject: Subject, pods: Sequence[Object]) -> float:
     """Return when something came of what was wrong with an object before: a pod was made, or its controller changed a condition."""
-    if subject.identity.kind in _WITH_PODS.get(subject.identity.group, ()):
+    if subject.identity.group_kind in WITH_PODS:
         return max(map(_created, pods), default=0.0) if subject.identity.kind != "Pod" else 0.0
     return subject.live.changed - _AT_ONCE
 
@@ -221,6 +225,8 @@ class _Told:
         """Tell of a pod: what it says itself, then what is said about it."""
         wrong = trouble(live)
         texts = [*wrong.values()]
+        restarts = max((count({"status": status}, "status", "restartCount") for status in containers(live)), default=0)
+        texts += [f"restarted {many(restarts, 'time')}"] if wrong and restarts else []
         self.causes += wrong
         texts += self._fresh(warned, "; ".join(texts))
         if texts:
@@ -233,7 +239,7 @@ class _Told:
     def infer(self, worst: Object | None, now: float, *, none: bool) -> None:
         """Tell what is seen where nothing says what is wrong. `none`: it should have pods, and hasn't."""
         if worst is not None:
-            self.parts.append(f"pod {_name(worst)}: {pod(worst, now).message}")
+            self.parts.append(_lack(worst, now))
         self.parts += ["it has no pods", STOOD] if none else [STOOD]
         self.causes.append(STOOD)
 
@@ -299,6 +305,10 @@ def _stays(live: Object) -> bool:
 
 def _created(live: Object) -> float:
     return moment(at(live, "metadata", "creationTimestamp")) or 0.0
+
+
+def _lack(live: Object, now: float) -> str:
+    return f"pod {_name(live)}: {pod(live, now).message}"
 
 
 def _name(live: Object) -> str:

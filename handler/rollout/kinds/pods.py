@@ -1,4 +1,4 @@
-"""Pods and their containers: what a pod waits for, and why one that never will be ready never will."""
+"""Pods and their containers: whose they are, what a pod waits for, and why one that never will be ready never will."""
 
 from __future__ import annotations
 
@@ -8,14 +8,49 @@ from typing import Any
 
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
+from handler.model.names import GroupKind, Identity
 from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fails, said, waits
 
+WITH_PODS = frozenset(
+    {
+        *(GroupKind("apps", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
+        GroupKind("batch", "Job"),
+        GroupKind("", "ReplicationController"),
+        GroupKind("", "Pod"),
+    }
+)
+"""Kinds whose pods say more than they do themselves; each is served as v1, its plural is its name and an s."""
 UNSCHEDULABLE = 15.0
 """Seconds for which a new pod may find no Node: the scheduler, or who adds Nodes, may be about to (kstatus)."""
 _HOPELESS = ("InvalidImageName",)
 _EXIT = re.compile(r"exit code [^ :;]+")
 _NEVER_RAN = frozenset({"ContainerCannotRun", "StartError", "ContainerStatusUnknown"})
 """Reasons whose message is the kubelet's; another's is what the program wrote last, or the end of its log: that may hold any secret."""
+
+
+def pods_of(identity: Identity, body: Object) -> str:
+    """Return the label selector of an object's pods, by its manifest or as it lives; empty: it has none of its own."""
+    if identity.group_kind not in WITH_PODS:
+        return ""
+    if identity.kind == "Job" and at(body, "spec", "selector") is None:
+        return f"job-name={identity.name}"  # what the server adds
+    return selector_of(body)
+
+
+def selector_of(body: Any) -> str:
+    """Return `spec.selector` as a query's label selector."""
+    selector = at(body, "spec", "selector")
+    labels = at(selector, "matchLabels") if at(body, "kind") != "ReplicationController" else selector
+    terms = [f"{key}={value}" for key, value in sorted(labels.items() if isinstance(labels, dict) else ())]
+    return ",".join([*terms, *_expressions(selector)])
+
+
+def _expressions(selector: Any) -> Iterator[str]:
+    for each in items_at(selector, "matchExpressions"):
+        key, operator, values = at(each, "key"), at(each, "operator"), ",".join(map(str, items_at(each, "values")))
+        written = {"Exists": f"{key}", "DoesNotExist": f"!{key}", "In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})"}
+        if operator in written:
+            yield written[operator]
 
 
 def pod(live: Object, now: float) -> Health:

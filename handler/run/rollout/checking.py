@@ -17,20 +17,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.cluster.answers import items_of
-from handler.cluster.evidence import Evidence
 from handler.config.forms import duration
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
-from handler.model.manifest import at
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
 from handler.rollout.diagnosis import STILL, Live, Subject
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
+from handler.rollout.kinds.pods import WITH_PODS, pods_of, selector_of
 from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
 from handler.run.rollout.questions import Questions
 from handler.run.waits.diagnosing import Diagnosing
-from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain, pods_of
 from handler.run.waits.keeping import Keeping
 from handler.run.waits.waiting import Waits
 
@@ -276,12 +274,10 @@ class _Checking:
         return RolloutFailed(*(Problem(subject, text, watched.place, fix) for text, fix in zip(texts, fixes, strict=True)))
 
     def _explained(self) -> str:
-        resource, identity, run = self.watched.resource, self.watched.identity, self.waits.run
-        if resource is None or self.live is None or identity.kind not in HAVE_PODS:
+        identity = self.watched.identity
+        if self.live is None or identity.group_kind not in WITH_PODS:
             return ""
-        api = run.rooms.planner.api
-        evidence = Evidence(api, logs=run.rooms.target.evidence.logs == "record")
-        return printable(explain(evidence, resource, identity, api.server_time(), run.mask), LONGEST)
+        return self.diagnosing.explain([self._subject()]).get(identity, "")
 
     def _said(self, each: _Under) -> str:
         """Say what a check has seen: masked, one line, not long."""
@@ -305,10 +301,11 @@ class _Checking:
 
     def _subjects(self) -> list[Subject]:
         """Return the object, for a look at what explains it, while something of it is missing."""
-        watched, live, still = self.watched, self.live, time.monotonic() - self.stands >= STILL
-        if live is None or not self.left:
-            return []
-        return [Subject(watched.identity, Live.of(live), printable(self.left, _MESSAGE), still, pods_of(watched.identity, live))]
+        return [self._subject()] if self.live is not None and self.left else []
+
+    def _subject(self) -> Subject:
+        identity, still = self.watched.identity, time.monotonic() - self.stands >= STILL
+        return Subject(identity, Live.of(self.live), printable(self.left, _MESSAGE), still, pods_of(identity, self.live or {}))
 
     # --- what the checks may know
     def _now(self) -> float:
@@ -319,10 +316,9 @@ class _Checking:
 
     def _pods(self) -> list[Object]:
         """Return the pods that the object's selector selects. Raises AccessDenied, ClusterUnavailable."""
-        labels = at(self.live, "spec", "selector", "matchLabels")
-        if not isinstance(labels, dict) or not labels:
+        selector = selector_of(self.live)
+        if not selector:
             return []
         api, subject = self.waits.run.rooms.planner.api, "list pods"
-        selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
         answer = api.get(_POD.path(self.watched.identity.namespace), {"labelSelector": selector}, subject=subject)
         return [] if answer is None else items_of(answer, _POD, subject, partial=False)

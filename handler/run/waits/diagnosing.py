@@ -16,15 +16,17 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
-from handler.cluster.evidence import Evidence, happened
+from handler.cluster.evidence import Evidence
 from handler.model.names import Identity
 from handler.model.tree import printable
-from handler.rollout.diagnosis import Finding, Sight, Subject, Warned, diagnose, names
+from handler.rollout.diagnosis import Finding, Subject, names
 from handler.run.context import Context
+from handler.run.waits.explaining import explain
+from handler.run.waits.log_tail import recorded
 from handler.state.rules import seconds_of
 
 FIRST = 2.0
@@ -34,8 +36,6 @@ _EVERY, _LATER, _IDLE = 5.0, 10.0, 60.0
 _YOUNG = 60.0
 _NAMESPACES = 4
 """Namespaces of one look; those that were looked at longest ago come first."""
-_SINGLE = 3
-"""Objects of one namespace whose pods are asked for by their labels; of more, the namespace's are read."""
 _TOLD = 20
 """Objects whose evidence is told."""
 _TEXT = 500
@@ -68,14 +68,6 @@ class Pace:
                 return False
             self._left -= 1
             return True
-
-
-def seen(evidence: Evidence, namespace: str, subjects: Iterable[Subject], since: float, now: float) -> Sight:
-    """Read the Warnings of a namespace, and the pods of some of its objects. `since`, `now`: see `Sight`."""
-    selectors = dict.fromkeys(subject.selector for subject in subjects if subject.has_pods)
-    asked = [*selectors] if len(selectors) <= _SINGLE and all(selectors) else [""]
-    pods = [each for selector in (asked if selectors else ()) for each in evidence.pods(namespace, selector)]
-    return Sight.of(pods, [Warned.of(each, happened(each)) for each in evidence.warnings(namespace)], since, now)
 
 
 @dataclass(slots=True)
@@ -137,10 +129,14 @@ class Diagnosing:
             self._tell(look)
 
     def explain(self, subjects: Sequence[Subject]) -> dict[Identity, str]:
-        """Look now, and return what is found, each with its text; it is told nowhere."""
-        look = _Look(subjects if self.pace.may() else ())
-        self._read(look)
-        return {identity: self._shown(found) for identity, found in look.found.items() if found.causes}
+        """Look now, at the end of a wait; return each object's text, with the end of a log where the target has it recorded."""
+        look, logs, now = _Look(subjects), self.run.rooms.target.evidence.logs == "record", self.run.rooms.planner.api.server_time()
+        evidence = self._read(look)
+        found: dict[Identity, str] = {}
+        for identity, each in look.found.items():
+            log = recorded(evidence, each.pod, identity.namespace, self.run.mask) if logs and each.pod else ""
+            found[identity] = "; ".join(filter(None, (self._shown(each.at_last(now)), log)))
+        return found
 
     # --- looking
     def _begin(self, look: _Look) -> None:
@@ -151,27 +147,27 @@ class Diagnosing:
             look.thread.start()
             self._look = look
 
-    def _read(self, look: _Look) -> None:
+    def _read(self, look: _Look) -> Evidence:
         """Read what explains these objects, of as many namespaces as one look has."""
         spaces: dict[str, list[Subject]] = defaultdict(list)
         for subject in look.subjects:
             spaces[subject.identity.namespace].append(subject)
         pause = _EVERY if time.monotonic() - self._began < _YOUNG else _LATER
+        evidence = Evidence(self.run.rooms.planner.api)
         if spaces:
-            evidence = Evidence(self.run.rooms.planner.api)
-            for namespace in sorted(spaces, key=lambda name: self._looked.get(name, 0.0))[:_NAMESPACES]:
-                self._looked[namespace] = time.monotonic()
-                sight = self._sight(evidence, namespace, spaces[namespace])
-                found = {subject.identity: diagnose(subject, sight) for subject in spaces[namespace]}
-                look.found |= {one: each for one, each in found.items() if each.causes or not evidence.broken}
+            chosen = sorted(spaces, key=lambda name: self._looked.get(name, 0.0))[:_NAMESPACES]
+            self._looked |= dict.fromkeys(chosen, time.monotonic())
+            look.found |= explain(evidence, [each for name in chosen for each in spaces[name]], *self._span())
             pause = pause if evidence.answered else _IDLE
         self._due = time.monotonic() + pause
+        return evidence
 
-    def _sight(self, evidence: Evidence, namespace: str, subjects: Iterable[Subject]) -> Sight:
-        """Read one namespace."""
+    def _span(self) -> tuple[float, float]:
+        """Return since when what is seen may be a cause, and what time it is now, by the API server's clock."""
         run, attempt = self.run, self.run.state.attempt
-        now, age = run.rooms.planner.api.server_time(), run.clock() - min(self.since, seconds_of(attempt.since) if attempt else self.since)
-        return seen(evidence, namespace, subjects, now - age, now)
+        age = run.clock() - min(self.since, seconds_of(attempt.since) if attempt else self.since)
+        now = run.rooms.planner.api.server_time()
+        return now - age, now
 
     # --- telling
     def _tell(self, look: _Look) -> bool:
@@ -190,7 +186,7 @@ class Diagnosing:
         one, known = subject.identity, self.known.get(str(subject.identity), "")
         memory = self._memory.get(one, known)
         told = self.texts.get(one, known.removeprefix(subject.said).removeprefix("; ") if known.startswith(subject.said) else "")
-        text = self._shown(found)
+        text = self._shown(found.text)
         news = [cause for cause in found.causes if not names(memory, cause)]
         if news or not any(names(f"{subject.said}; {told}", cause) for cause in found.causes):
             told = text
@@ -199,8 +195,8 @@ class Diagnosing:
         if news:
             self._log(subject, told)
 
-    def _shown(self, found: Finding) -> str:
-        return printable(self.run.mask(found.text), _TEXT)
+    def _shown(self, text: str) -> str:
+        return printable(self.run.mask(text), _TEXT)
 
     def _log(self, subject: Subject, evidence: str) -> None:
         run = self.run

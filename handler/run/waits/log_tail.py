@@ -69,6 +69,15 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
     return Tail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
 
 
+def recorded(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> str:
+    """Return the end of a pod's log in one line, for a target that has it recorded; the arguments: see `read_tail`."""
+    tail = read_tail(evidence, pod, namespace, mask)
+    if tail is None or tail.withheld:
+        return printable(f"its log is withheld: {tail.withheld}; {tail.fix}", LINE) if tail else ""
+    shown = " | ".join(tail.lines)
+    return f"its log ends: {shown if len(shown) <= LINE else '…' + shown[-LINE + 1 :]}" if shown else ""
+
+
 def _all_of(secret: Object | None) -> Iterator[str]:
     for value in held(secret):
         yield value

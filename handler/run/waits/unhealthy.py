@@ -6,10 +6,9 @@ tick. Everything is masked, then cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from handler.cluster.evidence import Evidence
 from handler.model.errors import Problem, RolloutFailed
 from handler.model.health import Health, Status
 from handler.model.names import Identity
@@ -17,8 +16,8 @@ from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admit import Desired
 from handler.rollout.diagnosis import STILL, Live, Subject
+from handler.rollout.kinds.pods import WITH_PODS, pods_of
 from handler.run.context import Context
-from handler.run.waits.explaining import HAVE_PODS, LONGEST, explain, pods_of
 from handler.run.waits.vigil import Vigil
 
 Left = Sequence[tuple[Desired, Health]]
@@ -68,21 +67,22 @@ class Telling:
             for item, health in vigil.unhealthy()[:RECORDED]
         ]
 
-    def failure(self, left: Left, why: str) -> RolloutFailed:
+    def failure(self, vigil: Vigil, why: str, explain: Callable[[Sequence[Subject]], Mapping[Identity, str]]) -> RolloutFailed:
         """Return the error of a wait, and leave its lines to the record (`Context.unhealthy`).
 
         Args:
-            left: what isn't healthy, the worst first.
+            vigil: knows what isn't healthy.
+            explain: says what explains that of some objects (`Diagnosing.explain`).
             why: what the wait says of what hasn't failed: `isn't healthy after 5m`; empty: what has failed ended it, and is told alone.
 
         """
-        evidence = Evidence(self.run.rooms.planner.api, logs=self.run.rooms.target.evidence.logs == "record")
+        left = vigil.unhealthy()
         texts = {item.identity: self._text(item, health, why) for item, health in left[:RECORDED]}
         blamed = [(item, health) for item, health in left if why or health.status is Status.FAILED]
-        news = [item for item, _ in blamed[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))]
-        for item in sorted(news, key=lambda item: item.identity.kind not in HAVE_PODS)[:EXPLAINED]:
-            found = self._explained(evidence, item)
-            texts[item.identity] += f"; {found}" if found else ""
+        news = {item.identity for item, _ in blamed[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))}
+        subjects = [each for each in self.subjects(vigil) if each.identity in news]
+        found = explain(sorted(subjects, key=lambda each: each.identity.group_kind not in WITH_PODS)[:EXPLAINED])
+        texts |= {identity: f"{texts[identity]}; {text}" for identity, text in found.items() if text}
         self.leave(f"{identity}: {text}" for identity, text in texts.items())
         return RolloutFailed(*self._problems(blamed, texts))
 
@@ -108,7 +108,3 @@ class Telling:
 
     def _missing(self, health: Health) -> str:
         return printable(self.run.mask(health.message or str(health.status)), MESSAGE)
-
-    def _explained(self, evidence: Evidence, item: Desired) -> str:
-        now = self.run.rooms.planner.api.server_time()
-        return printable(explain(evidence, item.resource, item.identity, now, self.run.mask), LONGEST)

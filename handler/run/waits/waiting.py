@@ -109,7 +109,7 @@ class Waits:
         """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""
         noted = {identity: printable(self.run.mask(note), MESSAGE) for identity, note in vigil.notes().items()}
         living = [Subject(identity, vigil.live[identity], said) for identity, said in noted.items() if vigil.live[identity].uid]
-        warnings = Diagnosing(self.run, self.pace, kept.what, kept.since).explain(living)
+        warnings = Diagnosing(self.run, self.pace, kept.what, kept.since).explain(living if self.pace.may() else ())
         notes = [f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}" for identity, said in noted.items()]
         self.notes += [note for note in notes if note not in self.notes]
 
@@ -145,7 +145,7 @@ class Waits:
             why = still
         if why == still:
             kept.end()
-        raise telling.failure(vigil.unhealthy(), why)
+        raise telling.failure(vigil, why, diagnosing.explain)
 
     def _stands(self, kept: Keeping, seen: str) -> float:
         """Return for how many seconds all has been as it is, by what the runs before this one saw of a wait that goes from run to run."""

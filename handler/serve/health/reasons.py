@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,11 +11,37 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.evidence import Evidence
 from handler.model.health import Health
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STILL, Finding, Live, Subject, diagnose
-from handler.run.waits.diagnosing import seen
-from handler.run.waits.explaining import pods_of
-from handler.serve.health.watched import Watched
+from handler.rollout.diagnosis import STILL, Finding, Live, Subject
+from handler.rollout.kinds.pods import pods_of
+from handler.run.waits.explaining import explain
+from handler.serve.health.watched import GRACE, Watched
 from handler.state.rules import seconds_of
+
+EXPLAINED = 3
+"""Objects of a target, and targets of one turn, whose pods and events are read."""
+FIRST_LOOK = 2.0
+"""Seconds after which something unhealthy is worth a look at its pods and events."""
+_SECOND_LOOK = GRACE + 0.5
+_LONGEST_PAUSE = 600.0
+"""Seconds between two looks at why something isn't healthy that has been so for long."""
+
+
+def due(watched: Watched, last: float, interval: float, now: float) -> float:
+    """Return when a target's reasons are to be read: soon, once its verdict has stood, then in pauses that double.
+
+    Args:
+        watched: the target; of one that is well reasons are read only while a note of it is new.
+        last: when that was done last, in monotonic seconds as `now`.
+        interval: seconds of one pause at least.
+        now: for what is new.
+
+    """
+    begun = watched.begun(now)
+    if not begun:
+        return math.inf
+    pause = max(interval, min(last - begun, _LONGEST_PAUSE))
+    moments = [begun + FIRST_LOOK, begun + _SECOND_LOOK, *([last + pause] if watched.since and last > begun else [])]
+    return min((each for each in moments if each > last), default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +55,9 @@ class Reasons:
 
     def of(self, wanted: Iterable[tuple[Identity, Health]], now: float) -> dict[Identity, Finding]:
         """Return what explains these objects. `now`: monotonic seconds."""
-        evidence, spaces = Evidence(self.api), defaultdict[str, list[Subject]](list)
-        for identity, found in wanted:
-            spaces[identity.namespace].append(self._subject(evidence, identity, found, now))
-        explained: dict[Identity, Finding] = {}
-        for namespace, subjects in spaces.items():
-            sight = seen(evidence, namespace, subjects, self._since(subjects, now), self.clock)
-            explained |= {each.identity: diagnose(each, sight) for each in subjects}
-        return {} if evidence.broken else explained
+        evidence = Evidence(self.api)
+        subjects = [self._subject(evidence, identity, found, now) for identity, found in wanted]
+        return explain(evidence, subjects, self._since(subjects, now), self.clock)
 
     def _subject(self, evidence: Evidence, identity: Identity, found: Health, now: float) -> Subject:
         resource = self.discovery.preferred(identity.group_kind)

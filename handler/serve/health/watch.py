@@ -37,9 +37,9 @@ from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
 from handler.run.members import Members
 from handler.serve.health.hidden import Hidden
-from handler.serve.health.reasons import Reasons
+from handler.serve.health.reasons import EXPLAINED, Reasons, due
 from handler.serve.health.scopes import Scopes, account_of
-from handler.serve.health.watched import GRACE, Watched
+from handler.serve.health.watched import Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS, Heartbeat
 from handler.state.record import TargetHealth
@@ -53,12 +53,6 @@ _DELAY = 5.0
 """Seconds that a worker has for what its start asks of it."""
 _RECORDS = 20
 """Records that one turn reads."""
-_EXPLAINED = 3
-"""Objects of a target, and targets of one turn, whose pods and events are read."""
-_LONGEST_PAUSE = 600.0
-"""Seconds between two looks at why something isn't healthy that has been so for long."""
-_FIRST_LOOK = 2.0
-"""Seconds after which something unhealthy is worth a look at its pods and events."""
 _OUTAGE = 5.0
 """Seconds until a record is tried again, where its cluster didn't answer."""
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -139,6 +133,7 @@ class ClusterWatch:
     written: dict[str, float] = field(default_factory=dict)
     refused: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
+    """When each target's reasons were read last."""
 
     def __post_init__(self) -> None:
         """Know the targets by the names of their states, and by the label of their members."""
@@ -191,7 +186,8 @@ class ClusterWatch:
         now = time.monotonic()
         stale = [each for each in self.watched.values() if each.is_stale]
         for known in stale[:_RECORDS]:
-            self._read(known)
+            if not self.cut:
+                self._read(known)
         passes = now - self.passed >= self.settings.health_interval
         if stale or passes:
             self._adjust(now)
@@ -255,6 +251,7 @@ class ClusterWatch:
             return
         if metadata is None:
             known.read(None, "")
+            self.tell(known.target.name, HealthState.UNKNOWN)
             return
         meta = metadata["metadata"]
         summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
@@ -271,13 +268,15 @@ class ClusterWatch:
             owner.see(identity, live)
 
     def _read(self, known: Watched) -> None:
-        """Read a record that has moved; one that can't be read says so to whoever runs its target."""
+        """Read a record that has moved."""
         version = known.seen
         try:
             stored = self.ways.brief_store(known.target).read()
             known.read(stored.state, stored.resource_version)
-        except AnnealError:
-            known.read(None, version)
+        except ClusterUnavailable:  # it stays stale, and is read again
+            self.cut = True
+        except AnnealError as error:
+            known.read(None, version, error)
 
     def _adjust(self, now: float) -> None:
         """Follow what the records declare; a kind that isn't known is asked for at once, then again once a pass."""
@@ -299,6 +298,7 @@ class ClusterWatch:
         found = self._health(known, now)
         if (
             not known.busy
+            and not known.trouble
             and now >= self.refused.get(name, 0.0)
             and found is not known.health
             and (found.state != known.health.state or now - self.written.get(name, -1e9) >= self.settings.health_interval)
@@ -310,7 +310,7 @@ class ClusterWatch:
 
     def _health(self, known: Watched, now: float) -> TargetHealth:
         """Return how a target does by what was seen."""
-        trouble = self.scopes.trouble(known.target.name, now - INTERVALS * self.settings.health_interval)
+        trouble = known.trouble or self.scopes.trouble(known.target.name, now - INTERVALS * self.settings.health_interval)
         if trouble is not None:
             return self._unknown(known, trouble)
         if known.kinds and not self.scopes.are_whole(known.target.name):
@@ -364,21 +364,14 @@ class ClusterWatch:
 
     # --- reasons
     def _explain(self, now: float) -> None:
-        """Read why some targets aren't healthy: soon, once a moment has passed, then with each pass, and ever more seldom."""
-        due = [each for each in self.watched.values() if not each.busy and now >= self._explains(each, now)]
-        for known in due[:_EXPLAINED]:
+        """Read why some targets aren't healthy, those that are due."""
+        interval, last = self.settings.health_interval, self.explained
+        wanting = [
+            each for each in self.watched.values() if not each.busy and now >= due(each, last.get(each.target.name, 0.0), interval, now)
+        ]
+        for known in wanting[:EXPLAINED]:
             self.explained[known.target.name] = now
-            wanted = known.wants(now)[:_EXPLAINED]
+            wanted = known.wants(now)[:EXPLAINED]
             if wanted:
-                found = Reasons(self.ways.api(known.target), self.ways.discovery(known.target), known, self._clock()).of(wanted, now)
-                known.explain(found)
-
-    def _explains(self, known: Watched, now: float) -> float:
-        """Return when a target's reasons are due, in monotonic seconds; of what is well, only while a note of it is new."""
-        begun = known.begun(now)
-        if not begun:
-            return math.inf
-        last = self.explained.get(known.target.name, 0.0)
-        pause = max(self.settings.health_interval, min(now - begun, _LONGEST_PAUSE))
-        moments = [begun + _FIRST_LOOK, begun + GRACE + _TURN, *([last + pause] if known.since else [])]
-        return min((each for each in moments if each > last), default=math.inf)
+                reasons = Reasons(self.ways.api(known.target), self.ways.discovery(known.target), known, self._clock())
+                known.explain(reasons.of(wanted, now))

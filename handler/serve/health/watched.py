@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
+from handler.model.errors import AnnealError
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
@@ -34,9 +35,9 @@ class Watched:
     """One target.
 
     `clock`: by which live objects are stamped, in seconds since the epoch; `custom`: the operator's expressions. `seen`: the newest version
-    of its record, `busy`: a run is open in it; `version`: the one that was read. `moved`: something is judged otherwise than before.
-    `since`: when it last became unhealthy, in monotonic seconds. `evidence`, `failing`: why objects aren't healthy, and which of them don't
-    come forward.
+    of its record, `busy`: a run is open in it; `version`: the one that was read, `trouble`: why it couldn't be. `moved`: something is
+    judged otherwise than before. `since`: when it last became unhealthy, in monotonic seconds. `evidence`, `hard`: why objects aren't
+    healthy, and which of them have a cause that doesn't go by itself.
     """
 
     target: Target
@@ -48,13 +49,14 @@ class Watched:
     busy: bool = False
     moved: bool = True
     since: float = 0.0
+    trouble: AnnealError | None = None
     health: TargetHealth = field(default_factory=TargetHealth)
     commit: str = ""
     declared: frozenset[Identity] = frozenset()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
     evidence: dict[Identity, str] = field(default_factory=dict)
-    failing: set[Identity] = field(default_factory=set)
+    hard: set[Identity] = field(default_factory=set)
     _live: frozenset[Identity] = frozenset()
     _absent: frozenset[Identity] = frozenset()
     _verdicts: dict[Identity, Health] = field(default_factory=dict)
@@ -71,9 +73,9 @@ class Watched:
         """Whether its record has moved since it was read, and no run is open in it."""
         return self.seen != self.version and not self.busy
 
-    def read(self, state: State | None, version: str) -> None:
-        """Take what the record says now; None: there is none."""
-        self.seen = self.version = version
+    def read(self, state: State | None, version: str, trouble: AnnealError | None = None) -> None:
+        """Take what the record says now; None: there is none, or (`trouble`) it says nothing that can be read."""
+        self.seen, self.version, self.trouble = version, version, trouble
         self.busy, self.moved = state is not None and state.attempt is not None, True
         if state is None or state.commit != self.commit:
             self.since = 0.0
@@ -131,7 +133,7 @@ class Watched:
     def _forget(self, identity: Identity) -> None:
         """Forget whether an object was well, and why it isn't."""
         self._well.discard(identity)
-        self.failing.discard(identity)
+        self.hard.discard(identity)
         self._lost.pop(identity, None)
         self.evidence.pop(identity, None)
 
@@ -139,7 +141,7 @@ class Watched:
         """Note since when a verdict stands that wants a reason; what is well has none of what it had before."""
         if found.healthy:
             self.evidence.pop(identity, None)
-            self.failing.discard(identity)
+            self.hard.discard(identity)
         if found.message or not found.healthy:
             self._changed[identity] = time.monotonic()
         else:
@@ -151,12 +153,15 @@ class Watched:
         return self.since or max(noted, default=0.0)
 
     def explain(self, found: Mapping[Identity, Finding]) -> None:
-        """Take the reasons that were found, and which of them show that an object doesn't come forward by itself."""
+        """Take the reasons that were found, and which of them don't go by themselves."""
         for identity, reason in found.items():
             self.moved |= self.evidence.get(identity, "") != reason.text
             self.evidence[identity] = reason.text
-            hard = set(reason.causes) - _PASSING
-            (self.failing.add if hard and self.stood(identity, time.monotonic()) >= STILL else self.failing.discard)(identity)
+            (self.hard.add if set(reason.causes) - _PASSING else self.hard.discard)(identity)
+
+    def _failing(self, now: float) -> set[Identity]:
+        """Return what hasn't come forward for a while, for a cause that doesn't go by itself."""
+        return {each for each in self.hard if self.stood(each, now) >= STILL}
 
     def stood(self, identity: Identity, now: float) -> float:
         """Return for how many seconds the verdict over an object has stood."""
@@ -190,11 +195,13 @@ class Watched:
         verdicts = {each: found for each in self._live if (found := self._verdicts.get(each) or (each in self._expressed and _UNASKED))}
         verdicts |= dict.fromkeys(self._absent - verdicts.keys(), MISSING)
         lost = {each for each, since in self._lost.items() if now - since >= GRACE}
-        look = Look(verdicts, {each: said for each, said in self.evidence.items() if each in verdicts}, frozenset(lost | self.failing))
+        look = Look(
+            verdicts, {each: said for each, said in self.evidence.items() if each in verdicts}, frozenset(lost | self._failing(now))
+        )
         self.since = self.since or now if look.worst() else 0.0
         return look
 
     def settling(self, now: float) -> frozenset[Identity]:
         """Return what has just lost its health, and may have it again in a moment."""
         lost = {each for each, since in self._lost.items() if now - since < GRACE}
-        return frozenset(lost & self._live - self.failing)
+        return frozenset(lost & self._live - self._failing(now))

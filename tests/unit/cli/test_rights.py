@@ -43,7 +43,6 @@ def test_who_waits_should_see_why_a_rollout_fails() -> None:
     reads = (
         Grant("shop", "", "events", ("list",)),
         Grant("shop", "", "pods", ("get", "list")),
-        Grant("shop", "apps", "replicasets", ("list",)),
     )
     assert wanted_grants(waiting, needed) == reads
     assert wanted_grants(TARGET, needed) == reads, "its health is watched though no run waits for it"

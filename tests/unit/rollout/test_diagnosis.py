@@ -66,10 +66,10 @@ def test_a_container_between_restarts_says_the_same_cause_as_one_that_waits() ->
     assert waiting.causes == ("CrashLoopBackOff",)
     assert waiting.text == (
         "pod api-5f9-a: container main waits: CrashLoopBackOff: back-off 10s restarting failed container; "
-        "container main ended with exit code 1"
+        "container main ended with exit code 1; restarted 3 times"
     )
     running = found(API, pod("api-5f9-a", containerStatuses=container(state={"running": {"startedAt": at(1)}}, last=ENDED)))
-    assert running == Finding(("exit code 1",), "pod api-5f9-a: container main ended with exit code 1")
+    assert running == Finding(("exit code 1",), "pod api-5f9-a: container main ended with exit code 1; restarted 3 times")
     assert names(waiting.text, *running.causes), "so it isn't news"
 
 
@@ -109,7 +109,9 @@ def test_of_a_kubelets_warnings_the_one_is_told_that_says_more() -> None:
     ]
     told = found(API, image, *events)
     assert told.causes == ("ImagePullBackOff", "BackOff", "Failed")
-    assert told.text.endswith('waits: ImagePullBackOff: Back-off pulling image "a:2"; Warning Failed: Failed to pull image: not found')
+    assert told.text.endswith(
+        'waits: ImagePullBackOff: Back-off pulling image "a:2"; restarted 3 times; Warning Failed: Failed to pull image: not found'
+    )
 
 
 # --- what counts

@@ -61,6 +61,7 @@ class Waiting:
         planner = SimpleNamespace(api=SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None))
         preparer = SimpleNamespace(checks=self.rows)
         rooms = SimpleNamespace(metrics=None, preparer=preparer, patience=patience, planner=planner, health=no_expressions())
+        rooms.target = SimpleNamespace(evidence=SimpleNamespace(logs=""))
         mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
         job, state = SimpleNamespace(target="shop"), SimpleNamespace(attempt=None)
         self.run = SimpleNamespace(rooms=rooms, clock=lambda: self.now, mask=mask, meanwhile=ALONE, job=job, state=state)

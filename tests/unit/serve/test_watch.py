@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Settings
-from handler.model.errors import ClusterUnavailable
+from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.health import HealthState
+from handler.model.names import Identity
 from handler.run.custom_health import no_expressions
 from handler.serve.health.watch import ClusterWatch
 from tests.unit.serve.test_scopes import adjusted
@@ -60,4 +61,24 @@ def test_a_watch_without_a_turn_for_three_intervals_tells_that_nothing_is_known(
 ) -> None:
     watch.tell = lambda *line: (said.append(line), watch.stop.set())  # type: ignore[func-returns-value,assignment] # ends after one
     watch.run()
+    assert said == [("shop", HealthState.UNKNOWN)]
+
+
+def test_a_record_that_cannot_be_read_is_no_healthy_target(watch: ClusterWatch, said: list[tuple[str, HealthState]]) -> None:
+    (known,) = watch.watched.values()
+    known.read(None, "1", StateInvalid.of("ConfigMap", "its format is 99"))
+    watch._judge(known, 60.0, passes=True)
+    assert said == [("shop", HealthState.UNKNOWN)]
+
+
+def test_a_record_that_could_not_be_read_now_is_read_again(watch: ClusterWatch) -> None:
+    (known,) = watch.watched.values()
+    known.read(declaring(API), "1")
+    known.seen = "2"
+    watch._read(known)
+    assert (known.is_stale, known.kinds) == (True, frozenset({API.group_kind}))
+
+
+def test_a_record_that_is_gone_says_nothing_of_its_target(watch: ClusterWatch, said: list[tuple[str, HealthState]]) -> None:
+    watch._told(Identity("", "ConfigMap", "anneal-system", "anneal-shop"), None)
     assert said == [("shop", HealthState.UNKNOWN)]

@@ -61,9 +61,7 @@ def test_a_reason_that_was_found_before_a_change_has_to_stand_anew(monkeypatch: 
     shop.see(API, live(shop, ready=0, generation=2))
     shop.explain({API: Finding(("CrashLoopBackOff",), "crashes")})
     assert shop.look(clock[0]).state() is HealthState.PROGRESSING
-    clock[0] += 2 * STILL
-    shop.explain({API: Finding(("CrashLoopBackOff",), "crashes")})
-    assert shop.look(clock[0]).state() is HealthState.DEGRADED
+    assert shop.look(clock[0] + 2 * STILL).state() is HealthState.DEGRADED
 
 
 def test_what_is_no_member_any_more_is_not_there() -> None:
