@@ -38,6 +38,8 @@ _NAMESPACES = 4
 """Namespaces of one look; those that were looked at longest ago come first."""
 _TOLD = 20
 """Objects whose evidence is told."""
+_LOGS = 3
+"""Objects whose logs are recorded, where the target has that."""
 _TEXT = 500
 """Characters of one object's evidence."""
 _MEMORY = 4000
@@ -132,11 +134,12 @@ class Diagnosing:
         """Look now, at the end of a wait; return each object's text, with the end of a log where the target has it recorded."""
         look, logs, now = _Look(subjects), self.run.rooms.target.evidence.logs == "record", self.run.rooms.planner.api.server_time()
         evidence = self._read(look)
-        found: dict[Identity, str] = {}
-        for identity, each in look.found.items():
-            log = recorded(evidence, each.pod, identity.namespace, self.run.mask) if logs and each.pod else ""
-            found[identity] = "; ".join(filter(None, (self._shown(each.at_last(now)), log)))
-        return found
+        found = {identity: self._shown(each.at_last(now)) for identity, each in look.found.items()}
+        texts = {each.identity: found.get(each.identity) or self.texts.get(each.identity, "") for each in subjects}
+        for identity, each in [*look.found.items()][: _LOGS if logs else 0]:
+            log = recorded(evidence, each.pod, identity.namespace, self.run.mask) if each.pod else ""
+            texts[identity] = "; ".join(filter(None, (texts[identity], log)))
+        return texts
 
     # --- looking
     def _begin(self, look: _Look) -> None:

@@ -23,8 +23,6 @@ from handler.run.waits.vigil import Vigil
 Left = Sequence[tuple[Desired, Health]]
 SHOWN = 10
 """Objects that an error names."""
-EXPLAINED = 3
-"""Objects whose pods, events and logs are asked for."""
 RECORDED = 200
 """Objects that the record names."""
 MESSAGE = 300
@@ -81,7 +79,7 @@ class Telling:
         blamed = [(item, health) for item, health in left if why or health.status is Status.FAILED]
         news = {item.identity for item, _ in blamed[:SHOWN] if texts[item.identity] != self.known.get(str(item.identity))}
         subjects = [each for each in self.subjects(vigil) if each.identity in news]
-        found = explain(sorted(subjects, key=lambda each: each.identity.group_kind not in WITH_PODS)[:EXPLAINED])
+        found = explain(sorted(subjects, key=lambda each: each.identity.group_kind not in WITH_PODS)[:SHOWN])
         texts |= {identity: f"{texts[identity]}; {text}" for identity, text in found.items() if text}
         self.leave(f"{identity}: {text}" for identity, text in texts.items())
         return RolloutFailed(*self._problems(blamed, texts))

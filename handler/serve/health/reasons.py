@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from handler.cluster.api import Api
-from handler.cluster.discovery import Discovery
 from handler.cluster.evidence import Evidence
-from handler.model.health import Health
+from handler.model.health import HealthState
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STILL, Finding, Live, Subject
-from handler.rollout.kinds.pods import pods_of
+from handler.rollout.diagnosis import Finding, Subject
+from handler.run.health import SHOWN
 from handler.run.waits.explaining import explain
 from handler.serve.health.watched import GRACE, Watched
 from handler.state.rules import seconds_of
 
 EXPLAINED = 3
-"""Objects of a target, and targets of one turn, whose pods and events are read."""
+"""Targets whose pods and events one turn reads."""
 FIRST_LOOK = 2.0
 """Seconds after which something unhealthy is worth a look at its pods and events."""
 _SECOND_LOOK = GRACE + 0.5
@@ -44,29 +42,22 @@ def due(watched: Watched, last: float, interval: float, now: float) -> float:
     return min((each for each in moments if each > last), default=math.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class Reasons:
-    """The reads about one target. `clock`: the API server's time, in seconds since the epoch."""
+def reasons(api: Api, watched: Watched, now: float, clock: float) -> dict[Identity, Finding]:
+    """Read what explains how a target does.
 
-    api: Api
-    discovery: Discovery
-    watched: Watched
-    clock: float
+    Args:
+        api: with the target's identity.
+        watched: the target.
+        now: monotonic seconds.
+        clock: the same by the API server, in seconds since the epoch.
 
-    def of(self, wanted: Iterable[tuple[Identity, Health]], now: float) -> dict[Identity, Finding]:
-        """Return what explains these objects. `now`: monotonic seconds."""
-        evidence = Evidence(self.api)
-        subjects = [self._subject(evidence, identity, found, now) for identity, found in wanted]
-        return explain(evidence, subjects, self._since(subjects, now), self.clock)
+    """
+    wanted = watched.wants(now)[:SHOWN]
+    return explain(Evidence(api), wanted, _since(watched, wanted, now, clock), clock) if wanted else {}
 
-    def _subject(self, evidence: Evidence, identity: Identity, found: Health, now: float) -> Subject:
-        resource = self.discovery.preferred(identity.group_kind)
-        live = (evidence.live(resource, identity) if resource else None) or {}
-        still = not found.healthy and self.watched.stood(identity, now) >= STILL
-        return Subject(identity, Live.of(live), found.message, still, pods_of(identity, live))
 
-    def _since(self, subjects: Iterable[Subject], now: float) -> float:
-        """Return since when what is seen of these objects may be its cause: since they aren't well, by the record or by this process."""
-        health, stood = self.watched.health, max((self.watched.stood(each.identity, now) for each in subjects), default=0.0)
-        recorded = seconds_of(health.since) if health.since and health.state != "healthy" else self.clock
-        return min(recorded, self.clock - stood)
+def _since(watched: Watched, wanted: Iterable[Subject], now: float, clock: float) -> float:
+    """Return since when what is seen of these objects may be its cause: since they aren't well, by the record or by this process."""
+    health, stood = watched.health, max(watched.stood(each.identity, now) for each in wanted)
+    recorded = seconds_of(health.since) if health.since and health.state != HealthState.HEALTHY else clock
+    return min(recorded, clock - stood)

@@ -37,7 +37,7 @@ from handler.run.custom_health import CustomHealth
 from handler.run.health import judged, patience_of
 from handler.run.members import Members
 from handler.serve.health.hidden import Hidden
-from handler.serve.health.reasons import EXPLAINED, Reasons, due
+from handler.serve.health.reasons import EXPLAINED, due, reasons
 from handler.serve.health.scopes import Scopes, account_of
 from handler.serve.health.watched import Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
@@ -53,6 +53,8 @@ _DELAY = 5.0
 """Seconds that a worker has for what its start asks of it."""
 _RECORDS = 20
 """Records that one turn reads."""
+_WORDINGS = 3
+"""Times that a verdict is written in other words in one interval: what is missing, why, and what an inference adds."""
 _OUTAGE = 5.0
 """Seconds until a record is tried again, where its cluster didn't answer."""
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -130,7 +132,8 @@ class ClusterWatch:
     unserved: frozenset[GroupKind] = frozenset()
     mute: bool = False
     cut: bool = False
-    written: dict[str, float] = field(default_factory=dict)
+    worded: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """When each target's verdict was last written in other words."""
     refused: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
     """When each target's reasons were read last."""
@@ -291,22 +294,23 @@ class ClusterWatch:
 
     # --- verdicts
     def _judge(self, known: Watched, now: float, *, passes: bool) -> None:
-        """Judge a target as a whole, and write another verdict; the same in other words once a pass."""
+        """Judge a target as a whole, and write another verdict; the same in other words so many times an interval."""
         name, known.moved = known.target.name, False
         if known.is_stale or not known.version:
             return
         found = self._health(known, now)
-        if (
-            not known.busy
-            and not known.trouble
-            and now >= self.refused.get(name, 0.0)
-            and found is not known.health
-            and (found.state != known.health.state or now - self.written.get(name, -1e9) >= self.settings.health_interval)
-        ):
-            self.written[name] = now
+        writes = found is not known.health and not known.busy and not known.trouble and now >= self.refused.get(name, 0.0)
+        if writes and (found.state != known.health.state or self._may_reword(name, now)):
             self._write(known, now)
         if passes and found.state:  # as it was found, though that can't be recorded
             self.tell(name, HealthState(found.state))
+
+    def _may_reword(self, name: str, now: float) -> bool:
+        before = self.worded.get(name, ())[-_WORDINGS:]
+        if len(before) == _WORDINGS and now - before[0] < self.settings.health_interval:
+            return False
+        self.worded[name] = (*before, now)
+        return True
 
     def _health(self, known: Watched, now: float) -> TargetHealth:
         """Return how a target does by what was seen."""
@@ -371,7 +375,4 @@ class ClusterWatch:
         ]
         for known in wanting[:EXPLAINED]:
             self.explained[known.target.name] = now
-            wanted = known.wants(now)[:EXPLAINED]
-            if wanted:
-                reasons = Reasons(self.ways.api(known.target), self.ways.discovery(known.target), known, self._clock())
-                known.explain(reasons.of(wanted, now))
+            known.explain(reasons(self.ways.api(known.target), known, now, self._clock()))

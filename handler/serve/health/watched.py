@@ -16,8 +16,9 @@ from handler.model.errors import AnnealError
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
-from handler.rollout.diagnosis import STILL, STOOD, Finding
+from handler.rollout.diagnosis import STILL, STOOD, Finding, Live, Subject
 from handler.rollout.health import judge, remnant
+from handler.rollout.kinds.pods import pods_of
 from handler.run.custom_health import CustomHealth
 from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live
 from handler.state.record import State, TargetHealth
@@ -64,6 +65,8 @@ class Watched:
     _well: set[Identity] = field(default_factory=set)
     _lost: dict[Identity, float] = field(default_factory=dict)
     _settling: dict[Identity, tuple[float, Object]] = field(default_factory=dict)
+    _living: dict[Identity, tuple[Live, str]] = field(default_factory=dict)
+    """Of what may want a reason what is kept of it, and the selector of its pods."""
     _changed: dict[Identity, float] = field(default_factory=dict)
     _expressed: dict[Identity, Object] = field(default_factory=dict)
     _asks: float = 0.0
@@ -94,6 +97,7 @@ class Watched:
             self._expressed[identity] = live
         else:
             self._judge(identity, live)
+            self._note(identity, live)
 
     def forget(self, kind: GroupKind, namespace: str) -> None:
         """Forget a kind (in one namespace; empty: in all), which isn't followed for it any more."""
@@ -102,7 +106,7 @@ class Watched:
 
     def _drop(self, identity: Identity) -> None:
         self.moved = self._verdicts.pop(identity, None) is not None or self.moved
-        for known in (self._settling, self._changed, self._expressed, self._versions):
+        for known in (self._settling, self._living, self._changed, self._expressed, self._versions):
             known.pop(identity, None)
         self._forget(identity)
 
@@ -111,6 +115,14 @@ class Watched:
         self._keep(identity, found, (str(live["metadata"].get("uid")), int(live["metadata"].get("generation") or 0)))
         if found.again:
             self._settling[identity] = (time.monotonic() + found.again, remnant(live))
+
+    def _note(self, identity: Identity, live: Object) -> None:
+        """Keep what finds the reasons of what isn't well, or may not be in a while."""
+        found = self._verdicts[identity]
+        if found.healthy and not found.message and not found.again:
+            self._living.pop(identity, None)
+        else:
+            self._living[identity] = Live.of(live), pods_of(identity, live)
 
     def _keep(self, identity: Identity, found: Health, version: tuple[str, int]) -> None:
         if self._versions.get(identity) != version:  # what was seen of it as it was declared before says nothing of it now
@@ -167,12 +179,16 @@ class Watched:
         """Return for how many seconds the verdict over an object has stood."""
         return now - self._changed.get(identity, now)
 
-    def wants(self, now: float) -> list[tuple[Identity, Health]]:
-        """Return what wants a reason, what isn't healthy first: of what is healthy with a note, that was noted a moment ago."""
+    def wants(self, now: float) -> list[Subject]:
+        """Return what wants a reason, what has none first, then what is worst; what is healthy with a note, while that is new."""
         look = self.look(now)
         noted = (each for each in self._changed if each in self._live and self.stood(each, now) < 2 * GRACE)
-        found = dict.fromkeys((*look.worst(), *noted))
-        return [(each, look.verdicts[each]) for each in found if each in look.verdicts]
+        found = [each for each in dict.fromkeys((*look.worst(), *noted)) if each in self._living and each in look.verdicts]
+        return [self._subject(each, look.verdicts[each], now) for each in sorted(found, key=lambda each: bool(self.evidence.get(each)))]
+
+    def _subject(self, identity: Identity, found: Health, now: float) -> Subject:
+        live, selector = self._living[identity]
+        return Subject(identity, live, found.message, not found.healthy and self.stood(identity, now) >= STILL, selector)
 
     def beat(self, now: float) -> None:
         """Judge what expressions judge, all at once, and again what time has changed. `now`: monotonic seconds."""
@@ -187,6 +203,7 @@ class Watched:
         asked, self._expressed = self._expressed, {}
         for identity, found in expressed(self.custom, asked.values()).items():
             self._judge(identity, asked[identity], replace(found, again=0.0))
+            self._note(identity, asked[identity])
             if found.again:
                 self._expressed[identity], self._asks = asked[identity], now + found.again
 
