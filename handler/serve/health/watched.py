@@ -17,7 +17,7 @@ from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
 from handler.rollout.diagnosis import STILL, STOOD, Finding
 from handler.rollout.health import judge, remnant
-from handler.run.custom_health import CustomHealth
+from handler.run.custom_health import PAUSE, CustomHealth
 from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live
 from handler.state.record import State, TargetHealth
 
@@ -183,7 +183,9 @@ class Watched:
         for identity, found in expressed(self.custom, asked.values()).items():
             self._judge(identity, asked[identity], replace(found, again=0.0))
             if found.again:
-                self._expressed[identity], self._asks = asked[identity], now + found.again
+                self._expressed[identity] = asked[identity]
+            if found.status is Status.UNKNOWN:  # it took too much, or more than was left, or can't be asked now
+                self._asks = now + (found.again or PAUSE)
 
     def look(self, now: float) -> Look:
         """Return how the declared objects do, each kind of which was LISTed: what was not seen isn't there."""
