@@ -138,6 +138,7 @@ class ClusterWatch:
     cut: bool = False
     written: dict[str, float] = field(default_factory=dict)
     refused: dict[str, float] = field(default_factory=dict)
+    unread: dict[str, tuple[float, float]] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -189,9 +190,9 @@ class ClusterWatch:
         self.scopes.go_on(time.monotonic(), self.settings.health_interval)
         self._take(time.monotonic() + _TURN)
         now = time.monotonic()
-        stale = [each for each in self.watched.values() if each.is_stale]
+        stale = [each for each in self.watched.values() if each.is_stale and now >= self.unread.get(each.target.name, (0.0, 0.0))[1]]
         for known in stale[:_RECORDS]:
-            self._read(known)
+            self._read(known, now)
         passes = now - self.passed >= self.settings.health_interval
         if stale or passes:
             self._adjust(now)
@@ -211,7 +212,7 @@ class ClusterWatch:
         if not self.scopes.stood(self.states, since):
             return
         self.judging = self.judging or all(
-            not each.is_stale
+            (not each.is_stale or each.target.name in self.unread)
             and (not each.kinds or self.scopes.are_whole(each.target.name) or self.scopes.trouble(each.target.name, since))
             for each in self.watched.values()
         )
@@ -270,14 +271,17 @@ class ClusterWatch:
             self.owners[account, identity] = owner
             owner.see(identity, live)
 
-    def _read(self, known: Watched) -> None:
-        """Read a record that has moved; one that can't be read says so to whoever runs its target."""
-        version = known.seen
+    def _read(self, known: Watched, now: float) -> None:
+        """Read a record that has moved. One that can't be read is tried again: what it declares isn't known, and is no reason to judge."""
+        name = known.target.name
         try:
             stored = self.ways.brief_store(known.target).read()
-            known.read(stored.state, stored.resource_version)
-        except AnnealError:
-            known.read(None, version)
+        except AnnealError as error:
+            pause = _OUTAGE if isinstance(error, ClusterUnavailable) else self.settings.health_interval
+            self.unread[name] = (self.unread.get(name, (now, now))[0], now + pause)
+            return
+        self.unread.pop(name, None)
+        known.read(stored.state, stored.resource_version)
 
     def _adjust(self, now: float) -> None:
         """Follow what the records declare; a kind that isn't known is asked for at once, then again once a pass."""
@@ -295,6 +299,8 @@ class ClusterWatch:
         """Judge a target as a whole, and write another verdict; the same in other words once a pass."""
         name, known.moved = known.target.name, False
         if known.is_stale or not known.version:
+            if passes and now - self.unread.get(name, (now, now))[0] >= INTERVALS * self.settings.health_interval:
+                self.tell(name, HealthState.UNKNOWN)
             return
         found = self._health(known, now)
         if (

@@ -61,3 +61,15 @@ def test_a_watch_without_a_turn_for_three_intervals_tells_that_nothing_is_known(
     watch.tell = lambda *line: (said.append(line), watch.stop.set())  # type: ignore[func-returns-value,assignment] # ends after one
     watch.run()
     assert said == [("shop", HealthState.UNKNOWN)]
+
+
+def test_a_target_whose_record_cannot_be_read_is_judged_by_nothing(watch: ClusterWatch, said: list[tuple[str, HealthState]]) -> None:
+    (known,) = watch.watched.values()
+    known.read(declaring(API), "1")
+    known.seen = "2"
+    watch._read(known, 100.0)
+    watch._judge(known, 100.0, passes=True)
+    assert (said, known.is_stale, known.declared) == ([], True, {API})
+    watch._read(known, 200.0)
+    watch._judge(known, 200.0, passes=True)
+    assert said == [("shop", HealthState.UNKNOWN)]
