@@ -34,6 +34,9 @@ _HEAD = 32
 _PER_FIND = 4
 """Characters of a text whose look-up costs about as much as one search of a short text."""
 
+_OF_GO = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
+"""What Go, and so all of Kubernetes, escapes in JSON that Python leaves alone."""
+
 _Widths = list[tuple[int, dict[str, list[str]]]]
 """The spellings of one start, by the length of their heads and by those."""
 
@@ -173,7 +176,9 @@ def spellings(value: str) -> Iterator[str]:
     yield " ".join(value.split())  # what a cluster says is told in one line
     yield from (line.strip() for line in value.split("\n") if not line.startswith("-----"))  # a key's armour is no secret
     for ascii_only in (True, False):
-        yield json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        written = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield written
+        yield written.translate(_OF_GO)
     yield repr(value)[1:-1]
     for quoted in (quote(value), quote(value, safe=""), quote_plus(value)):
         yield quoted

@@ -8,7 +8,8 @@
 
 Law: expressions are evaluated in a sandbox (`handler.render.expressions`), many objects in one child. An object has a budget of steps and
 of processor time, all that are asked for at once have one of killed children; without budget it is `unknown`. Only what the expressions
-name is sent. A verdict is kept with the object's uid and resourceVersion: what stands still is judged once.
+name is sent. A verdict is kept with the object's uid and resourceVersion, also that it took too much: what stands still is judged once,
+and keeps the others from their verdicts once.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ LIMITS = Limits(memory=1 << 30, cpu=1, seconds=60.0, output=1 << 20)
 """Of one child. `cpu`: seconds, which one object may take whole, for it is tried once more alone."""
 KILLED = 5
 """Children that one call may lose before it leaves the rest `unknown`."""
+PAUSE = 60.0
+"""Seconds between calls for one target, where children were killed: what changes each second may not take the processor for itself."""
+_USED_UP = "healthCheckExprs: other objects of this target have used up the time for all"
 _OBJECTS, _BYTES = 200, 4 << 20
 """What one child is given: it takes a small part of its time for that many honest ones."""
 _KEPT = 10_000
@@ -118,11 +122,12 @@ class CustomHealth:
                 yield each.identity, self._keep(each, _health(each, answer))
             rest = batch[len(answers) :]
             if rest and not answers:
-                yield rest[0].identity, Health(Status.UNKNOWN, f"healthCheckExprs of {rest[0].entry}: {why}")
+                spent = Health(Status.UNKNOWN, f"healthCheckExprs of {rest[0].entry}: {why}", again=PAUSE)
+                yield rest[0].identity, self._keep(rest[0], spent) if why in _ITS_OWN else spent
                 rest = rest[1:]
             left.extendleft(reversed(rest))
         for each in left:
-            yield each.identity, Health(Status.UNKNOWN, "healthCheckExprs: other objects of this target have used up the time for all")
+            yield each.identity, Health(Status.UNKNOWN, _USED_UP, again=PAUSE)
 
     def _run(self, batch: Sequence[_Asked]) -> tuple[list[Answer], str]:
         """Ask one child; return what it said, and why it was killed before it had said all."""
@@ -168,6 +173,8 @@ _WHY = {
     "memory": "the evaluation takes more memory on it than it may have",
     "output": "the evaluation says too much of it",
 }
+_ITS_OWN = frozenset(_WHY[each] for each in ("cpu", "memory", "output"))
+"""What an object costs wherever it is judged; a time-out may be the machine's."""
 
 
 def _version(live: Object) -> tuple[str, str]:

@@ -123,6 +123,29 @@ def test_a_word_that_somebody_has_written_as_health_ends_no_pass(shop: Shop, wat
     assert not said(caplog, "a pass of health failed")
 
 
+def test_a_record_that_cant_be_read_is_no_healthy_target(shop: Shop, watching: Any) -> None:
+    shop.push(deployment(shop.name, "api", replicas=1))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
+    watch.shows(HealthState.DEGRADED, "is not there")
+    watch.passes(1)
+    record = ("configmap", f"anneal-{shop.name}", "-n", STATES)
+    kept = shop.kubectl("get", *record)["data"]["health.json"]
+    before = len(watch.said)
+
+    def edit(text: str) -> None:
+        shop.kubectl.run("patch", *record, "--type=merge", "-p", json.dumps({"data": {"health.json": text}}))
+
+    edit('{"state": 5}')
+    until(lambda: (shop.name, HealthState.UNKNOWN) in watch.said[before:], told=lambda: str(watch.said[before:]))
+    edit(kept)
+    watch.passes(3)
+    assert HealthState.HEALTHY not in {state for _, state in watch.said[before:]}
+    assert watch.said[-1] == (shop.name, HealthState.DEGRADED)
+
+
 def _denied(shop: Shop) -> tuple[str, str]:
     """Have the server refuse each update of the record; return what takes that back."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["configmaps"]}]

@@ -93,7 +93,8 @@ class Vigil:
         self.seen[identity], self.live[identity] = found, Live.of(live)
         self._settling.pop(identity, None)
         if live is not None and found.again:
-            self._settling[identity] = (time.monotonic() + found.again, remnant(live))
+            kept = live if self.custom.covers(identity.group_kind) else remnant(live)  # expressions may look at all of it
+            self._settling[identity] = (time.monotonic() + found.again, kept)
         if found.status is Status.FAILED:
             self._failed = self._failed or time.monotonic()
         return found.healthy

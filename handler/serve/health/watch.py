@@ -187,11 +187,10 @@ class ClusterWatch:
         self.scopes.go_on(time.monotonic(), self.settings.health_interval)
         self._take(time.monotonic() + _TURN)
         now = time.monotonic()
-        stale = [each for each in self.watched.values() if each.is_stale]
-        for known in stale[:_RECORDS]:
-            if not self.cut:
-                self._read(known)
         passes = now - self.passed >= self.settings.health_interval
+        stale = [each for each in self.watched.values() if each.is_stale or (passes and each.trouble)]
+        for known in stale[:_RECORDS]:
+            self._read(known, now)
         if stale or passes:
             self._adjust(now)
         for known in self.watched.values():
@@ -270,14 +269,17 @@ class ClusterWatch:
             self.owners[account, identity] = owner
             owner.see(identity, live)
 
-    def _read(self, known: Watched) -> None:
-        """Read a record that has moved."""
+    def _read(self, known: Watched, now: float) -> None:
+        """Read a record that has moved; after an outage again, and what can't be read for another reason with each pass."""
         version = known.seen
+        if self.cut or now < self.refused.get(known.target.name, 0.0):
+            return
         try:
             stored = self.ways.brief_store(known.target).read()
             known.read(stored.state, stored.resource_version)
-        except ClusterUnavailable:  # it stays stale, and is read again
-            self.cut = True
+        except ClusterUnavailable:  # it stays stale
+            self.cut, known.behind = True, known.behind or now
+            self.refused[known.target.name] = now + _OUTAGE
         except AnnealError as error:
             known.read(None, version, error)
 
@@ -297,6 +299,8 @@ class ClusterWatch:
         """Judge a target as a whole, and write another verdict; the same in other words so many times an interval."""
         name, known.moved = known.target.name, False
         if known.is_stale or not known.version:
+            if passes and known.behind and now - known.behind >= INTERVALS * self.settings.health_interval:
+                self.tell(name, HealthState.UNKNOWN)
             return
         found = self._health(known, now)
         writes = found is not known.health and not known.busy and not known.trouble and now >= self.refused.get(name, 0.0)

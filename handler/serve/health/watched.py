@@ -36,9 +36,9 @@ class Watched:
     """One target.
 
     `clock`: by which live objects are stamped, in seconds since the epoch; `custom`: the operator's expressions. `seen`: the newest version
-    of its record, `busy`: a run is open in it; `version`: the one that was read, `trouble`: why it couldn't be. `moved`: something is
-    judged otherwise than before. `since`: when it last became unhealthy, in monotonic seconds. `evidence`, `hard`: why objects aren't
-    healthy, and which of them have a cause that doesn't go by itself.
+    of its record, `busy`: a run is open in it; `version`: the one that was read, `trouble`: why it couldn't be; `behind`: since when an
+    outage keeps it from being read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy, in monotonic
+    seconds. `evidence`, `hard`: why objects aren't healthy, and which of them have a cause that doesn't go by itself.
     """
 
     target: Target
@@ -51,6 +51,7 @@ class Watched:
     moved: bool = True
     since: float = 0.0
     trouble: AnnealError | None = None
+    behind: float = 0.0
     health: TargetHealth = field(default_factory=TargetHealth)
     commit: str = ""
     declared: frozenset[Identity] = frozenset()
@@ -78,7 +79,7 @@ class Watched:
 
     def read(self, state: State | None, version: str, trouble: AnnealError | None = None) -> None:
         """Take what the record says now; None: there is none, or (`trouble`) it says nothing that can be read."""
-        self.seen, self.version, self.trouble = version, version, trouble
+        self.seen, self.version, self.trouble, self.behind = version, version, trouble, 0.0
         self.busy, self.moved = state is not None and state.attempt is not None, True
         if state is None or state.commit != self.commit:
             self.since = 0.0

@@ -15,7 +15,7 @@ from handler.model.health import Health, Status
 from handler.model.names import GroupKind, identity_of
 from handler.render.sandbox import Sandbox
 from handler.run import custom_health
-from handler.run.custom_health import FUNCTIONS, KILLED, CustomHealth
+from handler.run.custom_health import FUNCTIONS, KILLED, PAUSE, CustomHealth
 
 OFFER = HealthCheckExpr(
     "example.com/v1",
@@ -209,6 +209,17 @@ def test_a_target_whose_objects_kill_child_after_child_is_left_unknown(sandbox: 
     assert {health.status for health in found.values()} == {Status.UNKNOWN}
     spent = [health for health in found.values() if health.message.endswith("other objects of this target have used up the time for all")]
     assert (len(found), len(spent)) == (9, 9 - KILLED)
+
+
+def test_objects_that_kill_children_keep_the_others_from_their_verdicts_once(sandbox: Sandbox) -> None:
+    large = "has(status.a) && status.a.replace('a', status.a).replace('a', status.a).replace('a', status.a) == ''"
+    entry = HealthCheckExpr("example.com/v1", "status.phase == 'Open'", failed=large)
+    custom = CustomHealth([entry], sandbox)
+    objects = [*(live({"a": "a" * 1000}, f"o{number}") for number in range(KILLED + 1)), live({"phase": "Open"})]
+    tea = identity_of(objects[-1])
+    first = custom.verdicts(objects)[tea]
+    assert (first.status, first.again) == (Status.UNKNOWN, PAUSE), "asked again by whoever wants to know"
+    assert custom.verdicts(objects)[tea].healthy, "what killed children is known by now"
 
 
 def test_nothing_is_started_where_there_are_no_expressions(sandbox: Sandbox) -> None:

@@ -25,6 +25,7 @@ VALUE = 'p@ss/wörd+with "quotes" & \\slashes?'
         VALUE,
         json.dumps({"password": VALUE}),
         json.dumps({"password": VALUE}, ensure_ascii=False),
+        json.dumps({"password": VALUE}, ensure_ascii=False).replace("&", "\\u0026"),
         repr({"password": VALUE}),
         f"https://x:{quote(VALUE, safe='')}@git.example.com",
         f"https://x:{quote(VALUE)}@git.example.com",
@@ -41,6 +42,11 @@ def test_every_spelling_is_masked(text: str) -> None:
     assert masked.endswith(" after")
     assert masked.count("***") == 1
     assert not any(part in masked for part in ("wörd", "w\\u00f6rd", "slashes", "quotes"))
+
+
+def test_json_as_kubectl_writes_it_is_masked() -> None:
+    text = r'"password": "pa\u003css\u003e\u0026wo\"r\\d4711"'
+    assert Mask.of(['pa<ss>&wo"r\\d4711'])(text) == '"password": "***"'
 
 
 def test_a_percent_escape_in_lower_case_is_masked() -> None:

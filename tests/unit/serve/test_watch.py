@@ -71,12 +71,17 @@ def test_a_record_that_cannot_be_read_is_no_healthy_target(watch: ClusterWatch, 
     assert said == [("shop", HealthState.UNKNOWN)]
 
 
-def test_a_record_that_could_not_be_read_now_is_read_again(watch: ClusterWatch) -> None:
+def test_a_record_that_could_not_be_read_now_is_read_again_and_its_target_judged_by_nothing(
+    watch: ClusterWatch, said: list[tuple[str, HealthState]]
+) -> None:
     (known,) = watch.watched.values()
     known.read(declaring(API), "1")
     known.seen = "2"
-    watch._read(known)
-    assert (known.is_stale, known.kinds) == (True, frozenset({API.group_kind}))
+    watch._read(known, 100.0)
+    watch._judge(known, 100.0, passes=True)
+    assert (known.is_stale, known.kinds, said) == (True, frozenset({API.group_kind}), [])
+    watch._judge(known, 200.0, passes=True)
+    assert said == [("shop", HealthState.UNKNOWN)]
 
 
 def test_a_record_that_is_gone_says_nothing_of_its_target(watch: ClusterWatch, said: list[tuple[str, HealthState]]) -> None:

@@ -10,9 +10,10 @@ import pytest
 from handler.config.settings import HealthCheckExpr
 from handler.model.errors import OperatorError
 from handler.model.health import Health, HealthState, Status
+from handler.model.names import Identity, identity_of
 from handler.render.sandbox import Sandbox
 from handler.rollout.diagnosis import STILL, Finding
-from handler.run.custom_health import CustomHealth
+from handler.run.custom_health import PAUSE, CustomHealth
 from handler.serve.health.watched import GRACE
 from tests.unit.serve.watching import API, WEB, declaring, live, watched
 
@@ -97,3 +98,24 @@ def test_what_expressions_could_not_be_asked_of_is_unknown_and_asked_again(monke
     assert len(answers) == 1, "asked again in a while"
     shop.beat(now + 3600)
     assert shop.look(now + 3600).state() is HealthState.HEALTHY
+
+
+def test_an_object_that_takes_too_much_and_changes_again_and_again_is_asked_about_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    custom = CustomHealth([HealthCheckExpr("apps/v1", "true", "Deployment")], Sandbox())
+    asked: list[list[Identity]] = []
+
+    def verdicts(objects: Any) -> Any:
+        asked.append([identity_of(each) for each in objects])
+        left = Health(Status.UNKNOWN, "used up", again=PAUSE) if len(asked) == 1 else Health(Status.CURRENT)
+        return {each: left if each == WEB else Health(Status.UNKNOWN, "takes too much", again=PAUSE) for each in asked[-1]}
+
+    monkeypatch.setattr(custom, "verdicts", verdicts)
+    shop, now = watched("shop", API, WEB, custom=custom), time.monotonic()
+    shop.see(WEB, live(shop, ready=1, identity=WEB))
+    for turn in range(100):
+        shop.see(API, live(shop, ready=1, version=str(turn)))
+        shop.beat(now + turn * PAUSE / 100)
+    assert asked == [[WEB, API]]
+    shop.beat(now + PAUSE)
+    assert asked == [[WEB, API]] * 2
+    assert shop.look(now + PAUSE).verdicts[WEB].healthy
