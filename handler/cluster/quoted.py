@@ -5,6 +5,7 @@
     spec.template: Invalid value: {"Spec":{… "DB_PASSWORD" …}}: field is immutable   a dump that names such a field, whole
     -     "Value": "old",                                                            a diff that does, but for `Name`
     admission … denied the request: hunter2 is weak                                  and the sent object's own sensitive values anywhere
+    Invalid value: "postgres://shop:hunter2@db/shop"                                 and the password of any URL
 
 Law: a path is judged by the one rule of `handler.model.masking`, and by where the sent object has sensitive fields: the server counts the
 items of lists in an order of its own, so one such item makes all of its list's.
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.config.masking import Mask
-from handler.model.masking import MASKED, is_sensitive, mentions_secret, sensitive
+from handler.model.masking import MASKED, is_sensitive, mentions_secret, sensitive, without_passwords
 from handler.model.names import GroupKind
 
 _ANY = GroupKind("", "")
@@ -47,7 +48,7 @@ def without_values(text: str, sent: bytes | None) -> str:
     known = _Known.of(sent)
     cut = _without_diff(_TYPED.sub(known.typed, known.field_errors(text)), known)
     cut = _KEYED.sub(lambda found: f'{found[1]}="{MASKED}"' if is_sensitive(_ANY, found[1]) else found[0], cut)
-    return "".join(part if number % 2 else known.mask(part) for number, part in enumerate(_A_NAME.split(cut)))
+    return without_passwords("".join(part if number % 2 else known.mask(part) for number, part in enumerate(_A_NAME.split(cut))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,11 @@ from handler.model.names import GroupKind, identity_of
 MASKED = "***"
 _SHOWN = 200
 """Characters of a value that are shown; more says nothing a person reads."""
-_WORDS = "(?:password|passwd|token|secret|api[-_]?key|private[-_]?key|credentials?)"
-_TELLING = re.compile(rf"{_WORDS}\W*$", re.IGNORECASE)
+_WORDS = "(?:passwords?|passwd|token|secret|api[-_]?keys?|private[-_]?keys?|credentials?)"
+_TELLING = re.compile(rf"{_WORDS}(?:\[\d+\])?\W*$", re.IGNORECASE)
 _MENTIONED = re.compile(_WORDS, re.IGNORECASE)
+_USERINFO = re.compile(r"(?<=://)([^\s/:@\"']*):[^\s/@\"']+@")
+"""User and password of a URL (RFC 3986, 3.2.1)."""
 _REPEATING = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "kapp.k14s.io/original",
@@ -37,8 +39,13 @@ def shown(kind: GroupKind, path: str, value: Any) -> str:
         return ""
     if is_sensitive(kind, path):
         return MASKED
-    text = value if isinstance(value, str) and value else json.dumps(_cleaned(kind, path, value), ensure_ascii=False)
+    text = without_passwords(value if isinstance(value, str) and value else json.dumps(_cleaned(kind, path, value), ensure_ascii=False))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def without_passwords(text: str) -> str:
+    """Return a text without the passwords of the URLs in it."""
+    return _USERINFO.sub(rf"\1:{MASKED}@", text) if "://" in text else text
 
 
 def is_sensitive(kind: GroupKind, path: str) -> bool:

@@ -45,6 +45,8 @@ MISSING = Health(Status.NOT_FOUND, "is not there")
 _STANDS = (NAMESPACE, CRD)
 """Kinds of which a run writes none without waiting until it stands."""
 _UNSEEN = Health(Status.IN_PROGRESS, "was written a moment ago, and hasn't been looked at since")
+_OURS = (MISSING, _UNSEEN)
+"""Verdicts whose words are ours: they can hold no secret, and a mask of a whole commit's secrets takes a moment to make."""
 _ASK_AGAIN = 30.0
 """Seconds until expressions are asked again that couldn't be evaluated."""
 _NUMBERS = re.compile(r"\d+")
@@ -165,7 +167,8 @@ def judged(
 def _line(identity: Identity, look: Look, before: TargetHealth, mask: Callable[[str], str]) -> str:
     """Say what an object lacks, and why; a look that knows no reason leaves the one that is recorded."""
     found, why = look.verdicts[identity], look.evidence.get(identity, "")
-    said = printable(mask(f"{identity}: {found.message or found.status}"), _LINE)
+    text = f"{identity}: {found.message or found.status}"
+    said = printable(text if found in _OURS else mask(text), _LINE)
     known = next((line for line in (*before.worst, *before.notes) if _NUMBERS.sub("0", line).startswith(_NUMBERS.sub("0", said))), "")
     return printable(f"{said}; {mask(why)}", _LINE) if why else known or said
 

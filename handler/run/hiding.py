@@ -1,7 +1,7 @@
 """What a run's texts may not show: the operator's secrets, and what the commit declares as secret, for a container may print it.
 
-That is what its Secrets hold, whole and in parts, the fields of other objects whose name says that they hold a secret, and any JSON web
-token. A part or field that is called like an object of the commit isn't hidden: texts name objects all the time.
+That is what its Secrets hold, whole and in parts, the fields of other objects whose name says that they hold a secret, any JSON web token,
+and the password of any URL. A part or field that is called like an object of the commit isn't hidden: texts name objects all the time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from handler.config.masking import Mask
 from handler.config.parts import SHORTEST_PART, parts
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest, at
-from handler.model.masking import MASKED, mentions_secret, sensitive
+from handler.model.masking import MASKED, mentions_secret, sensitive, without_passwords
 from handler.model.names import GroupKind, Identity, identity_of
+from handler.plan.admit import CRD
 
 _SECRET = GroupKind("", "Secret")
 _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
@@ -37,7 +38,7 @@ class Hiding:
         """Return the text with every spelling of every secret replaced."""
         if self._declared is None:
             self._declared = Mask.of(declared(tuple(self.manifests)))
-        return without_tokens(self._declared(self.mask(text)))
+        return without_credentials(self._declared(self.mask(text)))
 
 
 def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
@@ -47,9 +48,9 @@ def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
     return error
 
 
-def without_tokens(text: str) -> str:
-    """Return a text without JSON web tokens, whose values nothing here knows."""
-    return _TOKEN.sub(MASKED, text) if "eyJ" in text else text
+def without_credentials(text: str) -> str:
+    """Return a text without JSON web tokens and the passwords of URLs, whose values nothing here knows."""
+    return without_passwords(_TOKEN.sub(MASKED, text) if "eyJ" in text else text)
 
 
 def declared(manifests: Collection[Manifest]) -> Iterator[str]:
@@ -74,6 +75,8 @@ def _names(identities: Iterable[Identity]) -> set[str]:
 
 
 def _hidden(kind: GroupKind, body: object, names: Collection[str]) -> Iterator[str]:
+    if kind == CRD:  # a long schema: it names fields that hold secrets, and holds none
+        return
     if kind != _SECRET:
         yield from fields(kind, body, names)
         return

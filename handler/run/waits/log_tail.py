@@ -24,7 +24,7 @@ from handler.model.names import GroupKind
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.tree import printable
 from handler.rollout.kinds.pods import failing, last_words
-from handler.run.hiding import fields, held, without_tokens
+from handler.run.hiding import fields, held, without_credentials
 
 LINE = 400
 """Characters of one line that are shown."""
@@ -85,7 +85,7 @@ def _all_of(secret: Object | None) -> Iterator[str]:
 
 
 def _lines(said: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str]:
-    shown = without_tokens(mask(secrets(_COLOURS.sub("", said))))
+    shown = without_credentials(mask(secrets(_COLOURS.sub("", said))))
     return (printable(line.strip(), LINE) for line in shown.splitlines() if line.strip())
 
 

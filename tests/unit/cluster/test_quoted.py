@@ -26,6 +26,8 @@ def cut(text: str, body: Any = None) -> str:
         (None, 'spec.image: Invalid value: "a:1": bad', 'spec.image: Invalid value: "a:1": bad'),
         (None, '[a.token: Duplicate value: 77, b.image: Not found: "x"]', '[a.token: Duplicate value: ***, b.image: Not found: "x"]'),
         (None, 'spec.token: Invalid value: "null": must be of type string: "null"', None),
+        (None, 'spec.passwords[0]: Invalid value: "hunter2": bad', "spec.passwords[0]: Invalid value: ***: bad"),
+        (None, 'spec.url: Invalid value: "amqp://ann:hunter2@mq": bad', 'spec.url: Invalid value: "amqp://ann:***@mq": bad'),
         (None, "spec.token: Too long: may not be more than 5 bytes", None),
         (None, 'data[DB_PASSWORD]: Invalid value: "pw": bad', "data[DB_PASSWORD]: Invalid value: ***: bad"),
         (None, 'denied: login with token="abc" failed, user="ann"', 'denied: login with token="***" failed, user="ann"'),

@@ -30,6 +30,11 @@ SECRET, OTHER = GroupKind("", "Secret"), GroupKind("apps", "Deployment")
         (OTHER, "spec.env[name=DB_PASSWORD].value", "hunter2", "***"),
         (OTHER, "spec.env", [{"name": "DB_PASSWORD", "value": "hunter2"}], '[{"name": "DB_PASSWORD", "value": "***"}]'),
         (OTHER, "spec", {"token": "hunter2", "secret": {"name": "x"}}, '{"token": "***", "secret": {"name": "x"}}'),
+        (OTHER, "spec.env[name=DATABASE_URL].value", "postgres://shop:hunter2@db/shop", "postgres://shop:***@db/shop"),
+        (OTHER, "spec.hosts", ["amqp://:hunter2@mq", "https://example.com:443/a@b"], '["amqp://:***@mq", "https://example.com:443/a@b"]'),
+        (OTHER, "spec.passwords[0]", "hunter2", "***"),
+        (OTHER, "spec.maxTokens", 4096, "4096"),
+        (OTHER, "spec.imagePullSecrets[0]", {"name": "registry"}, '{"name": "registry"}'),
         (OTHER, "spec.long", "x" * 300, "x" * 200 + "…"),
     ],
 )
