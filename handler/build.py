@@ -6,7 +6,6 @@ hosts is shared by targets (`reaching`). A target whose cluster or credentials a
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -177,7 +176,8 @@ class Handler(Reaching):
             cluster_uid=self._cluster_uid(target, self.objects),
             lease_duration=settings.lease_duration,
             slack=self.slack,
-            drift_interval=math.inf if self._options.watches else settings.drift_interval,
+            drift_interval=settings.drift_interval,
+            watched=self._options.watches,
             notes=self._options.notes,
             first=self.brief_store(target) if self._options.notes else None,
             patience=self._options.patience,

@@ -82,6 +82,8 @@ ALWAYS_HEALTHY = frozenset(
     for kind in kinds
 )
 """Kinds that have nothing to wait for: they do what they do as soon as they are stored, so that nobody need LIST them."""
+SELF_REMOVED = Health(Status.CURRENT, "JobSelfRemoved: it has ended, and its ttlSecondsAfterFinished removed it; how isn't known any more")
+"""How a Job does that isn't there because it removes itself."""
 
 
 def judge(live: Object | None, generation: int, now: float, declared: Mapping[str, Any] | None = None) -> Health:
@@ -133,7 +135,7 @@ def _absent(declared: Mapping[str, Any] | None) -> Health:
     """Judge what isn't there."""
     given = dict(declared or {})
     if identity_of(given).group_kind == JOB and workloads.removes_itself(given):
-        return Health(Status.CURRENT, "has ended, and its ttlSecondsAfterFinished removed it")
+        return SELF_REMOVED
     return Health(Status.NOT_FOUND, "is not there")
 
 

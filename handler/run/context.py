@@ -20,7 +20,7 @@ from handler.model.result import ONLY_PLANNED, Outcome, Result
 from handler.model.rounds import summed
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
-from handler.run.health import Look, judged, patience_of, renewed
+from handler.run.health import Look, judged, patience_of, removed_jobs, renewed
 from handler.run.hiding import Hiding
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
@@ -200,13 +200,17 @@ class Context:
         if self.stop.is_set():
             raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
 
-    def health(self, before: TargetHealth, *, anew: bool = False) -> TargetHealth:
-        """Return the health that a record keeps after what this round has seen. `before`, `anew`: see `handler.run.health.judged`."""
+    def health(self, state: State, *, anew: bool = False) -> TargetHealth:
+        """Return the health that a record keeps after what this round has seen. `anew`: see `handler.run.health.judged`.
+
+        Where a process watches it, that vouches for what stays the same; while an attempt is open, only runs do.
+        """
+        before, rooms = state.health, self.rooms
         if self.looked is None:
             return before
-        now = self.rooms.clock()
-        found = judged(before, self.looked, now, patience_of(self.rooms.target), self.mask, anew=anew)
-        return renewed(before, found, now, self.rooms.drift_interval)
+        look, now = self.looked.completed(removed_jobs(state, rooms.health)), rooms.clock()
+        found = judged(before, look, now, patience_of(rooms.target), self.mask, anew=anew)
+        return found if rooms.watched and not self.state.attempt else renewed(before, found, now, rooms.drift_interval)
 
     # --- what is asked of it
     @property

@@ -27,7 +27,7 @@ from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import Mode
 from handler.model.tree import printable
 from handler.plan.admit import CRD, NAMESPACE, Desired
-from handler.rollout.health import ALWAYS_HEALTHY, judge
+from handler.rollout.health import ALWAYS_HEALTHY, SELF_REMOVED, judge
 from handler.run.custom_health import CustomHealth
 from handler.state.record import State, TargetHealth
 from handler.state.rules import seconds_of, stamp
@@ -67,6 +67,10 @@ class Look:
     def without(self, others: Collection[Identity]) -> Look:
         """Return the look at all objects but these."""
         return replace(self, verdicts={each: found for each, found in self.verdicts.items() if each not in others})
+
+    def completed(self, removed: Collection[Identity]) -> Look:
+        """Return the look with the Jobs that have removed themselves (`removed_jobs`), where it has seen none of them."""
+        return replace(self, verdicts={**dict.fromkeys(removed, SELF_REMOVED), **self.verdicts})
 
     def worst(self) -> list[Identity]:
         """Return what isn't healthy, the worst first."""
@@ -166,11 +170,11 @@ def judged(
 
 def _line(identity: Identity, look: Look, before: TargetHealth, mask: Callable[[str], str]) -> str:
     """Say what an object lacks, and why; a look that knows no reason leaves the one that is recorded."""
-    found, why = look.verdicts[identity], look.evidence.get(identity, "")
+    found, why = look.verdicts[identity], look.evidence.get(identity)
     text = f"{identity}: {found.message or found.status}"
     said = printable(text if found in _OURS else mask(text), _LINE)
     known = next((line for line in (*before.worst, *before.notes) if _NUMBERS.sub("0", line).startswith(_NUMBERS.sub("0", said))), "")
-    return printable(f"{said}; {mask(why)}", _LINE) if why else known or said
+    return printable("; ".join(filter(None, (said, mask(why)))), _LINE) if why is not None else known or said
 
 
 def _is_over(before: TargetHealth, now: float, patience: float) -> bool:
@@ -179,9 +183,10 @@ def _is_over(before: TargetHealth, now: float, patience: float) -> bool:
     return late or before.state == HealthState.DEGRADED
 
 
-def _says(health: TargetHealth) -> tuple[str, list[str], tuple[str, ...]]:
+def _says(health: TargetHealth) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return what makes a verdict: another number of restarts, or of replicas, makes no other one; nor does another order."""
-    return health.state, sorted(_NUMBERS.sub("0", line) for line in health.worst), health.notes
+    worst, notes = (tuple(sorted(_NUMBERS.sub("0", line) for line in lines)) for lines in (health.worst, health.notes))
+    return health.state, worst, notes
 
 
 def renewed(before: TargetHealth, found: TargetHealth, now: float, interval: float) -> TargetHealth:
@@ -221,4 +226,9 @@ def judged_live(state: State, custom: CustomHealth) -> frozenset[Identity]:
 
 def judged_absent(state: State, custom: CustomHealth) -> frozenset[Identity]:
     """Return what of a recorded set is missed where it isn't there; no Job that removes itself, and nothing until `apart` is known."""
-    return judged_live(state, custom) - {each.identity for each in state.ran} if state.health.apart is not None else frozenset()
+    return judged_live(state, custom) - removed_jobs(state, custom) if state.health.apart is not None else frozenset()
+
+
+def removed_jobs(state: State, custom: CustomHealth) -> frozenset[Identity]:
+    """Return the Jobs of a recorded set that were applied and remove themselves: one that isn't there has ended."""
+    return judged_live(state, custom) & {each.identity for each in state.ran}

@@ -33,7 +33,7 @@ from handler.run.planning import Planned
 from handler.run.pruning import doubted
 from handler.run.remarks import remarks
 from handler.state import history
-from handler.state.record import State, Status, TargetHealth
+from handler.state.record import State, Status
 from handler.state.rules import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
@@ -55,17 +55,18 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
     if replace(state, deliveries=run.state.deliveries, health=run.state.health) == run.state and run.state.status.phase == "applied":
-        judge(run, state.health)
+        judge(run, state)
         return replace(result, recorded=True)
-    return _end(run, replace(state, health=run.health(state.health, anew=state.commit != run.state.commit)), result)
+    return _end(run, replace(state, health=run.health(state, anew=state.commit != run.state.commit)), result)
 
 
-def judge(run: Context, before: TargetHealth | None = None) -> None:
+def judge(run: Context, left: State | None = None) -> None:
     """Record how the target does where that has changed, and bring a summary up to date that another version wrote.
 
-    `before`: as recorded, or as the plan leaves it. Nothing else comes of it: a swap may be dropped, and asks for no run.
+    `left`: as the plan leaves the record, where that says more than it does. Nothing else comes of it: a swap may be dropped, and asks for
+    no run.
     """
-    seen = replace(run.state, health=run.health(before or run.state.health))
+    seen = replace(run.state, health=run.health(left or run.state))
     if seen != run.state or not run.rooms.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
             swap(run, seen)
@@ -115,7 +116,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
 
     def change(state: State) -> State:
         moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
-        return state_after.ended(replace(moved, health=run.health(moved.health, anew=True)), result, entry, now)
+        return state_after.ended(replace(moved, health=run.health(moved, anew=True)), result, entry, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
     return replace(result, next_try=due, recorded=True)
@@ -140,7 +141,7 @@ def failed(run: Context, error: AnnealError) -> Result:
         status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts))
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
-        left = replace(expiring.forgotten(state, error), health=run.health(state.health))
+        left = replace(expiring.forgotten(state, error), health=run.health(state))
         return replace(left, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)
@@ -201,7 +202,7 @@ def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
     def change(state: State) -> State:
         runs = history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
         status = _judged(run, history.ended(state.status, result, run.rooms.clock()))
-        health = run.health(state.health, anew=True)
+        health = run.health(state, anew=True)
         since = state.health.since if health.state == state.health.state else health.since  # it goes on with what time is left
         return replace(state, status=status, history=runs, health=replace(health, since=since))
 

@@ -26,7 +26,7 @@ def unseen(_state: State) -> None:
 class Rooms:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
 
-    `drift_interval`: seconds between drift runs, if what they judge must be written again before it grows old.
+    `drift_interval`: seconds between drift runs; what they judge is written again before it grows old, unless health is `watched` between.
     `slack`: by how many seconds a look at the git host may be older than a tick that it serves. `notes`: see `named.noted`. `first`: the
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
     seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `looks`: nothing else judges
@@ -46,6 +46,7 @@ class Rooms:
     lease_duration: float
     slack: float = 0.0
     drift_interval: float = math.inf
+    watched: bool = False
     notes: bool = False
     first: StateStore | None = None
     patience: float = math.inf

@@ -53,6 +53,8 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     wide = expiring.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired, planned.given)
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
+    if state.health.state:  # who watches it doesn't vouch for it from now on; the plan has looked at it a moment ago
+        wide = replace(wide, health=replace(state.health, judged=stamp(now)))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
     if force or (state.attempt and state.attempt.commit != attempt.commit):  # what was said of an earlier wait isn't said of this one
         wide = replace(wide, status=replace(wide.status, unhealthy=()))

@@ -62,10 +62,11 @@ class Heartbeat:
         """
         body, now = self._body(), self.objects.server_time()
         known = _beat(body) if body else None
-        if known and known.duration == INTERVALS * interval and 0 <= now - known.renewed < interval / 2:
+        duration = max(int(INTERVALS * interval), 1)
+        if known and known.duration == duration and 0 <= now - known.renewed < interval / 2:
             return
         made = body or new_lease(self.namespace, heartbeat_name(self.installation), _LABELS)
-        spec = {"holderIdentity": holder, "leaseDurationSeconds": max(int(INTERVALS * interval), 1), "renewTime": micro_time(now)}
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": micro_time(now)}
         try:
             (replace_same if body else create_in_namespace)(self.objects, {**made, "spec": spec})
         except Moved:

@@ -20,12 +20,14 @@ EXPLAINED = 3
 FIRST_LOOK = 2.0
 """Seconds after which something unhealthy is worth a look at its pods and events."""
 _SECOND_LOOK = GRACE + 0.5
+_APART = 8.0
+"""Seconds between two looks at least, however often what is seen changes."""
 _LONGEST_PAUSE = 600.0
 """Seconds between two looks at why something isn't healthy that has been so for long."""
 
 
 def due(watched: Watched, last: float, interval: float, now: float) -> float:
-    """Return when a target's reasons are to be read: soon, once its verdict has stood, then in pauses that double.
+    """Return when a target's reasons are to be read: soon after each change, once that has stood, then in pauses that double.
 
     Args:
         watched: the target; of one that is well reasons are read only while a note of it is new.
@@ -35,11 +37,10 @@ def due(watched: Watched, last: float, interval: float, now: float) -> float:
 
     """
     begun = watched.begun(now)
-    if not begun:
-        return math.inf
-    pause = max(interval, min(last - begun, _LONGEST_PAUSE))
-    moments = [begun + FIRST_LOOK, begun + _SECOND_LOOK, *([last + pause] if watched.since and last > begun else [])]
-    return min((each for each in moments if each > last), default=math.inf)
+    soon = [at + after for at in begun for after in (FIRST_LOOK, _SECOND_LOOK)]
+    pause = max(interval, min(last - watched.since, _LONGEST_PAUSE))
+    later = [last + pause] if watched.since and last > watched.since else []
+    return min((max(each, last + _APART) for each in (*soon, *later) if each > last), default=math.inf)
 
 
 def reasons(api: Api, watched: Watched, now: float, clock: float) -> dict[Identity, Finding]:

@@ -34,9 +34,10 @@ Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class Followed:
-    """One scope. `runs`: a thread is at it; `listed`: by a LIST alone; `denied`: no WATCH; `whole`: it was LISTed.
+    """One scope. `runs`: a thread is at it, since `began`; `listed`: by a LIST alone; `denied`: no WATCH; `whole`: it was LISTed.
 
-    `error`: what is wrong with it since `failed`; `due`: when it is next LISTed, or watched again (monotonic seconds).
+    `error`: what is wrong with it since `failed`; `due`: when it is next LISTed, or watched again; `shown`: when the newest LIST began that
+    has ended well (monotonic seconds).
     """
 
     api: Api
@@ -48,6 +49,8 @@ class Followed:
     error: AnnealError | None = None
     failed: float = 0.0
     due: float = 0.0
+    began: float = 0.0
+    shown: float = 0.0
     kept: bool = False
 
 
@@ -122,9 +125,10 @@ class Scopes:
             each.listed = each.denied or watching >= WATCHES
             if each.listed and listing >= _LISTS:
                 continue
-            each.runs, each.due = True, now + interval
+            each.due, each.began = now + interval, now
+            (look if each.listed else started)(each.api, each.scope, self.lines)  # raises RuntimeError: there is no thread for it
+            each.runs = True
             watching, listing = watching + (not each.listed), listing + each.listed
-            (look if each.listed else started)(each.api, each.scope, self.lines)
 
     def ended(self, scope: Scope, error: BaseException) -> None:
         """Note what ended a scope's thread; who may not read all namespaces is asked for each, who may only LIST is LISTed."""
@@ -147,7 +151,7 @@ class Scopes:
         """Note that a scope was LISTed whole."""
         for each in self.followed.values():
             if each.scope is scope:
-                each.whole, each.error, each.failed = True, None, 0.0
+                each.whole, each.shown, each.error, each.failed = True, each.began, None, 0.0
                 each.runs = each.runs and not each.listed
 
     def stood(self, scope: Scope, since: float) -> bool:
@@ -165,6 +169,11 @@ class Scopes:
     def are_whole(self, target: str) -> bool:
         """Whether each of a target's scopes was LISTed."""
         return target in self.keys and all(self.followed[key].whole for key in self.keys[target])
+
+    def show(self, target: str, since: float) -> bool:
+        """Whether each of a target's scopes is WATCHed, or was LISTed since a moment (monotonic seconds)."""
+        found = [self.followed[key] for key in self.keys.get(target, ())]
+        return all((each.runs and not each.listed and each.error is None) or each.shown >= since for each in found)
 
     def close(self) -> None:
         """End all threads."""

@@ -53,6 +53,8 @@ _DELAY = 5.0
 """Seconds that a worker has for what its start asks of it."""
 _RECORDS = 20
 """Records that one turn reads."""
+_READING = 3.0
+"""Seconds after which one turn reads no further target's reasons."""
 _WORDINGS = 3
 """Times that a verdict is written in other words in one interval: what is missing, why, and what an inference adds."""
 _OUTAGE = 5.0
@@ -188,9 +190,11 @@ class ClusterWatch:
         self._take(time.monotonic() + _TURN)
         now = time.monotonic()
         passes = now - self.passed >= self.settings.health_interval
-        stale = [each for each in self.watched.values() if each.is_stale or (passes and each.trouble)]
+        moved = [each for each in self.watched.values() if each.is_stale or (passes and each.trouble)]
+        stale = [each for each in moved if now >= self.refused.get(each.target.name, 0.0)]
         for known in stale[:_RECORDS]:
-            self._read(known, now)
+            if not self.cut:
+                self._read(known, now)
         if stale or passes:
             self._adjust(now)
         for known in self.watched.values():
@@ -272,8 +276,6 @@ class ClusterWatch:
     def _read(self, known: Watched, now: float) -> None:
         """Read a record that has moved; after an outage again, and what can't be read for another reason with each pass."""
         version = known.seen
-        if self.cut or now < self.refused.get(known.target.name, 0.0):
-            return
         try:
             stored = self.ways.brief_store(known.target).read()
             known.read(stored.state, stored.resource_version)
@@ -324,6 +326,8 @@ class ClusterWatch:
         if known.kinds and not self.scopes.are_whole(known.target.name):
             return known.health
         look, settling = known.look(now), known.settling(now)
+        if not self.scopes.show(known.target.name, known.applied) or known.lags(look, now):
+            return known.health
         if settling and look.without(settling).state() is not HealthState.DEGRADED:
             return known.health
         mask = self.hidden[known.target.name].of(known.commit, known.declared, now, self.settings.health_interval)
@@ -373,10 +377,9 @@ class ClusterWatch:
     # --- reasons
     def _explain(self, now: float) -> None:
         """Read why some targets aren't healthy, those that are due."""
-        interval, last = self.settings.health_interval, self.explained
-        wanting = [
-            each for each in self.watched.values() if not each.busy and now >= due(each, last.get(each.target.name, 0.0), interval, now)
-        ]
-        for known in wanting[:EXPLAINED]:
-            self.explained[known.target.name] = now
-            known.explain(reasons(self.ways.api(known.target), known, now, self._clock()))
+        interval, last, end = self.settings.health_interval, defaultdict(float, self.explained), time.monotonic() + _READING
+        wanting = [each for each in self.watched.values() if not each.busy and now >= due(each, last[each.target.name], interval, now)]
+        for known in sorted(wanting, key=lambda each: last[each.target.name])[:EXPLAINED]:
+            if time.monotonic() < end:
+                self.explained[known.target.name] = now
+                known.explain(reasons(self.ways.api(known.target), known, now, self._clock()))

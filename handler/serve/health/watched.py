@@ -20,7 +20,7 @@ from handler.rollout.diagnosis import STILL, STOOD, Finding, Live, Subject
 from handler.rollout.health import judge, remnant
 from handler.rollout.kinds.pods import pods_of
 from handler.run.custom_health import CustomHealth
-from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live
+from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live, removed_jobs
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0
@@ -37,8 +37,9 @@ class Watched:
 
     `clock`: by which live objects are stamped, in seconds since the epoch; `custom`: the operator's expressions. `seen`: the newest version
     of its record, `busy`: a run is open in it; `version`: the one that was read, `trouble`: why it couldn't be; `behind`: since when an
-    outage keeps it from being read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy (monotonic
-    seconds). `evidence`, `hard`: why objects aren't healthy, and which of them have a cause that doesn't go by itself.
+    outage keeps it from being read. `moved`: something is judged otherwise than before. `since`: when it last became unhealthy, `applied`:
+    when the record of another run was first read (monotonic seconds). `evidence`, `hard`: why objects aren't healthy, and which of them
+    have a cause that doesn't go by itself.
     """
 
     target: Target
@@ -50,6 +51,7 @@ class Watched:
     busy: bool = False
     moved: bool = True
     since: float = 0.0
+    applied: float = 0.0
     trouble: AnnealError | None = None
     behind: float = 0.0
     health: TargetHealth = field(default_factory=TargetHealth)
@@ -59,7 +61,9 @@ class Watched:
     namespaces: frozenset[str] = frozenset()
     evidence: dict[Identity, str] = field(default_factory=dict)
     hard: set[Identity] = field(default_factory=set)
+    _run: str = ""
     _live: frozenset[Identity] = frozenset()
+    _removed: frozenset[Identity] = frozenset()
     _absent: frozenset[Identity] = frozenset()
     _verdicts: dict[Identity, Health] = field(default_factory=dict)
     _versions: dict[Identity, tuple[str, int]] = field(default_factory=dict)
@@ -83,10 +87,14 @@ class Watched:
         self.busy, self.moved = state is not None and state.attempt is not None, True
         if state is None or state.commit != self.commit:
             self.since = 0.0
+        run = state.history[0].id if state and state.history else ""
+        if run != self._run:
+            self._run, self.applied = run, time.monotonic()
         self.health = state.health if state else TargetHealth()
         self.commit, self.declared = (state.commit, frozenset(state.declared)) if state else ("", frozenset())
         self._live = judged_live(state, self.custom) if state else frozenset()
         self._absent = judged_absent(state, self.custom) if state else frozenset()
+        self._removed = removed_jobs(state, self.custom) if state else frozenset()
         self.kinds = frozenset(each.group_kind for each in self._live)
         self.namespaces = frozenset(each.namespace for each in self._live if each.namespace)
 
@@ -135,6 +143,8 @@ class Watched:
         if before is None or (before.status, before.message) != (found.status, found.message):
             self.moved = True
             self._stand(identity, found)
+        if before is not None and before.healthy and not found.healthy:  # what was noted of it is no reason for that
+            self.hard.discard(identity)
         self._verdicts[identity] = found
         self._settling.pop(identity, None)
         if found.healthy:
@@ -160,10 +170,10 @@ class Watched:
         else:
             self._changed.pop(identity, None)
 
-    def begun(self, now: float) -> float:
-        """Return since when something wants a reason, in monotonic seconds; 0: nothing does."""
+    def begun(self, now: float) -> list[float]:
+        """Return when what wants a reason began to, in monotonic seconds: the target's being ill, and what has changed a moment ago."""
         noted = [at for each, at in self._changed.items() if each in self._live and now - at < 2 * GRACE]
-        return self.since or max(noted, default=0.0)
+        return [*filter(None, [self.since]), *noted]
 
     def explain(self, found: Mapping[Identity, Finding]) -> None:
         """Take the reasons that were found, and which of them don't go by themselves."""
@@ -217,7 +227,11 @@ class Watched:
             verdicts, {each: said for each, said in self.evidence.items() if each in verdicts}, frozenset(lost | self._failing(now))
         )
         self.since = self.since or now if look.worst() else 0.0
-        return look
+        return look.completed(self._removed - verdicts.keys())
+
+    def lags(self, look: Look, now: float) -> bool:
+        """Whether something isn't there that was applied a moment ago, and may not have been told of yet."""
+        return now - self.applied < GRACE and any(found is MISSING for found in look.verdicts.values())
 
     def settling(self, now: float) -> frozenset[Identity]:
         """Return what has just lost its health, and may have it again in a moment."""

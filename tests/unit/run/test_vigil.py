@@ -122,7 +122,9 @@ def test_what_has_to_settle_is_healthy_by_time_alone(clock: Clock) -> None:
 def test_a_job_that_its_time_to_live_removed_is_healthy_and_noted(clock: Clock) -> None:
     seen = watch(clock, (JOB, "a"), ttlSecondsAfterFinished=5)
     assert seen.judge(named(JOB, "a"), None)
-    assert seen.notes() == {named(JOB, "a"): "has ended, and its ttlSecondsAfterFinished removed it"}
+    assert seen.notes() == {
+        named(JOB, "a"): "JobSelfRemoved: it has ended, and its ttlSecondsAfterFinished removed it; how isn't known any more"
+    }
     assert not watch(clock, (JOB, "a")).judge(named(JOB, "a"), None)
 
 
