@@ -32,18 +32,25 @@ _GROUPS = {each.kind: each.group for each in WITH_PODS}
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One object and the end of its worst pod's log. `tail`: None where no container of it has run, or none does badly now."""
+    """One object and the end of its worst pod's log. `tail`: None where no container of it has run, or none does badly now.
+
+    `unread`: it or its pods can't be read, so that nothing is known of them.
+    """
 
     object: str
     tail: Tail | None
+    unread: bool = False
 
     def facts(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {"object": self.object, **(asdict(self.tail) if self.tail else {})}
+        return {"object": self.object, "unread": self.unread, **(asdict(self.tail) if self.tail else {})}
 
     def lines(self) -> Iterator[str]:
         """Yield it as lines."""
         tail, namespace = self.tail, self.object.split("/")[1]
+        if tail is None and self.unread:
+            yield f"{self.object}: its pods can't be read; kubectl auth can-i list pods -n {namespace} says whether you may"
+            return
         if tail is None:
             yield f"{self.object}: none of its containers that have run does badly now"
             return
@@ -85,7 +92,9 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
     def logged(identity: Identity) -> Logged:
         evidence = Evidence(api)
         pod = _worst_pod(evidence, identity, now)
-        return Logged(str(identity), read_tail(evidence, pod, identity.namespace, session.secrets.mask) if pod else None)
+        if pod is None:
+            return Logged(str(identity), None, evidence.denied or evidence.broken)
+        return Logged(str(identity), read_tail(evidence, pod, identity.namespace, session.secrets.mask))
 
     return [logged(identity) for identity in found]
 

@@ -45,11 +45,12 @@ _EVENT_KINDS = (
 class Evidence:
     """The reads about one failure, or of one look during a wait, with the identity of `api`.
 
-    `answered`: how many were; `broken`: one failed that isn't denied.
+    `answered`: how many were; `denied`, `broken`: one was denied, or failed otherwise.
     """
 
     api: Api
     answered: int = 0
+    denied: bool = False
     broken: bool = False
     _end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
     _left: int = _REQUESTS
@@ -114,7 +115,8 @@ class Evidence:
         try:
             found = self._asked(read)
         except AnnealError as error:
-            self.broken = self.broken or not isinstance(error, AccessDenied)
+            denied = isinstance(error, AccessDenied)
+            self.denied, self.broken = self.denied or denied, self.broken or not denied
             return None
         self.answered += 1
         return found

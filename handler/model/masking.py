@@ -17,10 +17,10 @@ MASKED = "***"
 _SHOWN = 200
 """Characters of a value that are shown; more says nothing a person reads."""
 _WORDS = "(?:passwords?|passwd|token|secret|api[-_]?keys?|private[-_]?keys?|credentials?)"
-_TELLING = re.compile(rf"{_WORDS}(?:\[\d+\])?\W*$", re.IGNORECASE)
+_TELLING = re.compile(rf"(?:{_WORDS}(?:\[\d+\])?|tokens\[\d+\])\W*$", re.IGNORECASE)
 _MENTIONED = re.compile(_WORDS, re.IGNORECASE)
-_USERINFO = re.compile(r"(?<=://)([^\s/:@\"']*):[^\s/@\"']+@")
-"""User and password of a URL (RFC 3986, 3.2.1)."""
+_USERINFO = re.compile(r"(?<=://)(?:([^\s/:@\"']*:)(?!\d{1,5}(?:[/\"'\s,;)\]]|$))[^\s\"]+|[^\s/:@\"']{20,})@")
+"""User and password of a URL (RFC 3986, 3.2.1), as people write them: unquoted `@` and `/`, a token as the user; no port."""
 _REPEATING = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "kapp.k14s.io/original",
@@ -45,7 +45,7 @@ def shown(kind: GroupKind, path: str, value: Any) -> str:
 
 def without_passwords(text: str) -> str:
     """Return a text without the passwords of the URLs in it."""
-    return _USERINFO.sub(rf"\1:{MASKED}@", text) if "://" in text else text
+    return _USERINFO.sub(lambda found: f"{found[1] or ''}{MASKED}@", text) if "://" in text else text
 
 
 def is_sensitive(kind: GroupKind, path: str) -> bool:
@@ -94,7 +94,7 @@ def _cleaned(kind: GroupKind, path: str, value: Any) -> Any:
     if isinstance(value, list):
         hidden = is_sensitive(kind, path)
         return [MASKED if hidden and not isinstance(item, dict | list) else _cleaned(kind, path, item) for item in value]
-    return value
+    return without_passwords(value) if isinstance(value, str) else value
 
 
 def _member(kind: GroupKind, path: str, item: Any, parent: dict[str, Any]) -> Any:

@@ -189,16 +189,22 @@ def _past(subject: Subject, pods: Sequence[Object]) -> float:
 
 
 _PROBE = re.compile(r"(?P<probe>(?:Readiness|Liveness|Startup) probe \w+): (?P<output>.*)", re.DOTALL)
-_KUBELETS = re.compile(r'(?:HTTP probe failed with statuscode: \d+|(?:command timed out|Get "|dial tcp |timeout: |service unhealthy ).*)')
-"""What the kubelet itself says of a probe."""
+_KUBELETS = re.compile(
+    r"HTTP probe failed with statuscode: \d{3}|command timed out"
+    r"|(?:Get \"[^\"]*\": )?((?:dial tcp [\da-f.:\[\]]{1,60}: )?(?:connect: )?"
+    r"(?:connection refused|i/o timeout|no route to host|connection reset by peer|EOF|context deadline exceeded"
+    r"(?: \(Client\.Timeout exceeded while awaiting headers\))?))"
+)
+"""What the kubelet itself says of a probe, but for the URL, whose query may hold a token."""
 _HOOK = re.compile(r"(?P<hook>(?:Exec|Http) lifecycle hook .*? failed) - error: .*", re.DOTALL | re.IGNORECASE)
 
 
 def without_output(message: str) -> str:
     """Return an event's message without what a container's program wrote: a probe, or a hook of its life, repeats that."""
     probe, hook = _PROBE.fullmatch(message), _HOOK.fullmatch(message)
-    if probe and not _KUBELETS.fullmatch(probe["output"]):
-        return probe["probe"]
+    if probe:
+        said = _KUBELETS.fullmatch(probe["output"])
+        return f"{probe['probe']}: {said[1] or said[0]}" if said else probe["probe"]
     return hook["hook"] if hook else message
 
 

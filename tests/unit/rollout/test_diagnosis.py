@@ -214,7 +214,16 @@ _HOOK = 'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" faile
     [
         ("Readiness probe failed: HTTP probe failed with statuscode: 503", None),
         ("Liveness probe failed: dial tcp 10.0.0.7:8080: connect: connection refused", None),
-        ('Startup probe failed: Get "http://10.0.0.7:8080/": context deadline exceeded', None),
+        (
+            'Startup probe failed: Get "http://10.0.0.7:8080/?token=s3cr3t": context deadline exceeded',
+            "Startup probe failed: context deadline exceeded",
+        ),
+        (
+            'Liveness probe failed: Get "http://10.0.0.7:8080/": dial tcp 10.0.0.7:8080: connect: connection refused',
+            "Liveness probe failed: dial tcp 10.0.0.7:8080: connect: connection refused",
+        ),
+        ('Liveness probe failed: Get "http://shop/?token=s3cr3t": s3cr3t is wrong', "Liveness probe failed"),
+        ("Readiness probe failed: dial tcp s3cr3t-of-shop", "Readiness probe failed"),
         ("Readiness probe failed: psql: password s3cr3t-of-shop is wrong", "Readiness probe failed"),
         ("Liveness probe errored: two lines\nof s3cr3t-of-shop", "Liveness probe errored"),
         (
