@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import Impersonate
+from handler.config.settings import Impersonate, Wait
+from handler.model.errors import RolloutFailed
 from handler.model.health import HealthState
+from handler.serve.health import scopes
+from handler.state.rules import seconds_of, stamp
 from tests.e2e.documents import config_map, definition, deployment, offer, secret, service
 from tests.e2e.serving import until
 from tests.e2e.shop import STATES, Shop
@@ -161,3 +164,35 @@ def _denied(shop: Shop) -> tuple[str, str]:
     touch = ("annotate", "configmap", f"anneal-{shop.name}", "-n", STATES, "--overwrite", "--dry-run=server", "tests.example.com/a=1")
     until(lambda: shop.kubectl.tried(*touch).returncode)
     return "validatingadmissionpolicy,validatingadmissionpolicybinding", shop.name
+
+
+def test_what_is_listed_alone_is_judged_by_no_list_from_before_a_run(shop: Shop, watching: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scopes, "WATCHES", 0)
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    watch = watching()
+    watch.shows(HealthState.HEALTHY)
+    until(lambda: followed(watch))
+    before = len(watch.said)
+    for number in range(3):
+        shop.push(*(service(shop.name, f"web-{each}") for each in range(number + 1)))
+        shop.applied()
+        watch.passes(1)
+    watch.passes(3)
+    assert {state for _, state in watch.said[before:]} == {HealthState.HEALTHY}
+    assert shop.state().health.state == HealthState.HEALTHY
+
+
+def test_while_a_failed_attempt_is_open_runs_vouch_for_health_though_a_process_watches_it(shop: Shop) -> None:
+    shop.configure(wait=Wait(1.0, 120.0))
+    shop.push(fated(deployment(shop.name, "api", replicas=1), "never-ready"))
+    handler = shop.handler_at(shop.kubectl.kubeconfig, watches=True)
+    assert handler.run(shop.job("push")).code == RolloutFailed.code
+    store = shop.handler.store(shop.target)
+    stored = store.read()
+    assert stored.state
+    assert stored.state.attempt
+    old = replace(stored.state.health, judged=stamp(seconds_of(stored.state.health.judged) - 3 * shop.settings.drift_interval))
+    store.swap(stored, replace(stored.state, health=old), stored.state.attempt.token)
+    assert handler.run(shop.job("tick")).code == RolloutFailed.code
+    assert shop.state().health.judged > old.judged

@@ -19,7 +19,7 @@ from handler.run.planning import Planned
 from handler.run.preparing import Prepared
 from handler.run.state_after import approve, asked, ended, held, look_due, opened, recorded, standing, widened
 from handler.state import history
-from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, Waiting
+from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, TargetHealth, Waiting
 from handler.state.rules import stamp
 from tests.unit.plan.samples import desired, document
 
@@ -260,3 +260,9 @@ def test_what_is_declared_and_being_deleted_is_looked_at_again_later_and_later(s
     going = [replace(UPDATE, terminating=stamp(NOW - each)) for each in since]
     due = look_due(state(), planned(*going), NOW)
     assert due == (NOW + seconds if seconds else 0.0)
+
+
+@pytest.mark.parametrize(("health", "judged"), [(TargetHealth("healthy", NOON, NOON), stamp(NOW)), (TargetHealth(), "")])
+def test_what_was_known_of_health_holds_while_the_attempt_is_open(health: TargetHealth, judged: str) -> None:
+    found = opened(state(health=health), INPUTS, planned(), "token", None, NOW)
+    assert (found.health.state, found.health.judged) == (health.state, judged)

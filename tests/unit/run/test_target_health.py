@@ -165,3 +165,10 @@ def test_a_beat_holds_for_as_long_as_its_lease_says() -> None:
     }
     beat = Heartbeat(cast("Objects", Mock(get=lambda *_: body)), "anneal", "default").read()
     assert beat == Beat(NOW, 3 * interval)
+
+
+def test_a_reason_that_a_look_no_longer_finds_is_not_told_any_more() -> None:
+    before = replace(was(HealthState.PROGRESSING, 1), worst=(f"{API}: moves; ImagePullBackOff",))
+    moves = Look({API: Health(Status.IN_PROGRESS, "moves")})
+    assert after(before, moves).worst == before.worst, "a look that looks for none knows none"
+    assert after(before, replace(moves, evidence={API: ""})).worst == (f"{API}: moves",)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from handler.serve.health.reasons import due
-from tests.unit.serve.watching import API, live, watched
+from tests.unit.serve.watching import API, WEB, live, watched
 
 
 def looks(monkeypatch: pytest.MonkeyPatch, seconds: int, *, ready: int) -> list[int]:
@@ -29,3 +29,17 @@ def test_the_reasons_of_what_stays_ill_are_read_again_and_again_in_pauses_that_d
 
 def test_what_is_well_needs_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looks(monkeypatch, 3000, ready=1) == []
+
+
+def test_what_falls_ill_later_has_its_reason_read_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    shop = watched("shop", API, WEB)
+    shop.see(API, live(shop, ready=0))
+    shop.see(WEB, live(shop, ready=1, identity=WEB))
+    shop.look(clock[0])
+    clock[0] = 4000.0
+    shop.see(WEB, live(shop, ready=0, identity=WEB))
+    assert due(shop, 3900.0, 60.0, clock[0]) == 4002.0
+    assert due(shop, 3999.0, 60.0, clock[0]) == 4007.0, "but not again and again"
+    assert due(shop, 4007.0, 60.0, clock[0]) == 4015.5

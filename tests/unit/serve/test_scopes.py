@@ -111,3 +111,43 @@ def test_a_kind_whose_group_doesnt_answer_isnt_gone() -> None:
     assert "example.com doesn't answer" in str(scopes.trouble("shop", NOW))
     adjusted(scopes, shop)
     assert scopes.trouble("shop", NOW) is None, "its group answers, and doesn't serve it any more"
+
+
+def test_a_list_from_before_a_run_shows_nothing_of_what_that_wrote(begun: list[str]) -> None:
+    scopes, shop = Scopes(), watched("shop", API)
+    adjusted(scopes, shop)
+    only(scopes).denied = True
+    scopes.go_on(NOW, 60.0)
+    scopes.stands(only(scopes).scope)
+    assert begun == ["list"]
+    assert (scopes.show("shop", NOW - 1), scopes.show("shop", NOW + 1)) == (True, False)
+    scopes.go_on(NOW + 60.0, 60.0)
+    assert not scopes.show("shop", NOW + 1), "it is under way"
+    scopes.stands(only(scopes).scope)
+    assert scopes.show("shop", NOW + 1)
+
+
+def test_a_watch_shows_what_is_written_while_it_lasts(begun: list[str]) -> None:
+    scopes, shop = Scopes(), watched("shop", API)
+    adjusted(scopes, shop)
+    scopes.go_on(NOW, 60.0)
+    scopes.stands(only(scopes).scope)
+    assert begun == ["watch"]
+    assert scopes.show("shop", NOW + 1000)
+    scopes.ended(only(scopes).scope, ClusterUnavailable.of("watch deployments", "no answer"))
+    assert not scopes.show("shop", NOW + 1000)
+
+
+def test_a_scope_for_which_there_is_no_thread_is_begun_later(monkeypatch: pytest.MonkeyPatch, begun: list[str]) -> None:
+    scopes, shop = Scopes(), watched("shop", API)
+    adjusted(scopes, shop)
+
+    def none(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as short:
+        short.setattr(module, "started", none)
+        with pytest.raises(RuntimeError):
+            scopes.go_on(NOW, 60.0)
+    scopes.go_on(NOW + 60.0, 60.0)
+    assert begun == ["watch"]

@@ -13,9 +13,15 @@ from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity, identity_of
 from handler.render.sandbox import Sandbox
 from handler.rollout.diagnosis import STILL, Finding
+from handler.rollout.health import SELF_REMOVED
 from handler.run.custom_health import PAUSE, CustomHealth
+from handler.run.health import judged
 from handler.serve.health.watched import GRACE
-from tests.unit.serve.watching import API, WEB, declaring, live, watched
+from handler.state.ran import Ran
+from handler.state.record import Run
+from tests.unit.serve.watching import API, CLOCK, WEB, declaring, live, watched
+
+RUN = Run("r2", "push", "applied", "2026-11-01T12:00:00Z", "b" * 40)
 
 
 def test_what_was_made_anew_has_lost_nothing() -> None:
@@ -119,3 +125,43 @@ def test_an_object_that_takes_too_much_and_changes_again_and_again_is_asked_abou
     shop.beat(now + PAUSE)
     assert asked == [[WEB, API]] * 2
     assert shop.look(now + PAUSE).verdicts[WEB].healthy
+
+
+def test_what_was_applied_a_moment_ago_may_not_have_been_told_of_yet() -> None:
+    shop = watched("shop", API)
+    shop.see(API, live(shop, ready=1))
+    shop.applied = 0.0
+    shop.read(declaring(API, WEB, history=(RUN,)), "2")
+    now = time.monotonic()
+    assert shop.lags(shop.look(now), now)
+    assert not shop.lags(shop.look(now + 2 * GRACE), now + 2 * GRACE)
+    shop.see(WEB, live(shop, ready=1, identity=WEB))
+    assert not shop.lags(shop.look(now), now)
+
+
+def test_a_record_of_the_same_run_makes_nothing_new() -> None:
+    shop = watched("shop", API)
+    shop.read(declaring(API, history=(RUN,)), "2")
+    shop.applied = 7.0
+    shop.read(declaring(API, history=(RUN,)), "3")
+    assert shop.applied == 7.0
+
+
+def test_a_job_that_removed_itself_is_noted_for_as_long_as_it_is_declared() -> None:
+    job = Identity("batch", "Job", "shop", "migrate")
+    shop = watched("shop", API)
+    shop.read(declaring(API, job, ran=(Ran(job),)), "2")
+    shop.see(API, live(shop, ready=1))
+    look = shop.look(time.monotonic())
+    assert look.verdicts[job] == SELF_REMOVED
+    assert look.state() is HealthState.HEALTHY
+    assert judged(shop.health, look, CLOCK, 300.0, str).notes == (f"{job}: {SELF_REMOVED.message}",)
+
+
+def test_what_was_noted_of_the_healthy_is_no_cause_of_a_later_rollout(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, clock = watched("shop", API), [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    shop.see(API, live(shop, ready=1))
+    shop.explain({API: Finding(("FailedCreate",), "an old Warning")})
+    shop.see(API, live(shop, ready=0))
+    assert not shop._failing(clock[0] + 2 * STILL)

@@ -23,6 +23,7 @@ def target(name: str = "shop", account: str = "") -> Target:
 
 
 def declaring(*identities: Identity, **parts: Any) -> State:
+    """Return a record of these objects."""
     return blank(commit=sha(), declared=tuple(identities), health=TargetHealth("healthy", apart=()), **parts)
 
 
