@@ -6,12 +6,17 @@ All incidents happen at once, each in a namespace of its own, and one watch foll
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from handler.build import Handler, Options
+from handler.cli.advice import View
+from handler.cli.status import _show
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
 from handler.model.health import HealthState
@@ -58,7 +63,7 @@ def happens(shop: Shop, incident: Incident) -> None:
     recorded = shop.state()
     assert (recorded.commit, recorded.status.phase) == (shop.head, "applied")
     try:
-        _shows(shop, lambda: said(_told(shop, incident), incident))
+        _shows(shop, lambda: said(_told(shop, incident), incident) and said(_status(shop), incident))
         if not incident.noted and incident.name not in ("probe", "scheduling"):  # so a pod starts, too, and a Node may be on its way
             _shows(shop, lambda: _state(shop) == HealthState.DEGRADED)
     finally:
@@ -80,6 +85,14 @@ def _state(shop: Shop) -> str:
 def _told(shop: Shop, incident: Incident) -> tuple[str, ...]:
     health = shop.state().health
     return health.notes if incident.noted else health.worst
+
+
+def _status(shop: Shop) -> list[str]:
+    """Return the lines of `anneal status`."""
+    lines: list[str] = []
+    output: Any = SimpleNamespace(line=lambda text, *_: lines.append(text))
+    _show(output, View(shop.target, shop.state(), None, time.time()), ())
+    return lines
 
 
 def _shows(shop: Shop, holds: object) -> None:
