@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,35 +23,32 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.meanwhile import ALONE, Meanwhile
+from handler.model.metrics import Moments
 from handler.model.names import applyset_id, run_id
-from handler.model.refs import Head
-from handler.model.render import Rendered, RenderRequest
+from handler.model.render import Rendered
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree
-from handler.queues.lanes import git_host
 from handler.reaching import Options, Reaching
 from handler.reconcile import reconcile
 from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
-from handler.rollout.checks import CHECKS
-from handler.rollout.checks.prometheus import bound
-from handler.rollout.tables import CheckType
 from handler.run.custom_health import CustomHealth
 from handler.run.kept_renders import KeptRenders
 from handler.run.planning import Planner
-from handler.run.preparing import Preparer
-from handler.run.rollout.actions import ACTIONS, ActionType
+from handler.run.preparing import Preparer, request_for
 from handler.run.rooms import Rooms
 from handler.siblings import OneRepository
 from handler.state.configmap import state_name
 from handler.stores import Services
-from handler.tables import Tables
-from handler.triggers import TRIGGERS, Trigger
+from handler.tables import ACTIONS, CHECKS, TRIGGERS, Later, Tables
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
     from handler.queues import Queue
+    from handler.rollout.tables import CheckType
+    from handler.run.rollout.actions import ActionType
+    from handler.triggers import Trigger
 
 __all__ = ["ACTIONS", "CHECKS", "RENDERERS", "TRIGGERS", "Anneal", "Handler", "Options", "Tables", "build"]
 WORKLOAD = "ANNEAL_WORKLOAD"
@@ -119,18 +116,6 @@ class Handler(Reaching):
         """Return the digest of a target's settings."""
         return self._once(("digest", target.name), lambda: settings_digest(target))
 
-    def cluster_uid(self, target: Target) -> str:
-        """Return the uid of a target's cluster, as it was asked for first."""
-        return self._cluster_uid(target, self.records)(False)
-
-    def place(self, target: Target) -> tuple[str, Hashable]:
-        """Return a target's git host, and what those share who ask it the same: repository, credentials and revision."""
-        return git_host(target), (self._host(target), target.revision)
-
-    def head(self, target: Target, since: float) -> Head:
-        """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later. Raises AnnealError."""
-        return self._host(target).head(target.revision, since)
-
     def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
         """Render a target's path of a tree; asks no cluster. `older`: see `RenderRequest`.
 
@@ -138,9 +123,8 @@ class Handler(Reaching):
             AuthorError: every mistake in git, all at once.
 
         """
-        options = target.renderer
-        request = RenderRequest(target.path, options.include, options.exclude, target.rollout, older=older)
-        return self.tables.renderers[options.type].render(tree, request, self._sandbox)
+        request = request_for(target, self.source(target), {}, older=older)
+        return self.tables.renderers[target.renderer.type].render(tree, request, self._sandbox)
 
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:
         """Return what prepares a target's commits by what a cluster serves."""
@@ -154,13 +138,23 @@ class Handler(Reaching):
             discovery,
             self._environ.get(WORKLOAD, ""),
             self.tables.actions,
-            bound(self.tables.checks, self.metrics().listed.problem),
+            Later(self._bound_checks),
         )
+
+    def _bound_checks(self) -> Mapping[str, CheckType]:
+        """Return the checks; what may not be asked is refused where it is read."""
+        from handler.rollout.checks.prometheus import bound
+
+        return bound(self.tables.checks, self.metrics().listed.problem)
 
     def custom_health(self, target: Target) -> CustomHealth:
         """Return what judges a target's objects by the operator's expressions: its own stand above the installation's. Made once."""
         entries = (*self.settings.health_check_exprs, *target.health_check_exprs)
         return self._once(("health", target.name), lambda: CustomHealth(entries, self._sandbox))
+
+    def _query(self, url: str, query: str, seconds: float = 0.0, step: float = 0.0) -> Moments:
+        """Ask a Prometheus for a check."""
+        return self.metrics().query(url, query, seconds, step)
 
     def _rooms(self, target: Target) -> Rooms:
         """Put a target's rooms together."""
@@ -184,8 +178,10 @@ class Handler(Reaching):
             looks=self._options.looks,
             actions=self.tables.actions,
             mask=self.secrets.mask,
-            metrics=self.metrics().query,
+            metrics=self._query,
             seen=self._options.seen,
+            wrote=self._options.wrote,
+            agrees=self._options.agrees,
             siblings=OneRepository(self, target),
             health=self.custom_health(target),
         )
@@ -208,7 +204,7 @@ class Anneal(Handler):
             ready: says whether they are run now.
 
         """
-        from handler.web.app import Routes, create_app  # noqa: PLC0415 - who only runs targets serves nobody
+        from handler.web.app import Routes, create_app
 
         routes = Routes(frozenset({"webhooks", "replay", "ready"}), self.tables.triggers)
         return create_app(self.settings, self._accepting, queue, ready, max_body=self.settings.webhooks.max_body, routes=routes)

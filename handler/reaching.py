@@ -9,9 +9,9 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from handler.cluster.api import Api
 from handler.cluster.connect import Connection, connect
@@ -22,21 +22,36 @@ from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid
 from handler.model.optional import needed_by
-from handler.prometheus.client import Metrics
-from handler.reading import DEADLINE
+from handler.model.plan import Change, Plan
+from handler.model.refs import Head
+from handler.model.tree import CommitInfo
+from handler.queues.lanes import git_host
 from handler.run.preparing import Source
-from handler.run.rooms import unseen
-from handler.source.host import GitHost
-from handler.source.sharing import Sharing
+from handler.run.rooms import unseen, unwatched
 from handler.state.configmap import state_name
-from handler.state.heartbeat import Beat, Heartbeat
+from handler.state.heartbeat import Heartbeat, Pulse
 from handler.state.lease import LeaseLock
 from handler.state.record import State
 from handler.state.store import StateStore
 from handler.stores import Services
-from handler.summaries import TOOLING
+from handler.summaries import PATIENCE, TOOLING
+
+if TYPE_CHECKING:
+    from handler.prometheus.client import Metrics
+    from handler.source.host import GitHost
 
 T = TypeVar("T")
+_UNMET = 1.0
+"""Seconds after which those who only read believe that a server takes no connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record is: its namespace, the target's name in it, the installation that writes it."""
+
+    namespace: str
+    name: str
+    installation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +63,9 @@ class Options:
     `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
     `watches`: this one does, so a verdict that holds isn't written again.
     `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `terminal`: a person waits at
-    one, and exec plugins may speak there. `seen`: told of the record each time that a run under way has written to it.
+    one, and exec plugins may speak there. `seen`, `wrote`, `agrees`: see `handler.run.rooms.Rooms`.
+    `brief`: how many seconds a cluster has for one answer to those who only read and won't wait long.
+    `places`: by target name, of records that aren't where the settings would have them (those that no configuration names).
     """
 
     kubeconfig: str = ""
@@ -59,9 +76,13 @@ class Options:
     patience: float = math.inf
     looks: bool = False
     watches: bool = False
+    brief: float = PATIENCE
     any_metrics: bool = False
     terminal: bool = False
     seen: Callable[[State], None] = unseen
+    places: Mapping[str, Place] = field(default_factory=dict)
+    wrote: Callable[[Sequence[Change]], None] = unwatched
+    agrees: Callable[[Plan], bool] | None = None
 
 
 class Reaching:
@@ -77,7 +98,6 @@ class Reaching:
         self._options = options
         self._made: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
-        self._shared = Sharing()
         self._holder = f"{socket.gethostname()}_{os.getpid()}"
 
     def api(self, target: Target, *, impersonated: bool = True) -> Api:
@@ -111,9 +131,12 @@ class Reaching:
 
     def records(self, target: Target) -> Objects:
         """Return the same for those who only read and won't wait long."""
-        connection = self._connection(target)
-        brief = self._once(("brief", target.cluster), lambda: Api(connection, deadline=DEADLINE, silence=DEADLINE))
-        return self._once(("records", target.cluster), lambda: Objects(brief))
+        return self._once(("records", target.cluster), lambda: Objects(self.brief_api(target)))
+
+    def brief_api(self, target: Target) -> Api:
+        """Return the way to a target's cluster, as the handler's own identity, for those who only read and won't wait long."""
+        connection, most = self._connection(target), self._options.brief
+        return self._once(("brief", target.cluster), lambda: Api(connection, deadline=most, silence=most, unmet=_UNMET))
 
     def requests(self) -> float:
         """Return how many requests to API servers were made so far, by runs, surveys and readers."""
@@ -122,34 +145,55 @@ class Reaching:
 
     def metrics(self) -> Metrics:
         """Return the way to Prometheus, for checks."""
+        from handler.prometheus.client import Metrics
+
         return self._once(("metrics",), lambda: Metrics(self.settings.prometheus, self.secrets, anywhere=self._options.any_metrics))
 
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""
         return self._store(target, self.objects)
 
-    def beat(self, target: Target) -> Beat | None:
-        """Return when a worker last said that it watches the health of what is on a target's cluster; asked once, if one is to."""
-        objects, settings = self.objects(target), self.settings
-        if not settings.health_interval:
-            return None
-        read = Heartbeat(objects, settings.state_namespace, settings.installation).read
-        return self._once(("beat", target.cluster), read)
+    def pulse(self, target: Target) -> Pulse:
+        """Return what the heartbeat on a target's cluster says; asked once."""
+        place, records = self._place(target), self.records(target)
+        read = Heartbeat(records, place.namespace, place.installation).read
+        return self._once(("pulse", target.cluster, place.namespace, place.installation), read)
 
     def brief_store(self, target: Target) -> StateStore:
         """Return the same for those who won't wait long."""
         return self._store(target, self.records)
 
     def _store(self, target: Target, objects: Callable[[Target], Objects]) -> StateStore:
+        place = self._place(target)
+        return StateStore(objects(target), place.namespace, place.name, place.installation, TOOLING)
+
+    def _place(self, target: Target) -> Place:
+        """Return where a target's record is."""
         settings = self.settings
-        return StateStore(objects(target), settings.state_namespace, target.name, settings.installation, TOOLING)
+        return self._options.places.get(target.name) or Place(settings.state_namespace, target.name, settings.installation)
 
     def lock(self, target: Target) -> LeaseLock:
         """Return the lock of a target; its requests are impatient, for a renewal that hangs must not outlast the Lease."""
-        settings, name = self.settings, state_name(target.name)
+        settings, place = self.settings, self._place(target)
         third = settings.lease_duration / 3
         impatient = self._once(("lease", target.cluster), lambda: Api(self._connection(target), deadline=third, silence=third))
-        return LeaseLock(Objects(impatient), settings.state_namespace, name, self._holder, settings.lease_duration)
+        return LeaseLock(Objects(impatient), place.namespace, state_name(place.name), self._holder, settings.lease_duration)
+
+    def cluster_uid(self, target: Target) -> str:
+        """Return the uid of a target's cluster, as it was asked for first."""
+        return self._cluster_uid(target, self.records)(False)
+
+    def commit(self, target: Target, sha: str) -> CommitInfo | None:
+        """Tell what history shows of a commit of a target's repository; None: its host doesn't give one alone. Raises AnnealError."""
+        return self._host(target).commit(sha)
+
+    def place(self, target: Target) -> tuple[str, Hashable]:
+        """Return a target's git host, and what those share who ask it the same: repository, credentials and revision."""
+        return git_host(target), (self._host(target), target.revision)
+
+    def head(self, target: Target, since: float) -> Head:
+        """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later. Raises AnnealError."""
+        return self._host(target).head(target.revision, since)
 
     def source(self, target: Target) -> Source:
         """Return where a target's commits come from; of one that requires signatures, only commits that carry them.
@@ -165,15 +209,18 @@ class Reaching:
             seen = "requires signed commits, and a directory carries no signature"
             raise ConfigInvalid.of(f"target {target.name}", seen, fix="push, and apply the commit from git")
         with needed_by(f"targets[{target.name}].verify"):
-            from handler.source.signed.verified import Keys, Verified  # noqa: PLC0415 - loads two libraries that only such targets need
+            from handler.source.signed.verified import Keys, Verified
 
         return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
 
     def _host(self, target: Target) -> GitHost:
         """Return a repository's git host, shared by whoever asks it alike; what its webhooks are told by is no part of that."""
-        repository = target.repository
+        from handler.source.host import GitHost
+        from handler.source.sharing import Sharing
+
+        repository, shared = target.repository, self._once(("sharing",), Sharing)
         key = ("git", repository.url, repository.auth, repository.tls)
-        secrets, shared = self.secrets, self._shared
+        secrets = self.secrets
         return self._once(key, lambda: GitHost(repository, secrets.read, mask=secrets.mask, again=secrets.again, shared=shared))
 
     def _cluster_uid(self, target: Target, objects: Callable[[Target], Objects]) -> Callable[[bool], str]:

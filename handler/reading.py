@@ -2,25 +2,22 @@
 
 The only cluster calls are one metadata LIST, or one GET a target, and one GET of the Lease that says whether health is watched.
 
-Law: a cluster that is slow or broken is a row's trouble. It delays nobody longer than the deadline, costs one thread however often it
-is asked, and fails no other. Whatever leaves here is masked, and its lists are cut.
+Law: a cluster that is slow or broken is a row's trouble, beside what was last seen there and when (`looks`). Whatever leaves here is
+masked, and its lists are cut.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as TooLate
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from handler import summaries
 from handler.config.settings import Settings, Target
-from handler.model.errors import AnnealError, ClusterUnavailable, OperatorError, StateInvalid
+from handler.looks import Looks, Sight, Sights, aged, problem
+from handler.model.errors import AnnealError, StateInvalid
 from handler.model.event import Job
 from handler.model.names import target_of
 from handler.model.plain import masked, plain
@@ -28,15 +25,16 @@ from handler.model.result import Outcome, Result
 from handler.state import history
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Beat, Heartbeat, known
-from handler.state.record import Held, Progress, Run, State, TargetHealth, Waiting
+from handler.state.record import Held, Progress, Refusal, Run, State, TargetHealth, Waiting
 from handler.state.rules import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary
-from handler.summaries import Readable
+from handler.summaries import PATIENCE, Readable
 
-_LOG = logging.getLogger("anneal.read")
-DEADLINE = 5.0
-"""Seconds after which a cluster that hasn't answered is a trouble."""
+DEADLINE = 0.8
+"""Seconds after which a cluster that hasn't answered is a trouble, and what was seen before is told: an answer takes a second at most."""
+KEPT = 100
+"""Targets of which the whole state is kept to be told when their cluster doesn't answer."""
 MOST = 200
 """Items of a list that are shown; beside it stands how many there are."""
 READABLE = 50
@@ -53,12 +51,6 @@ class Seen:
     beat: Beat | None
 
 
-class Mistake(OperatorError):
-    """A look at a cluster failed in a way that nobody foresaw."""
-
-    code = "internal"
-
-
 class Reader:
     """Reads the records of one configuration's targets. Safe to share between threads.
 
@@ -71,37 +63,37 @@ class Reader:
         self._settings = settings
         self._objects = objects
         self._mask = mask
-        self._looks = Looks(deadline)
+        self._looks, self._patient = Looks(deadline), Looks(max(deadline, PATIENCE))
+        self._clusters, self._states = Sights[Seen](len(settings.targets)), Sights["State | None"](KEPT)
 
     def targets(self, names: Sequence[str]) -> list[Json]:
         """Return a row for each of these targets, by one metadata LIST a cluster."""
         chosen = [target for target in self._settings.targets if target.name in names]
         clusters = {target.cluster: target for target in chosen}
-        found = self._looks.all({cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
+        found = self._clusters.all(self._looks, {cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
         return self._masked([_row(target, found[target.cluster], self._settings) for target in chosen])
 
     def target(self, name: str) -> Json:
         """Return all that is known of one configured target."""
         target = self._target(name)
-        found = self._looks.all({name: partial(self._read, target)})[name]
+        found = self._states.all(self._looks, {name: partial(self._read, target)})[name]
         return self._masked(_detail(target, found))
 
     def run(self, run: str) -> Json | None:
         """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
-        found = self._looks.all({target_of(run): partial(self._read, self._target(target_of(run)))})[target_of(run)]
+        found = self._patient.all({target_of(run): partial(self._read, self._target(target_of(run)))})[target_of(run)]
         if isinstance(found, AnnealError):
             raise found
         entry = next((entry for entry in found.history if entry.id == run), None) if found else None
         return self._masked(recorded(target_of(run), entry, found.held if found else None)) if entry else None
 
     def deliveries(self, names: Sequence[str]) -> Json:
-        """Return the deliveries that these targets have recorded, newest first, and whose records were not read."""
+        """Return the deliveries that these targets have recorded, newest first, and whose records were not read, or not now."""
         chosen = [target for target in self._settings.targets if target.name in names]
-        found = self._looks.all({target.name: partial(self._read, target) for target in chosen[:READABLE]})
-        states = {name: state for name, state in found.items() if isinstance(state, State)}
-        listed = [{"target": name, **plain(delivery)} for name, state in states.items() for delivery in state.deliveries]
-        unread = [{"target": name, **_trouble(error)} for name, error in found.items() if isinstance(error, AnnealError)]
-        over = [{"target": each.name, "code": "not-read", "message": "ask for it by name"} for each in chosen[READABLE:]]
+        found = self._states.all(self._looks, {target.name: partial(self._read, target) for target in chosen[:READABLE]})
+        listed = [{"target": name, **plain(each)} for name, sight in found.items() if sight.what for each in sight.what.deliveries]
+        unread = [{"target": name, **problem(sight.trouble), **aged(sight.at)} for name, sight in found.items() if sight.trouble]
+        over = [{"target": each.name, "code": "not-read", "message": "ask for it by name", **aged(0.0)} for each in chosen[READABLE:]]
         listed.sort(key=lambda delivery: str(delivery["received"]), reverse=True)
         return self._masked({"recorded": listed, "unread": [*unread, *over]})
 
@@ -130,60 +122,10 @@ class Reader:
     def _beat(self, target: Target) -> Beat | None:
         settings = self._settings
         return (
-            Heartbeat(self._objects(target), settings.state_namespace, settings.installation).read() if settings.health_interval else None
+            Heartbeat(self._objects(target), settings.state_namespace, settings.installation).read().watched
+            if settings.health_interval
+            else None
         )
-
-
-class Looks:
-    """One look at a time at each place, whoever waits for it: a place that never answers holds one thread."""
-
-    def __init__(self, deadline: float) -> None:
-        self._deadline = deadline
-        self._running: dict[Hashable, Future[Any]] = {}
-        self._lock = threading.Lock()
-
-    def all(self, looks: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
-        """Return what each look finds, or its AnnealError; ClusterUnavailable for what isn't there in time, a Mistake for the rest."""
-        end = time.monotonic() + self._deadline
-        started = {place: self._join(place, look) for place, look in looks.items()}
-        return {place: self._awaited(future, end) for place, future in started.items()}
-
-    def _awaited(self, future: Future[Any], end: float) -> Any:
-        try:
-            return future.result(max(end - time.monotonic(), 0.0))
-        except TooLate:
-            return ClusterUnavailable.of("cluster", f"hasn't answered within {self._deadline:g} s")
-
-    def _join(self, place: Hashable, look: Callable[[], Any]) -> Future[Any]:
-        with self._lock:
-            if place in self._running:
-                return self._running[place]
-            future = self._running[place] = Future[Any]()
-        try:
-            threading.Thread(target=self._look, args=(place, future, look), name="read", daemon=True).start()
-        except RuntimeError as error:  # there is no thread for it
-            self._seen(place, future, _mistake(error))
-        return future
-
-    def _look(self, place: Hashable, future: Future[Any], look: Callable[[], Any]) -> None:
-        try:
-            found = look()
-        except AnnealError as error:
-            found = error
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this place's trouble alone
-            found = _mistake(error)
-        self._seen(place, future, found)
-
-    def _seen(self, place: Hashable, future: Future[Any], found: Any) -> None:
-        with self._lock:
-            del self._running[place]
-        future.set_result(found)
-
-
-def _mistake(error: BaseException) -> AnnealError:
-    """Log what nobody foresaw with its trace; the answer only names its kind."""
-    _LOG.error("a look failed", exc_info=error)
-    return Mistake.of("anneal", f"internal error: {type(error).__name__}", fix="the worker's log has its trace")
 
 
 # --- rows
@@ -192,18 +134,17 @@ def _followed(target: Target) -> Json:
     return {"target": target.name, "repository": target.repository.url, "revision": str(target.revision), "path": target.path}
 
 
-def _row(target: Target, found: Seen | AnnealError, settings: Settings) -> Json:
-    row = {**_followed(target), "recorded": False, **_summed(Summary()), "trouble": None}
-    if isinstance(found, AnnealError):
-        return row | {"trouble": _trouble(found)}
-    if state_name(target.name) not in found.states:
+def _row(target: Target, sight: Sight[Seen], settings: Settings) -> Json:
+    """Return a target's row, judged as of when its cluster was seen."""
+    row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.told()}, sight.what
+    if found is None or state_name(target.name) not in found.states:
         return row
     summary = summaries.of_target(found.states, settings, target.name)
     if summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
-        return row | {"recorded": True, "trouble": _trouble(unread)}
+        return row | {"recorded": True, "trouble": row["trouble"] or problem(unread)}
     beat = None if summary.attempt else found.beat
-    health = known(TargetHealth(summary.health, summary.health_since, summary.judged), beat, time.time(), settings.drift_interval)
+    health = known(TargetHealth(summary.health, summary.health_since, summary.judged), beat, sight.at, settings.drift_interval)
     return row | {"recorded": True, **_summed(replace(summary, health=health.state, health_since=health.since))}
 
 
@@ -212,11 +153,10 @@ def _summed(summary: Summary) -> Json:
     return {key: value for key, value in plain(summary).items() if key not in ("home", "asked", "judged")}
 
 
-def _detail(target: Target, found: State | AnnealError | None) -> Json:
-    known = {**_followed(target), "recorded": isinstance(found, State), "suspendedByConfiguration": target.suspend, "trouble": None}
-    if isinstance(found, AnnealError):
-        return known | {"trouble": _trouble(found), "state": None}
-    return known | {"state": None if found is None else shown(found)}
+def _detail(target: Target, sight: Sight[State | None]) -> Json:
+    state = sight.what
+    known = {**_followed(target), "recorded": state is not None, "suspendedByConfiguration": target.suspend, **sight.told()}
+    return known | {"state": None if state is None else shown(state)}
 
 
 def shown(state: State) -> Json:
@@ -226,6 +166,7 @@ def shown(state: State) -> Json:
     found["driftDue"] = found.pop("drift_due")
     found["deliveries"].reverse()
     del found["health"]["apart"]
+    found["status"]["refusal"] = _refusal(state.status.refusal) if state.status.refusal else None
     approval, attempt = state.approval, state.attempt
     return found | {
         "attempt": {"commit": attempt.commit, "since": attempt.since} if attempt else None,
@@ -238,6 +179,11 @@ def shown(state: State) -> Json:
         "declared": len(state.declared),
         "kinds": plain(state.kinds),
     }
+
+
+def _refusal(refusal: Refusal) -> Json:
+    """Return what a refused commit waits for."""
+    return {"commit": refusal.commit, "facts": list(dict.fromkeys(map(str, refusal.facts))), "again": refusal.again}
 
 
 def held(waiting: Held) -> Json:
@@ -268,10 +214,6 @@ def _cut(items: Sequence[Any]) -> Json:
     return {"count": len(items), "items": plain(items[:MOST])}
 
 
-def _trouble(error: AnnealError) -> Json:
-    return {"code": error.code, "message": str(error)}
-
-
 # --- runs
 def recorded(target: str, entry: Run, waiting: Held | None) -> Json:
     """Return a run as the record has it."""
@@ -286,7 +228,11 @@ def ended(result: Result, job: Job, started: float) -> Json:
     waiting = held(Held(hold.id, hold.reasons, hold.changes[:MOST], result.commit, "", "", stamp(started))) if hold else None
     if hold and waiting:
         waiting["changes"]["count"] = len(hold.changes)
-    facts = {"problems": plain(result.problems[:MOST]), "who": result.who, "nextTry": stamp(result.next_try) if result.next_try else ""}
+    facts = {
+        "problems": plain([each.bare() for each in result.problems[:MOST]]),
+        "who": result.who,
+        "nextTry": stamp(result.next_try) if result.next_try else "",
+    }
     return _run(result.target, replace(entry, trigger=job.cause, message=entry.message[:4000]), waiting) | facts
 
 

@@ -2,10 +2,12 @@
 
     read the state; resolve the branch head        the payload's commit is a hint, the git host decides
     nothing new?                                   -> unchanged, after one cluster read
+    refused, and nothing of that has changed?      -> refused still, after a read for each fact that the refusal names
     fetch; the same reads?                         -> record the commit
     render, admit, plan                            no writer is in hand yet
     nothing to write?                              -> the record alone, if it differs
     a guard holds?                                 -> held, until a person approves
+    somebody is asked, and says no?                -> planned, and nothing more
     take the Lease; state or head moved?           -> plan once more, from that head
     open the attempt, apply, prune, record         the commit moves last
     release; asked for meanwhile?                  -> again
@@ -33,7 +35,6 @@ from handler.run.context import Context
 from handler.run.hiding import hidden
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
-from handler.run.rollout.walking import Walk, only_repairs
 from handler.run.rooms import Rooms
 
 _TRIES = 3
@@ -106,7 +107,7 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
         return outcomes.waiting(run, error)
     if isinstance(error, Stopping) or (run.stop.is_set() and error.who == "nobody"):
         return replace(run.problem_result(Outcome.BUSY, error), code=Stopping.code)
-    return outcomes.refused(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, withdrawing.withdrawn(run, error))
+    return outcomes.rejected(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, withdrawing.withdrawn(run, error))
 
 
 def _unlocked(run: Context) -> Result:
@@ -120,14 +121,37 @@ def _unlocked(run: Context) -> Result:
         if run.job.approve or run.job.unpin:
             ask(run)
         run.raise_if_suspended()
-    if run.state.attempt and not run.job.dry_run:
-        return _locked(run, None)
+    if run.state.attempt and not run.job.dry_run and not run.rooms.agrees:
+        return _refused_meanwhile(run) or _locked(run, None)  # where a person is asked first, the Lease isn't held meanwhile
     goal.choose(run)
     unchanged = settled.unchanged(run)
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
         health_look.look(run)
         outcomes.judge(run)
-    return unchanged or _look(run)
+    ended = unchanged or _refused_still(run)
+    if ended:
+        return ended
+    run.look_for_members()
+    return _look(run)
+
+
+def _refused_still(run: Context) -> Result | None:
+    """Return the end of a run whose commit is refused still; None: there is something to do."""
+    if not run.refused or run.behind or (run.state.attempt and withdrawing.known(run.state)):
+        return None
+    if run.state.attempt is None:
+        health_look.look(run)
+    return outcomes.refused_still(run)
+
+
+def _refused_meanwhile(run: Context) -> Result | None:
+    """Return the end of a run that finds an attempt open, and the commit that has overtaken it refused still; the Lease isn't asked for."""
+    if run.state.status.refusal is None:
+        return None
+    with contextlib.suppress(AnnealError):  # it is met again under the Lease, and recorded
+        goal.choose(run)
+        return _refused_still(run)
+    return None
 
 
 def _look(run: Context) -> Result:
@@ -140,9 +164,19 @@ def _look(run: Context) -> Result:
     if ended:
         return ended
     first = not run.stored.uid or run.job.commit
+    if run.state.attempt:
+        return _locked(run, None) if _is_agreed(run, planned) else run.result(Outcome.PLANNED, planned=planned)
     if not planned.plan.works and not first:
         return outcomes.unwritten(run, inputs, planned)
+    if not _is_agreed(run, planned):
+        return run.result(Outcome.PLANNED, planned=planned)
     return _locked(run, Look(run.stored.resource_version, run.goal, inputs, planned))
+
+
+def _is_agreed(run: Context, planned: Planned) -> bool:
+    """Whether a plan may be carried out, by the word of whoever is asked; the way back from a failed rollout isn't asked about."""
+    agrees = run.rooms.agrees
+    return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(planned.plan)
 
 
 def _ended_by_plan(run: Context, inputs: Inputs, planned: Planned) -> Result | None:
@@ -182,7 +216,7 @@ def _goes_on(run: Context, result: Result) -> bool:
         return False
     if run.turned:
         return True
-    if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED):
+    if result.outcome in (Outcome.ROLLED_BACK, Outcome.REFUSED, Outcome.PLANNED):
         return False  # whoever asked meanwhile runs next: nothing may hide how this one ended
     if run.recovery and result.outcome in (Outcome.APPLIED, Outcome.UNCHANGED):
         return False
@@ -210,6 +244,9 @@ def _round(run: Context, look: Look | None) -> Result | None:
         return repeated
     run.raise_if_suspended()
     goal.choose(run)
+    still = _refused_still(run)
+    if still:
+        return still
     if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):
         unchanged = settled.unchanged(run)
         if unchanged:
@@ -221,11 +258,13 @@ def _round(run: Context, look: Look | None) -> Result | None:
             return ended
     if not look.planned.plan.works and run.stored.uid and not run.state.attempt:
         return outcomes.unwritten(run, look.inputs, look.planned)
-    return _write(run, look)
+    return _write(run, look) if _is_agreed(run, look.planned) else run.result(Outcome.PLANNED, planned=look.planned)
 
 
 def _write(run: Context, look: Look) -> Result | None:
     """Open the attempt, apply, prune, record what came of it."""
+    from handler.run.rollout.walking import Walk, only_repairs
+
     assert run.lease is not None  # noqa: S101 - a round runs under the Lease
     token = run.lease.token
     repairs = only_repairs(run, look.inputs)

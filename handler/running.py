@@ -17,6 +17,8 @@ _LOG = logging.getLogger("anneal.run")
 Run = Callable[[Job, threading.Event, Meanwhile], Result]
 """Runs a job; once the event is set, it finishes or releases its Lease soon. While it waits it looks at what goes on around it."""
 P = ParamSpec("P")
+INTERNAL = "internal"
+"""The code of a run that ended as none of our errors."""
 
 
 def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[Job, P], Result]:
@@ -29,7 +31,7 @@ def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[
             return _failed(job, error.problems, error.who, error.code)
         except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others
             _LOG.exception("a run ended unexpectedly", extra={"fields": {"target": job.target}})
-            return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", "internal")
+            return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", INTERNAL)
 
     return whole
 
@@ -39,8 +41,12 @@ def _failed(job: Job, problems: tuple[Problem, ...], who: str, code: str) -> Res
 
 
 def tell(work: Work, result: Result, seconds: float) -> None:
-    """Log a run's end; what is empty is left out."""
+    """Log a run's end; what is empty is left out.
+
+    What failed is told once: a message only joins the problems, and what was unexpected has been logged with its trace.
+    """
     job = work.job
+    problems = [str(problem) for problem in result.problems] if result.code != INTERNAL else []
     fields: dict[str, Any] = {
         "target": result.target,
         "outcome": result.outcome,
@@ -52,8 +58,8 @@ def tell(work: Work, result: Result, seconds: float) -> None:
         "deliveries": [delivery.id for delivery in job.deliveries],
         "seconds": result.duration or seconds,
         "counts": result.counts,
-        "note": result.message,
-        "problems": [str(problem) for problem in result.problems],
+        "note": "" if result.problems else result.message,
+        "problems": problems,
         "who": result.who,
         "code": result.code,
         "next_try": result.next_try,

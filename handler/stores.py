@@ -38,7 +38,7 @@ class Services:
     @cached_property
     def secrets(self) -> Fetch:
         """Secrets of the handler's own cluster."""
-        from handler.cluster.secrets import OwnSecrets  # noqa: PLC0415 - the cluster's client takes half a second to load
+        from handler.cluster.secrets import OwnSecrets
 
         return OwnSecrets(self._environ)
 

@@ -15,6 +15,8 @@ from handler.state.objects import Body, Kind, Objects
 from handler.state.summary import Summary
 
 TOOLING = f"anneal/v{__version__}"
+PATIENCE = 5.0
+"""Seconds after which a cluster that hasn't answered who only reads is a trouble, where nothing older stands for its answer."""
 Metadata = Mapping[str, Any]
 
 

@@ -7,29 +7,67 @@ actions     what a step does with its object             `action` of a Rollout's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from handler.config.load import load
 from handler.config.providers import webhooks_of
 from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS, Renderer
-from handler.rollout.checks import CHECKS
-from handler.rollout.tables import CheckType
-from handler.triggers import TRIGGERS, Trigger
 
 if TYPE_CHECKING:
+    from handler.rollout.tables import CheckType
     from handler.run.rollout.actions import ActionType
+    from handler.triggers import Trigger
+
+R = TypeVar("R")
+
+
+class Later(Mapping[str, R]):
+    """A table that is loaded when it is first looked into. Safe to share between threads."""
+
+    def __init__(self, load: Callable[[], Mapping[str, R]]) -> None:
+        self._load = load
+
+    @cached_property
+    def _rows(self) -> Mapping[str, R]:
+        return self._load()
+
+    def __getitem__(self, name: str) -> R:
+        return self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def _actions() -> Mapping[str, ActionType]:
-    """Return the literal table; it reaches clusters, so only a program that carries steps out loads it."""
-    from handler.run.rollout.actions import ACTIONS  # noqa: PLC0415 - see above
+    from handler.run.rollout import actions
 
-    return ACTIONS
+    return actions.ACTIONS
+
+
+def _checks() -> Mapping[str, CheckType]:
+    from handler.rollout import checks
+
+    return checks.CHECKS
+
+
+def _triggers() -> Mapping[str, Trigger]:
+    from handler import triggers
+
+    return triggers.TRIGGERS
+
+
+ACTIONS: Mapping[str, ActionType] = Later(_actions)
+CHECKS: Mapping[str, CheckType] = Later(_checks)
+TRIGGERS: Mapping[str, Trigger] = Later(_triggers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +76,7 @@ class Tables:
 
     renderers: Mapping[str, Renderer] = field(default_factory=lambda: RENDERERS)
     triggers: Mapping[str, Trigger] = field(default_factory=lambda: TRIGGERS)
-    actions: Mapping[str, ActionType] = field(default_factory=_actions)
+    actions: Mapping[str, ActionType] = field(default_factory=lambda: ACTIONS)
     checks: Mapping[str, CheckType] = field(default_factory=lambda: CHECKS)
 
     def read(self, path: Path) -> Settings:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from flask import Flask
@@ -22,10 +23,14 @@ from handler.queues import Queue
 from handler.queues.outbox import Outbox
 from handler.queues.sqs import Sqs, queue_url
 from handler.stores import fetcher
+from handler.web.access import OTHER
 from handler.web.app import Routes, create_app
+from handler.web.crowd import Front
 from handler.web.exposition import Exposition
 from handler.web.reads import Behind, exposed
 
+FRONT = "anneal"
+"""The extension of the application that holds its `Front`."""
 NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
 """What this process resolves: it signs in to no git host."""
 
@@ -50,4 +55,5 @@ def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = l
     queue: Queue = Sqs(url) if url else outbox
     worker, most = Behind(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
     app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, max_body=most, routes=routes)
+    app.extensions[FRONT] = Front(settings.webhooks.trusted_proxies, most, partial(metrics.request, OTHER))
     return app, outbox

@@ -1,6 +1,7 @@
 """The command line: `anneal <command>`. It puts rooms together and prints what they found; it decides nothing itself.
 
     group      the commands, each loaded when it is called       options    what all of them take
+    commands   what each takes and says by --help                 <command>  what it does: a function of its name
     session    configuration, secrets, handler: made when asked  printing   lines, tables, JSON; masked, escaped
     reports    a Result, a Plan, a Problem for people and as JSON
 
@@ -9,6 +10,7 @@ Exit codes: 0 done, 1 failed, 3 held for approval, 4 busy, superseded or suspend
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 def main(tables: Tables | None = None) -> None:
     """Run the command of this process's arguments; ends the process. `tables`: of a program that adds to what Anneal can do."""
-    from handler.cli.group import anneal  # noqa: PLC0415 - click is loaded by who calls it, not by who imports a room
+    gc.disable()  # until the command's own code runs: what is imported stays
+    from handler.cli.group import anneal
 
-    anneal(prog_name="anneal", obj=tables)
+    try:
+        anneal(prog_name="anneal", obj=tables)
+    finally:
+        gc.freeze()  # the process ends: nothing is looked through once more

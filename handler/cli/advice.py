@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from handler.cli.times import ago, until
+from handler.cli import ways_out
+from handler.cli.times import ago, span, until
+from handler.cli.ways_out import NOTHING_GIVEN, Given
 from handler.config.settings import Target
+from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable
 from handler.model.health import HealthState
 from handler.model.plan import Action
 from handler.model.words import many
 from handler.rollout.kinds.pods import WITH_PODS
-from handler.state.history import ROLLING
+from handler.standing import Newest, Row
+from handler.state.heartbeat import UNREAD, Pulse
+from handler.state.history import PRUNING, ROLLING
 from handler.state.lease import Peek
-from handler.state.record import State, Status, TargetHealth
+from handler.state.record import Drift, State, Status, TargetHealth
 from handler.state.rules import seconds_of
 
 MOVED = "target-moved"
+_OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")
+"""The API server's words, and ours, where a quota is full; a plan that has other mistakes besides is its author's."""
+_NAMED = 3
+"""Things that a refusal waits for, of which advice names so many."""
 _GONE = ": is not there"
 _WITH_LOGS = frozenset(each.kind for each in WITH_PODS)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that is known of a target: its record (None: it never ran), its Lease, what is wrong with the record, the time."""
+    """All that is known of a target: its record (None: it never ran), its Lease, what is wrong with the record, the time.
+
+    `pulse`: the heartbeat on its cluster; `newest`: what git has; None: it wasn't asked. `doubt`: why it isn't known whether the record is
+    of this cluster. `given`: the flags of this command.
+    """
 
     target: Target
     state: State | None
@@ -30,6 +45,28 @@ class View:
     now: float
     code: str = ""
     trouble: str = ""
+    pulse: Pulse = UNREAD
+    newest: Newest | None = None
+    doubt: str = ""
+    given: Given = NOTHING_GIVEN
+
+    @classmethod
+    def of(cls, row: Row, given: Given = NOTHING_GIVEN) -> View:
+        """Return what a look at all targets has found of one. `given`: the flags of this command."""
+        code, seen = (row.trouble.code, str(row.trouble)) if row.trouble else ("", "")
+        return cls(row.target, row.state, row.lease, row.now, code, seen, row.pulse, row.newest, str(row.doubt or ""), given)
+
+    @property
+    def unserved(self) -> bool:
+        """Whether certainly no running server looks after the target; a directory needs none."""
+        return not self.target.repository.is_directory and self.pulse.readable and self.pulse.server(self.target.name) is None
+
+    def complete(self, text: str) -> str:
+        """Return a text whose commands reach the same configuration and cluster as this one."""
+        at_home = (
+            self.state is not None and self.state.status.code == SecretUnavailable.code
+        )  # that is a Secret of the handler's own cluster
+        return text if at_home else self.given.complete(text, self.target.cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +78,9 @@ class Advice:
     urgent: bool = True
 
 
+_FIX = Advice("fix the commit as said below, and push")
+
+
 def is_suspended(state: State, now: float) -> bool:
     """Whether a pause holds now."""
     return state.suspend is not None and not (state.suspend.until and seconds_of(state.suspend.until) <= now)
@@ -48,11 +88,30 @@ def is_suspended(state: State, now: float) -> bool:
 
 def next_step(view: View) -> Advice:
     """Return what to do next, the most urgent thing first."""
+    step = _next_step(view)
+    step = _without_configuration(step) if view.target.repository.is_directory else step
+    return replace(step, text=view.complete(step.text), command=view.complete(step.command))
+
+
+def _without_configuration(step: Advice) -> Advice:
+    """Say what stands for a command that only a configured target has: what rolled the directory out knows where it is."""
+    if step.text.startswith(_FIX.text):
+        return Advice("mend the files as said below; one that runs at an interval takes them by itself, else run the same command again")
+    verb, _, rest = step.command.removeprefix("anneal ").partition(" ")
+    if verb not in ("apply", "approve"):
+        return step
+    also = f" with --approve {rest.partition(' ')[2]}" if verb == "approve" else ""
+    return Advice(f"{step.text} run the same `anneal locutus` or `anneal apply -f` command again{also}", urgent=step.urgent)
+
+
+def _next_step(view: View) -> Advice:
     name = view.target.name
     if view.code == MOVED:
-        return Advice("it belongs to another repository, installation or cluster; if that is meant:", f"anneal retarget {name}")
+        return Advice(f"{_moved(view)}; if that is meant, and anneal.yaml is right:", f"anneal retarget {name}")
+    if view.code == ClusterUnavailable.code:
+        return Advice(view.trouble, ways_out.reaching(view.target.cluster, view.given.kubectl))
     if view.trouble:
-        return Advice(view.trouble)
+        return Advice(view.trouble, ways_out.granting(name, view.trouble) if view.code == AccessDenied.code else "")
     if view.target.suspend:
         return Advice("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
     if view.state is None:
@@ -60,12 +119,21 @@ def next_step(view: View) -> Advice:
     return (
         _from_people(name, view.state, view.now)
         or _from_lease(name, view)
-        or _from_status(name, view.state.status, view.now)
+        or _from_git(view, failed=True)
+        or _from_status(name, view.state.status, view)
         or _from_health(name, view.state.health)
         or _from_leftovers(view.target, view.state)
+        or _from_git(view, failed=False)
+        or _from_server(name, view)
         or _from_time(view.state, view.now)
         or Advice("nothing to do", urgent=False)
     )
+
+
+def _moved(view: View) -> str:
+    """Say what is another than the record says, without the way out that each line has."""
+    lines = (line.rpartition(f"Target/{view.target.name}: ")[2].partition("; `anneal")[0] for line in view.trouble.splitlines())
+    return f"it belongs elsewhere: {', '.join(lines)}"
 
 
 def _from_people(name: str, state: State, now: float) -> Advice | None:
@@ -85,38 +153,152 @@ def _from_lease(name: str, view: View) -> Advice | None:
     """What a worker is doing, or died doing."""
     assert view.state is not None  # noqa: S101 - asked by the caller
     if view.lease and view.lease.renewing:
-        return Advice(f"{view.lease.holder} works on it now", urgent=False)
+        looks = ways_out.looking(view.state.status.message) if view.state.status.phase == PRUNING else ""
+        waits = ", and waits for what isn't gone yet, as said below; to see what holds it:" if looks else ""
+        return Advice(f"{view.lease.holder} works on it now{waits}", looks, urgent=False)
     if view.lease:
         return Advice(
             f"{view.lease.holder} holds it and hasn't renewed for {view.lease.age:.0f} s; the next run takes over, or:",
             f"anneal unlock {name}",
         )
     status = view.state.status
-    if view.state.attempt and not status.next_try and (status.who != "author" or status.phase == ROLLING):
-        return Advice("a run didn't finish; the next one goes on from there, or now:", f"anneal apply {name}")
+    told = status.phase == "failed" and status.who in ("author", "operator")  # what the last run came to stands in the record
+    if view.state.attempt and not status.next_try and not told:
+        goes_on = ", and no server runs that would go on; now:" if view.unserved else "; the next one goes on from there, or now:"
+        return Advice(f"a run didn't finish{goes_on}", f"anneal apply {name}")
     return None
 
 
-def _from_status(name: str, status: Status, now: float) -> Advice | None:
+def _from_status(name: str, status: Status, view: View) -> Advice | None:
     """What the last run left."""
     if status.phase in ("waiting", ROLLING):
-        again = f"; it is looked at again {until(status.next_try, now)}" if status.next_try else ""
-        seen = "its rollout goes on" if status.phase == ROLLING else "what was applied isn't healthy yet"
-        return Advice(f"{seen}, as said below{again}", urgent=False)
-    if status.phase not in ("failed", "pruning"):
+        return _from_wait(name, status, view)
+    return _from_failure(f"anneal apply {name}", status, view) if status.phase in ("failed", PRUNING) else None
+
+
+def is_of_git_host(status: Status, newest: Newest | None) -> bool:
+    """Whether a target's last run failed by what its git host still says."""
+    return bool(newest and newest.trouble and status.phase == "failed" and status.message == str(newest.trouble))
+
+
+def _from_git(view: View, *, failed: bool) -> Advice | None:
+    """That the git host can't be asked now. `failed`: whether the last run said so, too."""
+    if not (view.state and view.newest and view.newest.trouble) or is_of_git_host(view.state.status, view.newest) != failed:
         return None
-    if status.who == "author":
-        return Advice("fix the commit as said below, and push")
-    if status.who == "nobody" and status.next_try:
-        return Advice(f"it is tried again {until(status.next_try, now)}; to try now:", f"anneal apply {name}", urgent=False)
-    return Advice("do what is said below, then:", f"anneal apply {name}")
+    then = _tries(f"anneal apply {view.target.name}", view)
+    return Advice(
+        f"git can't be asked, as said below; once it can, {then}; to ask it the same:", ways_out.asking(view.target.repository.url)
+    )
+
+
+def _from_failure(again: str, status: Status, view: View) -> Advice:
+    """Who must act. `again`: the command that tries once more."""
+    if status.code == QuotaExceeded.code or (status.code != PlanRefused.code and _OVER_QUOTA.search(status.message)):
+        return Advice("a quota is full: its owner makes room, as said below, or git declares less; to try now:", again)
+    return _from_what_it_names(again, status, view) or _from_author(again, status, view) or _from_next_try(again, status, view)
+
+
+def _from_what_it_names(again: str, status: Status, view: View) -> Advice | None:
+    """What the failure itself names the command of."""
+    if creates := ways_out.creating(status.message):
+        return _without_namespace(creates, again, view)
+    if grants := ways_out.granting(view.target.name, status.message) if status.code == AccessDenied.code else "":
+        text = "a right is missing, as said below; an administrator can grant all that are needed"
+        return Advice(f"{text}, after which {_tries(again, view)}:", grants)
+    if looks := ways_out.looking(status.message) if status.phase == PRUNING else "":
+        text = f"what is to go isn't gone yet, as said below; once it is, {_tries(again, view)}; to see what holds it:"
+        return Advice(text, looks, urgent=view.unserved)
+    return None
+
+
+def _from_next_try(again: str, status: Status, view: View) -> Advice:
+    if status.who != "nobody" or not status.next_try:
+        return Advice("do what is said below, then:", again)
+    if view.unserved:
+        return Advice("no server runs that would try it again; to try now:", again)
+    return Advice(f"it is tried again {until(status.next_try, view.now)}; to try now:", again, urgent=False)
+
+
+def _tries(again: str, view: View) -> str:
+    """Say what goes on by itself, or by which command where no server runs."""
+    return f"`{again}` goes on, for no server runs" if view.unserved else "the next look goes on"
+
+
+def _without_namespace(creates: str, again: str, view: View) -> Advice:
+    """What makes a missing Namespace; without a server the run that waits for it comes after it."""
+    seen = "a Namespace is missing; to create it, if git isn't to declare it"
+    if view.unserved:
+        return Advice(f"{seen}, and try again:", f"{creates} && {again}")
+    return Advice(f"{seen}, after which the next look goes on:", creates)
+
+
+def _from_author(again: str, status: Status, view: View) -> Advice | None:
+    """What the commit must be mended for; where containers of it fail, what they wrote says why."""
+    if status.who != "author":
+        return None
+    seen = _FIX.text + _once_changed(status)
+    failing = any(_has_pods(line) for line in view.state.health.worst) if view.state else False
+    if status.code == RolloutFailed.code and failing:
+        then = f", then `{again}`, for no server runs" if view.unserved else ""
+        return Advice(f"{seen}{then}; to see what its containers wrote:", f"anneal status {view.target.name} --logs")
+    return Advice(f"{seen}; no server runs, so then:", again) if view.unserved else replace(_FIX, text=seen)
+
+
+def _from_wait(name: str, status: Status, view: View) -> Advice:
+    seen = "its rollout goes on" if status.phase == ROLLING else "what was applied isn't healthy yet"
+    if view.unserved and not (view.lease and view.lease.renewing):
+        return Advice(f"{seen}, as said below, and no server runs that would look again; to look now:", f"anneal apply {name}")
+    again = f"; it is looked at again {until(status.next_try, view.now)}" if status.next_try else ""
+    return Advice(f"{seen}, as said below{again}", urgent=False)
+
+
+def _from_server(name: str, view: View) -> Advice | None:
+    """That nobody will do what is to be done, or that git has something newer."""
+    head, state = view.newest.commit if view.newest else "", view.state
+    behind = bool(head) and state is not None and head != state.commit
+    newer = f"git is at {head[:12]}" if behind else ""
+    if view.unserved:
+        due = f"live is to be looked at again {until(state.drift_due, view.now)}" if state and state.drift_due else ""
+        seen = f"{newer or due or 'nothing to do now'}, and {server_text(view)}"
+        urgent = behind or view.pulse.last is not None
+        return Advice(f"{seen}; start `anneal serve` or `anneal run --trigger interval`, or now:", f"anneal apply {name}", urgent=urgent)
+    return Advice(f"{newer}, which the next look applies, or now:", f"anneal apply {name}", urgent=False) if behind else None
+
+
+def server_text(view: View) -> str:
+    """Say which server looks after a target and when it looked, or that none does, since when."""
+    pulse, name = view.pulse, view.target.name
+    if not pulse.readable:
+        return "whether a server runs isn't known: its heartbeat may not be read"
+    looked = pulse.looked(name)
+    seen = f"looked {span(pulse.now - looked)} ago" if looked else "hasn't looked yet"
+    if server := pulse.server(name):
+        return f"{server.name} ({server.version}) {seen}"
+    if pulse.last is None:
+        return "no server has ever looked after it"
+    if pulse.runs(pulse.last):
+        return f"no running server looks after it: {pulse.last.name} has another configuration"
+    since = max(looked, pulse.servers[pulse.targets[name][0]].renewed) if looked and pulse.targets[name][0] in pulse.servers else looked
+    return f"no server has looked after it for {span(pulse.now - (since or pulse.last.renewed))}"
+
+
+def _once_changed(status: Status) -> str:
+    """Say what of the cluster may change instead of the commit; empty: nothing that is known."""
+    facts = list(dict.fromkeys(map(str, status.refusal.facts))) if status.refusal else []
+    more = f" and {len(facts) - _NAMED} more" if len(facts) > _NAMED else ""
+    return f"; it is tried again, too, once something changes about {', '.join(facts[:_NAMED])}{more}" if facts else ""
+
+
+def _has_pods(line: str) -> bool:
+    """Whether a line of what does worst is of an object whose pods write logs."""
+    return line.partition("/")[0] in _WITH_LOGS and not line.endswith(_GONE)
 
 
 def _from_health(name: str, health: TargetHealth) -> Advice | None:
     """What stands, and isn't well, whatever the last run came to."""
     if health.state == HealthState.DEGRADED and all(line.endswith(_GONE) for line in health.worst):
         return Advice("what git declares is gone from the cluster; to bring it back:", f"anneal apply {name}")
-    if health.state == HealthState.DEGRADED and any(line.partition("/")[0] in _WITH_LOGS for line in health.worst):
+    if health.state == HealthState.DEGRADED and any(map(_has_pods, health.worst)):
         return Advice("it is degraded, as said below; to see what its containers wrote:", f"anneal status {name} --logs")
     if health.state == HealthState.DEGRADED:
         return Advice("it is degraded, as said below")
@@ -130,9 +312,7 @@ def _from_health(name: str, health: TargetHealth) -> Advice | None:
 def _from_leftovers(target: Target, state: State) -> Advice | None:
     """What stands, but isn't quite what git says."""
     if state.drift:
-        fields = len(state.drift)
-        seen = f"{many(fields, 'field')} {_verb(fields, 'differs', 'differ')} from git; to bring {_verb(fields, 'it', 'them')} back:"
-        return Advice(seen, f"anneal apply {target.name}")
+        return _from_drift(target.name, state.drift)
     if state.pin and state.pin.automatic:
         return Advice(
             "its newest commit failed and was rolled back: push what mends it; to try the same once more:", f"anneal unpin {target.name}"
@@ -147,6 +327,13 @@ def _from_leftovers(target: Target, state: State) -> Advice | None:
         seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
         return Advice(seen, f"anneal prune {target.name} --dry-run", urgent=False)
     return None
+
+
+def _from_drift(name: str, drift: Sequence[Drift]) -> Advice:
+    fields, objects = sum(bool(each.path) for each in drift), sum(not each.path for each in drift)
+    told = " and ".join(many(number, what) for number, what in ((objects, "object"), (fields, "field")) if number)
+    one = fields + objects == 1
+    return Advice(f"{told} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", f"anneal apply {name}")
 
 
 def _from_time(state: State, now: float) -> Advice | None:

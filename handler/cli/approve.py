@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from handler.cli import reports
-from handler.cli.options import command, target_argument, yes_option
-from handler.cli.running import run
+from handler.cli.running import retry, run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.model.event import Job
@@ -14,15 +13,8 @@ from handler.run.errors import RequestRefused
 from handler.state.record import Held
 
 
-@command()
-@target_argument
-@click.argument("held_id", metavar="[ID]", required=False)
-@yes_option
 def approve(session: Session, target: str | None, held_id: str | None, yes: bool) -> int:
-    """Allow exactly the deletions that TARGET holds under ID, and run it.
-
-    Without ID a person at a terminal is shown what is held and asked; elsewhere -y allows whatever is held now.
-    """
+    """Allow exactly the deletions that TARGET holds under ID, and run it."""
     if target and held_id is None and not session.several and session.settings.target(target) is None:
         target, held_id = None, target  # the only target may be left out
     chosen = session.target(target)
@@ -34,7 +26,7 @@ def approve(session: Session, target: str | None, held_id: str | None, yes: bool
         session.output.line("nothing was approved", "warn")
         return reports.FAILED
     job = Job(chosen.name, "replay", approve=held.id, actor=local_user())
-    return reports.result(session.output, run(session, job, f"applying {chosen.name}"))
+    return reports.result(session.output, run(session, job, f"applying {chosen.name}"), retry=retry(session))
 
 
 def _agreed(session: Session, target: Target, held: Held, yes: bool) -> bool:
@@ -57,10 +49,8 @@ def _held(session: Session, target: Target) -> Held:
     return state.held
 
 
-@command()
-@target_argument
 def unpin(session: Session, target: str | None) -> int:
     """Follow the branch of TARGET again, and run it."""
     chosen = session.target(target)
     job = Job(chosen.name, "replay", unpin=True, actor=local_user())
-    return reports.result(session.output, run(session, job, f"applying {chosen.name}"))
+    return reports.result(session.output, run(session, job, f"applying {chosen.name}"), retry=retry(session))

@@ -6,7 +6,6 @@ import click
 from click.shell_completion import get_completion_class
 
 from handler.cli import reports
-from handler.cli.options import command
 from handler.cli.session import Session
 
 _SHELLS = {
@@ -16,16 +15,8 @@ _SHELLS = {
 }
 
 
-@command()
-@click.argument("shell", type=click.Choice(list(_SHELLS)))
 def completion(session: Session, shell: str) -> int:
-    r"""Print what makes SHELL complete commands, options and targets.
-
-    \b
-    bash: eval "$(anneal completion bash)" in ~/.bashrc
-    zsh:  eval "$(anneal completion zsh)" in ~/.zshrc, after compinit
-    fish: anneal completion fish > ~/.config/fish/completions/anneal.fish
-    """
+    """Print what makes SHELL complete commands, options and targets."""
     made = get_completion_class(shell)
     root = click.get_current_context().find_root().command
     assert made is not None  # noqa: S101 - click brings these three

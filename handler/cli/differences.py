@@ -1,4 +1,4 @@
-"""A plan for people: each object that would change, with its fields live -> declared and who owns them live."""
+"""What changes, for people: each object of a plan, or of what a run wrote, with its fields live -> declared and who owns them live."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from handler.cli.printing import Output
 from handler.cli.reports import counted, hold
-from handler.model.plan import Action, Change, Due, FieldChange, Plan
+from handler.model.plan import DONE, Action, Change, Due, FieldChange, Plan
 from handler.model.words import many
 
 _SIGNS = {
@@ -17,6 +17,16 @@ _SIGNS = {
     Action.SKIP: (".", "dim"),
     Action.UNCHANGED: ("=", "dim"),
 }
+_STYLES = {
+    Action.CREATE: "good",
+    Action.UPDATE: "warn",
+    Action.RECREATE: "warn",
+    Action.PRUNE: "bad",
+    Action.UNCHANGED: "dim",
+    Action.SKIP: "dim",
+}
+_MOST = 20
+"""Lines of one object's fields that are shown without -v."""
 _WORDS = {
     Action.CREATE: "create",
     Action.UPDATE: "update",
@@ -40,7 +50,7 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
     for note in plan.notes:
         output.line(f"note: {note}", "dim")
     if plan.hold:
-        hold(output, plan.target, plan.hold, way_out)
+        hold(output, plan.target, plan.hold, way_out, listed=True)
 
 
 def _change(output: Output, change: Change) -> None:
@@ -52,10 +62,29 @@ def _change(output: Output, change: Change) -> None:
     tail = f"  ({'; '.join(told)})" if told else ""
     place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
     output.line(f"{sign} {_WORDS[change.action]} {change.identity}{tail}{place}", style)
-    for field in change.fields if change.action is not Action.CREATE else ():
-        output.line(f"    {'- ' if not field.declared else ''}{_field(field)}", "bad" if not field.declared else "")
+    _fields(output, change)
     for field in change.undeclared:
         output.detail(f"    {field.path}: {_quoted(field.live)}  (undeclared, by {field.manager}; it stays)")
+
+
+def done(output: Output, change: Change, *, fields: bool = True) -> None:
+    """Print what a run has done to one object. `fields`: also to which of its fields."""
+    told = change.action is Action.SKIP or change.removes or change.sibling
+    why = f"  ({change.reason})" if change.reason and told else ""
+    output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
+    if fields and change.writes:
+        _fields(output, change)
+
+
+def _fields(output: Output, change: Change) -> None:
+    """Print the fields that change; of a long list, which is cut, what goes stands first."""
+    found = change.fields if change.action is not Action.CREATE else ()
+    cut = len(found) > _MOST and not output.verbose
+    shown = sorted(found, key=lambda field: bool(field.declared))[: _MOST - 1] if cut else found
+    for field in shown:
+        output.line(f"    {'- ' if not field.declared else ''}{_field(field)}", "bad" if not field.declared else "")
+    if len(found) > len(shown):
+        output.line(f"    and {many(len(found) - len(shown), 'field')} more; -v shows all", "dim")
 
 
 def _due(output: Output, due: Due) -> None:

@@ -1,37 +1,23 @@
-"""A directory as a source of commits (`apply -f DIR`, `locutus`), and the settings of a target that no file configures."""
+"""A directory, files or standard input as a source of commits (`apply -f`, `locutus`)."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from handler.config.git import Repository, Revision
-from handler.config.load import parse
-from handler.config.settings import Settings
+from handler.config.git import Revision
 from handler.model.errors import RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
-from handler.source import open_beside, open_local
+from handler.source.local import open_beside, open_files, open_local
+from handler.source.tree import FetchedTree
 
 
-class Directory:
-    """A directory on disk, as the one commit it is at. `differs`: whether it holds changes that aren't committed.
+class Fixed:
+    """A source of one commit, whose tree is in memory already."""
 
-    `path`, `rollout`: where in the commit's tree the directory and the given Rollout's file are found, which may lie outside of it.
-    """
-
-    def __init__(self, path: Path, rollout: Path | None = None) -> None:
-        self.path, self.rollout, self.differs = "", _below(path, rollout) if rollout else "", False
-        if rollout is None or self.rollout:
-            self._tree, self.differs = open_local(path)
-        else:
-            self._tree, self.path, self.rollout = open_beside(path, rollout)
-        self.committed = self._tree.commit
-        if self.differs or not self.committed.sha:
-            self._tree.commit = _unrecorded(self.committed, self._tree)
+    _tree: FetchedTree
 
     @property
     def commit(self) -> CommitInfo:
@@ -50,6 +36,34 @@ class Directory:
 
     def recheck(self, sha: str, path: str = "") -> None:
         """Do nothing: a directory carries no signature that could end."""
+
+
+class Directory(Fixed):
+    """A directory on disk, as the one commit it is at. `differs`: whether it holds changes that aren't committed; `shown`: as it was named.
+
+    `path`, `rollout`: where in the commit's tree the directory and the given Rollout's file are found, which may lie outside of it.
+    """
+
+    def __init__(self, path: Path, rollout: Path | None = None) -> None:
+        self.shown = "" if path == Path() else str(path)
+        self.path, self.rollout, self.differs = "", _below(path, rollout) if rollout else "", False
+        if rollout is None or self.rollout:
+            self._tree, self.differs = open_local(path)
+        else:
+            self._tree, self.path, self.rollout = open_beside(path, rollout)
+            self.shown = str(path.parent)
+        self.committed = self._tree.commit
+        if self.differs or not self.committed.sha:
+            self._tree.commit = _unrecorded(self.committed, self._tree)
+
+
+class Files(Fixed):
+    """Files, directories and what came by a pipe, as one commit. `found`: path in its tree -> where it lies, or its content."""
+
+    def __init__(self, found: Mapping[str, Path | bytes]) -> None:
+        self._tree = open_files(found)
+        piped = all(isinstance(each, bytes) for each in found.values())
+        self._tree.commit = _unrecorded(self._tree.commit, self._tree, "standard input" if piped else "files, as they lie there")
 
 
 class Rereading:
@@ -78,27 +92,8 @@ def _below(directory: Path, file: Path) -> str:
     return inside.relative_to(root).as_posix() if inside.is_relative_to(root) else ""
 
 
-def _unrecorded(base: CommitInfo, tree: Tree) -> CommitInfo:
+def _unrecorded(base: CommitInfo, tree: Tree, otherwise: str = "files of a directory, as they lie there") -> CommitInfo:
     root = tree.lookup("")
     assert root is not None  # noqa: S101 - every tree has a root
-    subject = f"uncommitted changes on {base.sha[:12]}" if base.sha else "files of a directory, as they lie there"
+    subject = f"uncommitted changes on {base.sha[:12]}" if base.sha else otherwise
     return CommitInfo(root.oid, subject, "", 0)
-
-
-def settings_for(name: str, namespaces: Sequence[str], cluster_scoped: Sequence[str], state_namespace: str) -> Settings:
-    """Return the settings of one target made from flags: only these namespaces, and the first for objects that name none.
-
-    Raises ConfigInvalid for what isn't a name.
-    """
-    lone = "*" in namespaces
-    target = {
-        "name": name,
-        "repository": {"url": "https://local.invalid/directory"},
-        "namespaces": "*" if lone else list(namespaces),
-        "clusterScoped": list(cluster_scoped),
-        **({} if lone else {"namespace": namespaces[0]}),
-    }
-    header = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": state_namespace}
-    settings = parse(json.dumps({**header, "targets": [target]}), "command line")
-    local = Repository(url=f"directory:{name}")  # a git target of the same name is refused, until `retarget`
-    return replace(settings, targets=tuple(replace(made, repository=local) for made in settings.targets))

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from handler.cli import reports
-from handler.cli.options import command
 from handler.cli.session import Session
 from handler.cli.times import ago
 from handler.queues.dead import DeadLetters, Letter
@@ -21,24 +20,8 @@ from handler.state.rules import stamp
 _HEADS = ("SINCE", "TARGET", "ASKED", "BY", "COMMIT", "RUN", "TRIED")
 
 
-@command()
-@click.argument("what", type=click.Choice(["list", "redrive"]))
-@click.option("--target", metavar="TARGET", help="Only what asks for this target.")
-@click.option("--run", metavar="ID", help="Only the request of this run.")
-@click.option("--drop-unreadable", is_flag=True, help="With redrive: delete what can't be read; it is kept otherwise.")
 def dlq(session: Session, what: str, target: str | None, run: str | None, drop_unreadable: bool) -> int:
-    """List what ended as dead letters, or put it into the queue again.
-
-    A message whose run came to no end, and stands in no record, comes again a few times; then SQS moves it to the queue's dead letters.
-
-    `list` hides nothing from others for longer than it looks. `redrive` puts all of them, or those that are named, into the queue again,
-    after what made them fail is mended; each is deleted only then, so none is lost. Should it be killed in between, one is asked for twice:
-    a push finds nothing to do, and what was asked by name ends as it has ended.
-
-    A commit, the end of a pin, an approval and a forced run are asked for again by `--run` alone: what somebody wanted then may be wrong
-    by now, after others have decided. What can't be read, or asks for a target that isn't configured, stays where it is. Of one target ten
-    can be seen at once: a `--run` behind those is reached after they are asked for again.
-    """
+    """List what ended as dead letters, or put it into the queue again."""
     if drop_unreadable and what != "redrive":
         raise click.UsageError("--drop-unreadable goes with redrive")
     names = {session.target(target).name} if target else {each.name for each in session.settings.targets}

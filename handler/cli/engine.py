@@ -12,11 +12,13 @@ from handler.cli.session import Session
 from handler.config.rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
+from handler.feedback.metrics import RunMetrics
 from handler.queues.sqs import Sqs, queue_url
 from handler.reading import Reader
 from handler.render import Sandbox
 from handler.serve.intake import WAIT
 from handler.serve.worker import Engine, Parts
+from handler.state.record import State
 from handler.stores import Services
 from handler.survey import Survey
 
@@ -29,10 +31,13 @@ def engine(session: Session) -> Engine:
     return _engine(session, lambda settings: queue_url(settings, os.environ))
 
 
-def clock_engine(session: Session) -> Engine:
-    """Return what a worker process is made of that nobody asks but its clock: each time it looks at live, and mends what differs."""
+def clock_engine(session: Session, metrics: Callable[..., RunMetrics] = RunMetrics) -> Engine:
+    """Return what a worker process is made of that nobody asks but its clock: each time it looks at live, and mends what differs.
+
+    `metrics`: see `Parts`.
+    """
     made = _engine(session, lambda _settings: "")
-    return Engine(made.prepare, lambda settings: replace(made.build(settings), look=None, clock="drift"))
+    return Engine(made.prepare, lambda settings: replace(made.build(settings), look=None, clock="drift", metrics=metrics))
 
 
 def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
@@ -40,13 +45,19 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
 
     def build(settings: Settings) -> Parts:
         url = queued(settings)
-        options = replace(session.options, notes=bool(url), terminal=False, watches=settings.health_interval > 0)
+        told: list[Callable[[State], None]] = []
+
+        def seen(state: State) -> None:
+            for tell in told:
+                tell(state)
+
+        options = replace(session.options, notes=bool(url), terminal=False, watches=settings.health_interval > 0, seen=seen)
         services = Services(os.environ)
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value
         handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
         reader, survey = Reader(settings, handler.records, secrets.mask), Survey(settings, handler)
         queue = Sqs(url, longest_wait=WAIT) if url else None
-        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler)
+        return Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, follow=told.append)
 
     return Engine(sandbox.start, build)

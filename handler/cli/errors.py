@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from handler.model.errors import OperatorError, Problem, TransientError
 
 
@@ -17,6 +20,11 @@ class ServerRefused(OperatorError):
 
 
 class ServerUnavailable(TransientError):
-    """A running Anneal isn't reached, or can't answer now."""
+    """A running Anneal isn't reached, or can't answer now. `answer`: what it said."""
 
     code = "server-unavailable"
+
+    def __init__(self, *problems: Problem, answer: Mapping[str, Any] | None = None) -> None:
+        """Keep the answer."""
+        super().__init__(*problems)
+        self.answer = answer or {}

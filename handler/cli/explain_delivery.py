@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from handler.cli import reports
-from handler.cli.options import command
 from handler.cli.session import Session
 from handler.config.git import RepositoryAuth
 from handler.config.secrets import Accepted, resolve_all
@@ -41,19 +40,8 @@ class Captured:
     guessed: bool
 
 
-@command()
-@click.argument("file", type=click.Path(allow_dash=True))
-@click.option("--provider", metavar="NAME", help="Whose delivery it is; else the payload's shape tells.")
-@click.option(
-    "--headers",
-    type=click.Path(allow_dash=True),
-    help="Its headers, `Name: value` a line: then the signature is verified.",
-)
 def explain_delivery(session: Session, file: str, provider: str | None, headers: str | None) -> int:
-    """Say what the door would answer to the webhook payload in FILE (- for standard input): which targets, and why.
-
-    FILE holds the body byte for byte. Nothing is run; only the configuration and its webhook secrets are read.
-    """
+    """Say what the door would answer to the webhook payload in FILE (- for standard input): which targets, and why."""
     settings = session.settings
     if provider is not None and provider not in session.triggers:
         raise click.UsageError(f"--provider {provider}: known are {', '.join(session.triggers)}")

@@ -1,58 +1,110 @@
-"""One line for each thing that was looked at: found well, or not, with the way out. For `check` and `doctor`."""
+"""The table of `check` and `doctor`: a row for each thing that was looked at, with its verdict and what was seen; below it the way out.
+
+Rows are printed as they are found: a look may take long. At a terminal text is wrapped beside its columns, elsewhere a row is a line.
+A way out is never wrapped, so that a command can be copied; alternatives have a line each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from handler.cli.printing import Output
+from handler.cli.reports import mended
 from handler.model.errors import AnnealError, Problem
 
+Verdict = Literal["ok", "warning", "failed", "skipped"]
+_STYLES: dict[Verdict, str] = {"ok": "good", "warning": "warn", "failed": "bad", "skipped": "dim"}
+_SUBJECT, _VERDICT = 15, 9
+_OR = "; or "
 
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing. `target`: the one it is about, empty: all; `seen`: of what is well, or kept from being looked at."""
+
+    subject: str
+    verdict: Verdict
+    seen: str = ""
+    problems: Sequence[Problem] = ()
+    target: str = ""
+
+
+@dataclass
 class Findings:
-    """Prints as it goes and keeps all for the JSON form."""
+    """Prints rows as they come, and keeps all for the JSON form. `target`: what the next rows are about."""
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        self._rows: list[dict[str, object]] = []
-        self.failed = False
+    output: Output
+    rows: list[Row] = field(default_factory=list)
+    target: str = ""
 
-    def step(self, name: str, look: Callable[[], str]) -> bool:
-        """Look at one thing; say what it found, or every problem. Returns whether it is well."""
+    @property
+    def failed(self) -> bool:
+        """Whether anything isn't as it must be."""
+        return any(row.verdict == "failed" for row in self.rows)
+
+    def about(self, target: str, *, heading: bool) -> None:
+        """Let the next rows be a target's. `heading`: it isn't the only one."""
+        self.target = target
+        if heading:
+            self.output.line(target, "head")
+
+    def step(self, subject: str, look: Callable[[], str]) -> bool:
+        """Look at one thing; note what it found, or every problem. Returns whether it is well."""
         try:
-            self.good(name, look())
+            self.good(subject, look())
         except AnnealError as error:
-            self.bad(name, error.problems)
+            self.bad(subject, error.problems)
             return False
         return True
 
-    def good(self, name: str, text: str) -> None:
+    def good(self, subject: str, seen: str) -> None:
         """Note what is well."""
-        self._rows.append({"name": name, "ok": True, "message": text, "problems": []})
-        self._output.line(f"✓ {name}: {text}", "good")
+        self._add(Row(subject, "ok", seen))
 
-    def bad(self, name: str, problems: Sequence[Problem]) -> None:
+    def bad(self, subject: str, problems: Sequence[Problem]) -> None:
         """Note what isn't, with the way out of each problem."""
-        self.failed = True
-        self._rows.append({"name": name, "ok": False, "message": "", "problems": problems})
-        for number, problem in enumerate(problems):
-            where = f"{problem.place}: " if problem.place else ""
-            head = f"✗ {name}: " if not number else "    "
-            self._output.line(f"{head}{where}{problem.subject}: {problem.message}", "bad")
-            if problem.fix:
-                self._output.line(f"    → {problem.fix}")
+        self._add(Row(subject, "failed", problems=tuple(mended(self.output, problems))))
 
-    def warn(self, name: str, text: str, fix: str) -> None:
+    def warn(self, subject: str, seen: str, fix: str) -> None:
         """Note what isn't as it should be, but keeps nothing from working."""
-        self._rows.append({"name": name, "ok": True, "message": text, "fix": fix, "problems": []})
-        self._output.line(f"! {name}: {text}", "warn")
-        self._output.line(f"    → {fix}")
+        self._add(Row(subject, "warning", problems=(Problem(subject, seen, fix=fix),)))
 
-    def skip(self, name: str, why: str) -> None:
-        """Note what couldn't be looked at."""
-        self._rows.append({"name": name, "ok": None, "message": why, "problems": []})
-        self._output.line(f"- {name}: {why}", "dim")
+    def skip(self, subject: str, why: str) -> None:
+        """Note what wasn't looked at."""
+        self._add(Row(subject, "skipped", why))
 
     def document(self) -> None:
         """Print all as JSON, in that form."""
-        if self._output.as_json:
-            self._output.document({"ok": not self.failed, "steps": self._rows})
+        if self.output.as_json:
+            self.output.document({"ok": not self.failed, "checks": self.rows})
+
+    def _add(self, row: Row) -> None:
+        if not self.rows:
+            self.output.line(f"{'SUBJECT':{_SUBJECT}}{'VERDICT':{_VERDICT}}SEEN", "dim")
+        self.rows.append(replace(row, target=self.target))
+        first = f"{row.subject:{_SUBJECT - 1}} {row.verdict:{_VERDICT - 1}} "
+        texts = [_text(row, problem) for problem in row.problems] or [row.seen]
+        ways_out = [problem.fix for problem in row.problems]
+        for number, text in enumerate(texts):
+            self.output.line((first if not number else " " * len(first)) + text, _STYLES[row.verdict], hang=len(first))
+            fix = ways_out[number] if ways_out else ""
+            if fix and fix not in ways_out[number + 1 :]:  # what cures several problems stands once, below the last
+                self._way_out(fix)
+
+    def _way_out(self, fix: str) -> None:
+        for number, way in enumerate(ways(fix)):
+            self.output.line(f"    {'→' if not number else ' '} {way}".replace("\n", "\n      "), whole=True)
+
+
+def ways(fix: str) -> list[str]:
+    """Return the alternatives of a way out, a line each."""
+    first, *others = fix.split(_OR)
+    return [first, *(f"or {each}" for each in others)] if fix else []
+
+
+def _text(row: Row, problem: Problem) -> str:
+    """Write a problem as one line; what is called like its row needn't be named twice."""
+    where = f"{problem.place}: " if problem.place else ""
+    return where + (problem.message if problem.subject == row.subject else f"{problem.subject}: {problem.message}")

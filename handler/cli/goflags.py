@@ -2,7 +2,8 @@
 
     --flag=value   --flag value   -flag=value   -flag value          one dash or two
     --truth   --truth=false                                          1, t, T, TRUE, true, True; 0, f, F, FALSE, false, False
-    1m0s   1.5h   300ms                                              durations (time.ParseDuration)
+    1m0s   1.5h   300ms   0                                          durations (time.ParseDuration)
+    5   0x10   0b11   017   1_000                                    whole numbers (strconv.ParseInt)
 
 What isn't a flag of the command is left to click, which names it.
 """
@@ -62,8 +63,15 @@ def _truth(flag: str, value: str) -> bool:
     return value in _TRUE
 
 
+def go_int(text: str) -> int:
+    """Return a whole number as Go writes it. Raises ValueError."""
+    return int(text, 8 if re.fullmatch("[+-]?0[0-7]+", text) else 0)
+
+
 def go_duration(text: str) -> float | None:
     """Return the seconds of a duration as Go writes it; None if it isn't one."""
+    if text == "0":  # the only number without a unit
+        return 0.0
     if not re.fullmatch(f"(?:{_PART})+", text):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))

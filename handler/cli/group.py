@@ -1,6 +1,6 @@
-"""`anneal` itself: which commands there are, each loaded when it is called, and what the process exits with.
+"""`anneal` itself: which commands there are, each declared when it is called, and what the process exits with.
 
-Law: nothing is imported for `--help` but click, so that it answers at once.
+Law: nothing is imported for `--help` but click and the declaration (`handler.cli.commands`), so that it answers at once.
 """
 
 from __future__ import annotations
@@ -19,34 +19,47 @@ USAGE = 64
 """EX_USAGE of sysexits(3)."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("init", "Write a first anneal.yaml and say how to set up the webhook."),
-    "check": ("check", "Look at configuration, git, rights, render and plan; change nothing."),
-    "render": ("render", "Print the objects that a commit declares."),
-    "plan": ("plan", "Show what a run would change; change nothing."),
-    "apply": ("apply", "Bring the cluster to what git declares."),
-    "prune": ("apply", "Delete what git no longer declares."),
-    "run": ("run", "Bring targets to what git declares, once or at an interval, without webhooks."),
-    "status": ("status", "Say how targets stand and what to do next."),
-    "rollout": ("rollout", "Show the steps of a target's newest rollout."),
-    "history": ("history", "Show a target's last runs."),
-    "approve": ("approve", "Allow what is held, and run the target."),
-    "suspend": ("pause", "Pause a target, or all of them."),
-    "resume": ("pause", "End a pause."),
-    "unpin": ("approve", "Follow the branch again, and run the target."),
-    "rollback": ("rollback", "Go back to what was deployed before, and pin it."),
-    "replay": ("replay", "Ask a running server for a run."),
-    "retarget": ("retarget", "Accept another repository, installation or cluster."),
-    "unlock": ("unlock", "Free the Lease of a worker that died."),
-    "rbac": ("rbac", "Print the least rights that a target needs."),
-    "doctor": ("doctor", "Examine this machine, its tools and what it reaches."),
+    "init": ("start", "Write a first anneal.yaml and say how to set up the webhook."),
+    "check": ("start", "Look at all that a server and its runs need; change nothing."),
+    "render": ("deploy", "Print the objects that a commit declares."),
+    "plan": ("deploy", "Show what a run, or apply -f, would change; change nothing."),
+    "apply": ("deploy", "Bring the cluster to what git, files or standard input (-f) declare."),
+    "prune": ("deploy", "Delete what git no longer declares."),
+    "run": ("deploy", "Bring targets to what git declares, once or at an interval, without webhooks."),
+    "status": ("look", "Say how targets stand and what to do next."),
+    "rollout": ("look", "Show the steps of a target's newest rollout."),
+    "history": ("look", "Show a target's last runs."),
+    "approve": ("decide", "Allow what is held, and run the target."),
+    "suspend": ("decide", "Pause a target, or all of them."),
+    "resume": ("decide", "End a pause."),
+    "unpin": ("decide", "Follow the branch again, and run the target."),
+    "rollback": ("deploy", "Go back to what was deployed before, and pin it."),
+    "replay": ("decide", "Ask a running server for a run."),
+    "retarget": ("decide", "Accept another repository, installation or cluster."),
+    "unlock": ("decide", "Free the Lease of a worker that died."),
+    "rbac": ("start", "Print the least rights that a target needs."),
+    "doctor": ("start", "The same, with this machine, its tools and a running server."),
     "serve": ("serve", "Serve webhooks and run targets until SIGTERM."),
-    "work": ("work", "Run what waits in a queue, without the web process."),
-    "dlq": ("dlq", "List what ended as dead letters, or ask for it again."),
-    "explain-delivery": ("explain_delivery", "Say what the door would answer to a webhook payload, and why."),
-    "locutus": ("locutus", "Roll files out with Locutus' own flags."),
-    "completion": ("completion", "Print what makes a shell complete commands."),
+    "work": ("serve", "Run what waits in a queue, without the web process."),
+    "dlq": ("look", "List what ended as dead letters, or ask for it again."),
+    "explain-delivery": ("start", "Say what the door would answer to a webhook payload, and why."),
+    "locutus": ("deploy", "Roll files out with Locutus' own flags."),
+    "completion": ("start", "Print what makes a shell complete commands."),
 }
-"""Name -> its module in this package, and the line that `anneal --help` shows."""
+"""Name -> the module of `handler.cli.commands` that declares it, and the line that `anneal --help` shows."""
+
+_MEANT = {
+    "delete": "prune",
+    "describe": "status",
+    "diff": "plan",
+    "get": "status",
+    "help": "--help",
+    "logs": "status --logs",
+    "reconcile": "apply",
+    "sync": "apply",
+    "version": "--version",
+}
+"""Words of kubectl, kapp, Flux and Argo CD -> what does that here."""
 
 
 class Commands(click.Group):
@@ -60,9 +73,19 @@ class Commands(click.Group):
         """Load one."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"handler.cli.{COMMANDS[cmd_name][0]}")
+        module = importlib.import_module(f"handler.cli.commands.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was typed. Raises click.UsageError, which names the one that was meant, if that can be told."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib  # noqa: PLC0415 - only a mistake waits for it
+
+            near = _MEANT.get(args[0]) or next(iter(difflib.get_close_matches(args[0], COMMANDS, 1)), "")
+            raise click.UsageError(f"{error.message.rstrip('.')}" + (f"; for that: anneal {near}" if near else ""), ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """List the commands without loading them."""
@@ -92,5 +115,10 @@ class Commands(click.Group):
 def anneal() -> None:
     """GitOps without a controller fleet: brings clusters to what git declares.
 
+    \b
+    anneal apply -f deploy --name shop -n shop    manifests, without a configuration
+    anneal run --trigger interval                 follows git as anneal.yaml says
+    anneal init                                   writes a first anneal.yaml
+
     Exit codes: 0 done, 1 failed, 3 held for approval, 4 busy, superseded or suspended, 64 usage.
-    """
+    """  # noqa: D301 - click's mark of lines that stay as they are

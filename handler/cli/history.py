@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 
-import click
-
 from handler.cli import reports
-from handler.cli.options import command, target_argument
+from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.cli.times import ago
 from handler.state.record import Run
@@ -16,13 +14,11 @@ _HEADS = ("WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS")
 _SUBJECT = 48
 
 
-@command()
-@target_argument
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs, newest first.")
+@from_files(record=True, number="limit")
 def history(session: Session, target: str | None, limit: int) -> int:
     """Show the last runs of TARGET, newest first; -v also what each changed and said."""
     chosen = session.target(target)
-    state = session.handler.store(chosen).read().state
+    state = session.ways(git=False).brief_store(chosen).read().state
     runs = state.history[:limit] if state else ()
     output = session.output
     if output.as_json:

@@ -1,31 +1,32 @@
-"""`anneal init`: writes a first anneal.yaml that loads, and says what to do at the git host."""
+"""`anneal init`: writes a first anneal.yaml that loads, and says the next commands and what to set up at the git host.
+
+Law: nothing is asked of a cluster or git host; the file is written whole, once everything is answered, or not at all.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
-import sys
-from dataclasses import dataclass
+import os
+import shlex
 from pathlib import Path
 
-import click
-
-from handler.cli import reports
-from handler.cli.options import command
+from handler.cli import hosts, reports
+from handler.cli.questions import Answers, answered, questions, split
 from handler.cli.session import Session
+from handler.config.git import token_user
 from handler.config.load import parse
 from handler.model.errors import ConfigInvalid
+from handler.web.defaults import BIND
 
+_FILE = "anneal.yaml"
 _TEMPLATE = """\
-# Anneal's configuration. Every field and its default: the JSON Schema handler/config/schema.json, `anneal check` tells what is wrong.
+# Anneal's configuration. Every field and its default: the JSON Schema handler/config/schema.json; `anneal check` says what is wrong.
 apiVersion: anneal.dev/v1alpha1
 kind: Config
 stateNamespace: anneal-system        # states and Leases live there, in each target's cluster
 
-webhooks:
-  {provider}:
-    secrets:
-      - env: {variable}    # at least 16 characters; two entries while you rotate
-
+{webhooks}
 interval: 5m                         # how often heads are looked at, should a webhook be lost
 driftInterval: 30m                   # how often live is compared although git didn't move
 
@@ -33,7 +34,7 @@ targets:
   - name: {name}
     repository:
       url: {url}
-      # auth: {{basic: {{username: {user}, password: {{env: GIT_TOKEN}}}}}}    # a private repository; read access is enough
+      {auth}
     revision: {{branch: {branch}}}
     path: {path}
     namespaces: [{namespaces}]       # it touches no other
@@ -47,115 +48,63 @@ targets:
     # wait: {{timeout: 5m}}            # a commit counts once all is healthy; only then what it dropped is deleted
     # rollback: {{onFailure: true}}    # a release that fails goes back to the one before, which is pinned
 """
-
-_STEPS = {
-    "github": """\
-At GitHub: the repository's Settings, Webhooks, Add webhook
-  Payload URL    https://<where anneal serve is reached>/webhooks/github
-  Content type   application/json
-  Secret         the value of {variable}
-  Events         just the push event
-or: gh api repos/{slug}/hooks -f name=web -f 'events[]=push' -F active=true \\
-      -f config[url]=https://<host>/webhooks/github -f config[content_type]=json -f config[secret]="${variable}"
-""",
-    "gitlab": """\
-At GitLab: the project's Settings, Webhooks, Add new webhook
-  URL            https://<where anneal serve is reached>/webhooks/gitlab
-  Secret token   the value of {variable}
-  Trigger        Push events (and Tag push events for a target that follows a tag)
-  SSL            keep verification enabled
-""",
-}
-_USERS = {"github": "x-access-token", "gitlab": "oauth2"}
+_WEBHOOKS = """\
+webhooks:
+  {provider}:
+    secrets:
+      - env: {variable}    # at least 16 characters; two entries while you rotate
+"""
+_NO_WEBHOOKS = "# webhooks: {github: {secrets: [{env: GITHUB_WEBHOOK_SECRET}]}}    # without them git is looked at each `interval`\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """What was given by flags or typed at the prompts."""
-
-    name: str
-    url: str
-    branch: str
-    path: str
-    namespaces: tuple[str, ...]
-    provider: str
-
-    @property
-    def variable(self) -> str:
-        """The environment variable of the webhook's secret."""
-        return f"{self.provider.upper()}_WEBHOOK_SECRET"
-
-    @property
-    def slug(self) -> str:
-        """The repository's path on its host."""
-        return self.url.partition("://")[2].partition("/")[2].removesuffix(".git")
-
-
-@command()
-@click.option("--name", help="The target's name.")
-@click.option("--repository", help="https:// URL of the repository.")
-@click.option("--branch", default="main", show_default=True, help="The branch it follows.")
-@click.option("--path", help="Directory of the manifests in the repository; empty: its root.")
-@click.option("-n", "--namespace", "namespaces", multiple=True, help="A namespace it may touch; the first is the default.")
-@click.option("--provider", type=click.Choice(sorted(_STEPS)), help="Whose webhooks are sent.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-def init(session: Session, *, force: bool, **given: object) -> int:
-    """Write a first anneal.yaml (or the file that --config names), and say how to set up the webhook."""
-    path = Path(session.named or "anneal.yaml")
-    if path.exists() and not force:
-        raise ConfigInvalid.of(str(path), "is there already", fix="pass --force to replace it, or --config FILE to write another")
-    answers = _asked(given)
+def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags: str | None) -> int:
+    """Write a first anneal.yaml (or the file that --config or ANNEAL_CONFIG names), and say what comes next."""
+    path = Path(session.named or session.environ.get("ANNEAL_CONFIG") or _FILE)
+    _refuse(path, force)
+    given = {name.replace("_", "-"): value for name, value in flags.items()} | {"namespace": " ".join(namespaces) or None}
+    answers = answered(questions((*session.triggers, hosts.NONE)), given, session.output)
     text = _written(answers)
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise ConfigInvalid.of(str(path), f"can't be written: {error.strerror}") from None
+    parse(text, path.name, providers=session.triggers)
+    _write(path, text, force)
     _tell(session, path, answers)
     return reports.DONE_CODE
 
 
-def _asked(given: dict[str, object]) -> _Answers:
-    """Complete the flags by prompts; where nobody can be asked, what is missing is a mistake of usage."""
-
-    def text(flag: str, question: str, default: str | None = None) -> str:
-        value = given[flag]
-        if value is not None:
-            return str(value)
-        if not sys.stdin.isatty():
-            if default is None:
-                raise click.UsageError(f"--{flag} is needed where nobody can be asked")
-            return default
-        return str(click.prompt(question, default=default, type=str))
-
-    url = text("repository", "Repository (https:// URL)")
-    name = text("name", "Target name", url.rstrip("/").rpartition("/")[2].removesuffix(".git").lower() or "app")
-    namespaces = given["namespaces"]
-    chosen = tuple(map(str, namespaces)) if isinstance(namespaces, tuple) and namespaces else ()
-    if not chosen:
-        chosen = tuple(text("namespace", "Namespace", name).replace(",", " ").split())
-    path = text("path", "Directory of the manifests", "deploy")
-    provider = text("provider", "Webhooks come from (github, gitlab)", "gitlab" if "gitlab" in url else "github")
-    if provider not in _STEPS:
-        raise click.UsageError(f"webhooks from {provider!r}: expected github or gitlab")
-    return _Answers(name, url, str(given["branch"]), path, chosen, provider)
+def _refuse(path: Path, force: bool) -> None:
+    """Raise ConfigInvalid, before anything is asked, where the file can't be written."""
+    shown = shlex.quote(str(path))
+    if path.is_dir():
+        raise ConfigInvalid.of(str(path), "is a directory", fix=f"anneal init -c {shlex.quote(str(path / _FILE))}")
+    if path.exists() and not force:
+        raise ConfigInvalid.of(str(path), "is there already; to replace it:", fix=f"anneal init -c {shown} --force")
+    if not path.parent.is_dir():
+        raise ConfigInvalid.of(str(path.parent), "there is no such directory", fix=f"mkdir -p {shlex.quote(str(path.parent))}")
 
 
-def _written(answers: _Answers) -> str:
-    """Return the file's text. Raises ConfigInvalid when an answer isn't what it must be."""
-    text = _TEMPLATE.format(
-        provider=answers.provider,
-        variable=answers.variable,
-        name=_scalar(answers.name),
-        url=_scalar(answers.url),
-        user=_USERS[answers.provider],
-        branch=_scalar(answers.branch),
-        path=_scalar(answers.path),
-        namespaces=", ".join(map(_scalar, answers.namespaces)),
-        namespace=_scalar(answers.namespaces[0]),
+def _written(answers: Answers) -> str:
+    """Return the file's text."""
+    provider, namespaces = answers["provider"], split(answers["namespace"])
+    webhooks = _WEBHOOKS.format(provider=provider, variable=hosts.variable(provider)) if provider != hosts.NONE else _NO_WEBHOOKS
+    return _TEMPLATE.format(
+        webhooks=webhooks,
+        name=_scalar(answers["name"]),
+        url=_scalar(answers["repository"]),
+        auth=_auth(answers),
+        branch=_scalar(answers["branch"]),
+        path=_scalar("" if answers["path"] == "." else answers["path"]),
+        namespaces=", ".join(map(_scalar, namespaces)),
+        namespace=_scalar(namespaces[0]),
     )
-    parse(text, "anneal.yaml")
-    return text
+
+
+def _auth(answers: Answers) -> str:
+    """Return what signs in, or, of a public repository, how it would be written."""
+    if "ssh-key" in answers:
+        key, known = (_scalar(str(Path(answers[flag]).expanduser())) for flag in ("ssh-key", "known-hosts"))
+        return f"auth: {{ssh: {{privateKey: {{file: {key}}}, knownHosts: {known}}}}}"
+    token = answers.get("token-env")
+    basic = f"auth: {{basic: {{username: {token_user(answers['repository'])}, password: {{env: {token or 'GIT_TOKEN'}}}}}}}"
+    return f"{basic}    # read access is enough" if token else f"# {basic}    # a private repository; read access is enough"
 
 
 def _scalar(text: str) -> str:
@@ -165,22 +114,58 @@ def _scalar(text: str) -> str:
         bare.isascii()
         and bare.isalnum()
         and bare[0].isalpha()
+        and text[0] not in "-:"
         and text.lower() not in ("yes", "no", "on", "off", "true", "false", "null", "y", "n")
     )
     return text if plain and not text.endswith(":") else json.dumps(text)
 
 
-def _tell(session: Session, path: Path, answers: _Answers) -> None:
+def _write(path: Path, text: str, force: bool) -> None:
+    """Write the file whole: what was there stays until then. Raises ConfigInvalid."""
+    part = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        _refuse(path, force)  # whoever was asked has had time to write one
+        part.replace(path)
+    except OSError as error:
+        raise ConfigInvalid.of(str(path), f"can't be written: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _tell(session: Session, path: Path, answers: Answers) -> None:
     """Print what comes next."""
-    steps = _STEPS[answers.provider].format(variable=answers.variable, slug=answers.slug)
-    secret = f'export {answers.variable}="$(openssl rand -hex 32)"'
-    if session.output.as_json:
-        session.output.document(
-            {"file": str(path), "target": answers.name, "secret": secret, "webhook": steps, "next": f"anneal check -c {path}"}
+    provider, token = answers["provider"], answers.get("token-env", "")
+    commands = _next(session, path, provider)
+    secret = f"read -rs {token}; export {token}" if token and token not in session.environ else ""
+    url = f"https://HOST/webhooks/{provider}"
+    steps = (
+        ""
+        if provider == hosts.NONE
+        else hosts.of(provider).steps.format(
+            url=url, secret=hosts.variable(provider), repository=answers["repository"], branch=answers["branch"]
         )
+    )
+    if session.output.as_json:
+        found = {"file": str(path), "target": answers["name"], "token": secret, "next": commands, "webhook": steps}
+        session.output.document(found)
         return
-    session.output.line(f"wrote {path}", "good")
-    session.output.line(f"\n1. Make the webhook's secret:\n     {secret}")
-    session.output.line("\n2. " + steps)
-    session.output.line(f"3. Look at everything without changing anything:\n     anneal check -c {path}\n     anneal plan -c {path}")
-    session.output.line(f"\n4. Serve:\n     anneal serve -c {path} --bind 0.0.0.0:8080")
+    output = session.output
+    output.line(f"wrote {path}", "good")
+    if secret:
+        output.line(f"\nFirst, the token that may read the repository, pasted:\n  {secret}", whole=True)
+    output.line("\nNext:\n" + "\n".join(f"  {each}" for each in commands), whole=True)
+    if steps:
+        output.line(f"\n`anneal serve` listens on {BIND}, in plain HTTP: put a proxy with TLS")
+        output.line(f"in front, and let https://HOST/webhooks/ lead to it. Then, at {hosts.of(provider).title}:\n{steps.rstrip()}")
+
+
+def _next(session: Session, path: Path, provider: str) -> list[str]:
+    """Return the three next commands, each as it can be typed."""
+    here = session.named is None or (str(path) == _FILE and "ANNEAL_CONFIG" not in session.environ)
+    config = "" if here else f" -c {shlex.quote(str(path))}"
+    if provider == hosts.NONE:
+        return [f"anneal check{config}", f"anneal apply{config}", f"anneal run --trigger interval{config}"]
+    variable = hosts.variable(provider)
+    return [f'export {variable}="$(openssl rand -hex 32)"', f"anneal check{config}", f"anneal serve{config}"]

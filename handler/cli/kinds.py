@@ -16,7 +16,7 @@ from handler.plan.admit import declared_kinds
 from handler.state.record import State
 
 
-def needed(session: Session, target: Target, rendered: Rendered, *, used_only: bool = False) -> Needed:
+def needed(session: Session, target: Target, rendered: Rendered, *, used_only: bool = False, served_only: bool = False) -> Needed:
     """Return what a target needs rights for.
 
     Args:
@@ -24,15 +24,16 @@ def needed(session: Session, target: Target, rendered: Rendered, *, used_only: b
         target: the target.
         rendered: what its git declares.
         used_only: where the whitelist is `*`, only the namespaces in use.
+        served_only: kinds that the API server doesn't serve are left out, for a plan tells of each.
 
     Raises:
-        PlanRefused: a declared kind is served by nobody.
+        PlanRefused: the API server doesn't serve a declared kind.
 
     """
     discovery = session.handler.discovery(target)
     state = _state(session, target)
     bodies = [manifest.body() for manifest in rendered.manifests]
-    kinds = set(_declared(bodies, discovery))
+    kinds = set(_declared(bodies, discovery, served_only=served_only))
     found = ((discovery.preferred(kind)) for kind in (state.kinds if state else ()))
     for resource in found:
         if resource and resource.group_kind not in {kind.group_kind for kind in kinds}:
@@ -52,13 +53,15 @@ def _state(session: Session, target: Target) -> State | None:
         return None
 
 
-def _declared(bodies: Iterable[dict[str, Any]], discovery: Discovery) -> Iterator[Resource]:
+def _declared(bodies: Iterable[dict[str, Any]], discovery: Discovery, *, served_only: bool) -> Iterator[Resource]:
     """Yield the kind of each document: one that its own CRD declares, or one that is served."""
     documents = list(bodies)
     own = dict(kind for body in documents for kind in declared_kinds(body))
     for body in documents:
         version, kind = str(body.get("apiVersion")), str(body.get("kind"))
         found = own.get((version, kind)) or discovery.find(version, kind)
+        if found is None and served_only:
+            continue
         if found is None:
             seen = f"the API server doesn't serve {version} {kind}"
             raise PlanRefused.of(f"{kind}/{body['metadata']['name']}", seen, fix="install its CustomResourceDefinition first")

@@ -8,22 +8,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handler.cli.session import Session
-from handler.cluster.evidence import Evidence
-from handler.cluster.live import Object
-from handler.config.settings import Target
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.result import Result
-from handler.rollout.diagnosis import Live, Subject
 from handler.rollout.kinds.pods import WITH_PODS, pods_of
 from handler.run.due import FAILED
-from handler.run.waits.explaining import explain
-from handler.run.waits.log_tail import Tail, read_tail
-from handler.state.record import State
+
+if TYPE_CHECKING:
+    from handler.cluster.evidence import Evidence
+    from handler.cluster.live import Object
+    from handler.config.settings import Target
+    from handler.run.waits.log_tail import Tail
+    from handler.state.record import State
 
 MOST = 5
 """Objects of a target whose logs are read."""
@@ -86,6 +86,9 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
     found = [identity for subject in dict.fromkeys(subjects) if (identity := _workload(subject))][:MOST]
     if not found:
         return []
+    from handler.cluster.evidence import Evidence
+    from handler.run.waits.log_tail import read_tail
+
     api = session.handler.api(target, impersonated=False)
     now = api.server_time()
 
@@ -101,6 +104,9 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
 
 def _worst_pod(evidence: Evidence, identity: Identity, now: float) -> Object | None:
     """Return the pod of an object that does worst; None: none of its pods does badly, or they can't be read."""
+    from handler.rollout.diagnosis import Live, Subject
+    from handler.run.waits.explaining import explain
+
     live = evidence.live(Resource(identity.group, "v1", identity.kind, f"{identity.kind.lower()}s", namespaced=True), identity)
     subject = Subject(identity, Live.of(live), "", still=True, selector=pods_of(identity, live or {}))
     found = explain(evidence, [subject], 0.0, now).get(identity) if live else None

@@ -1,4 +1,4 @@
-"""What every command takes, and how its errors end: each command is a function of a Session that returns the exit code.
+"""What every command takes, and how it is run: its work is imported when it is called, and its errors end as an exit code.
 
 The common options may stand before or after the command's name; what stands after it wins.
 """
@@ -6,26 +6,40 @@ The common options may stand before or after the command's name; what stands aft
 from __future__ import annotations
 
 import functools
+import gc
+import importlib
 import logging
 import os
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, ConfigInvalid
 
+if TYPE_CHECKING:
+    from handler.cli.session import Session
+
+STATE_NAMESPACE = "anneal-system"
+"""Where records of `-f` are kept unless another namespace is named."""
+FORMS = ("text", "json")
+"""What `-o` takes where a command says nothing else."""
 TABLES = "tables"
 """Where the group keeps the tables of a program of its own for its command."""
-_COMMON: tuple[Callable[[Any], Any], ...] = (
-    click.option("-c", "--config", metavar="FILE", help="Configuration [ANNEAL_CONFIG, ./anneal.yaml, /etc/anneal/anneal.yaml]."),
-    click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, before the target's own and KUBECONFIG."),
-    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
-    click.option("-o", "--output", type=click.Choice(["text", "json"]), help="Form of what is printed."),
-    click.option("-v", "--verbose", count=True, help="Say more: what is unchanged or kept, and why."),
-)
+
+
+def _common(forms: Sequence[str]) -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option("-c", "--config", metavar="FILE", help="Configuration [ANNEAL_CONFIG, ./anneal.yaml, /etc/anneal/anneal.yaml]."),
+        click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, before the target's own and KUBECONFIG."),
+        click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+        click.option("-o", "--output", type=click.Choice(forms), help="Form of what is printed."),
+        click.option("-v", "--verbose", count=True, help="Say more: what is unchanged or kept, and why."),
+    )
 
 
 class _Named(click.Path):
@@ -48,43 +62,80 @@ def in_both_places(function: Callable[[], None]) -> Callable[..., None]:
         ctx = click.get_current_context()
         ctx.obj = {**given, TABLES: ctx.obj}
 
-    return _with_common(functools.update_wrapper(keep, function))
+    return _with_common(functools.update_wrapper(keep, function), (*FORMS, "wide"))
 
 
-def _with_common(function: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_COMMON):
+def _with_common(function: Callable[..., None], forms: Sequence[str]) -> Callable[..., None]:
+    for option in reversed(_common(forms)):
         function = option(function)
     return function
 
 
-def command(cls: type[click.Command] = click.Command) -> Callable[[Callable[..., int]], click.Command]:
-    """Make a command of a function `(session, **arguments) -> exit code`; whatever it raises is printed and becomes one."""
+def command(
+    module: str,
+    cls: type[click.Command] = click.Command,
+    *,
+    renders: bool = False,
+    reads: bool = False,
+    forms: Sequence[str] = FORMS,
+) -> Callable[[Callable[[], None]], click.Command]:
+    """Make a command of its declaration. `module`: of this package; its function of the same name does the work.
 
-    def decorate(function: Callable[..., int]) -> click.Command:
+    That function takes a Session and the declared arguments and returns the exit code; whatever it raises is printed and becomes one.
+    `renders`: it always does, so the render child's server starts while the function is imported. `reads`: it works on records alone.
+    `forms`: what its `-o` takes.
+    """
+
+    def decorate(declared: Callable[[], None]) -> click.Command:
         def run(**given: Any) -> None:
             ctx = click.get_current_context()
             common = {key: given.pop(key) or (ctx.obj or {}).get(key) for key in ("config", "kubeconfig", "context", "output", "verbose")}
-            output = Output(as_json=common["output"] == "json", verbose=bool(common["verbose"]))
-            ctx.exit(_guarded(function, output, common, given))
+            form = common["output"]
+            if form not in (None, *forms):
+                raise click.UsageError(f"-o {form} isn't a form of this command; it has {', '.join(forms)}")
+            output = Output(as_json=form == "json", verbose=bool(common["verbose"]), wide=form == "wide")
+            ctx.exit(_guarded(Work(f"handler.cli.{module}", declared.__name__, renders, reads), output, common, given))
 
-        taking = _with_common(functools.update_wrapper(run, function))
-        made: click.Command = click.command(function.__name__.replace("_", "-"), cls=cls)(taking)
+        taking = _with_common(functools.update_wrapper(run, declared), forms)
+        made: click.Command = click.command(declared.__name__.replace("_", "-"), cls=cls)(taking)
         return made
 
     return decorate
 
 
-def _guarded(function: Callable[..., int], output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a command does: a function of a module. `renders`, `reads`: as of `command`."""
+
+    module: str
+    function: str
+    renders: bool
+    reads: bool
+
+    def run(self, session: Session, given: dict[str, Any]) -> int:
+        """Import it and call it; return the exit code."""
+        if self.renders:
+            session.sandbox.start()
+        function = getattr(importlib.import_module(self.module), self.function)
+        if not gc.isenabled():  # see `handler.cli.main`
+            gc.freeze()
+            gc.enable()
+        code: int = function(session, **given)
+        return code
+
+
+def _guarded(work: Work, output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
     """Run a command; an error is printed as its problems, an unexpected one on one line (with its trace on -v)."""
-    from handler import log  # noqa: PLC0415 - `anneal --help` stays fast
-    from handler.cli import reports  # noqa: PLC0415 - the same
-    from handler.cli.session import Session  # noqa: PLC0415 - the same
+    from handler import log
+    from handler.cli import reports
+    from handler.cli.session import Session
 
     log.configure(output.clean, level=logging.WARNING, plain=True)
     try:
         added = (click.get_current_context().obj or {}).get(TABLES)
         with Session(output, os.environ, common["config"], common["kubeconfig"] or "", common["context"] or "", added) as session:
-            return function(session, **given)
+            session.reads = work.reads
+            return work.run(session, given)
     except AnnealError as error:
         return reports.error(output, error)
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
@@ -95,9 +146,7 @@ def _guarded(function: Callable[..., int], output: Output, common: dict[str, Any
 
 def _complete_target(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Offer the configured targets; a configuration with mistakes offers none."""
-    from pathlib import Path  # noqa: PLC0415 - only a shell that completes needs these
-
-    from handler.config.load import find, load  # noqa: PLC0415 - the same
+    from handler.config.load import find, load
 
     root = ctx.find_root()
     try:
@@ -111,4 +160,39 @@ target_argument = click.argument("target", required=False, shell_complete=_compl
 """TARGET; may be left out when there is just one."""
 targets_argument = click.argument("targets", nargs=-1, shell_complete=_complete_target)
 """TARGETS; may be left out for all of them."""
+all_option = click.option("--all", "every", is_flag=True, help="All targets.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+
+
+class _Filename(click.Path):
+    """A file, a directory, or `-`; what is no URL: kubectl fetches those, Anneal doesn't."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse what can't be meant."""
+        if value == "":  # a shell's variable that isn't set
+            self.fail("is empty; the present directory is written as a dot", param, ctx)
+        if str(value).startswith(("http://", "https://")):
+            verb = ctx.info_name if ctx else "apply"
+            self.fail(f"a URL isn't fetched; pipe it: curl -fsSL {shlex.quote(value)} | anneal {verb} -f - …", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+_FILES = (
+    click.option("-f", "--filename", "filenames", type=_Filename(), multiple=True, help="Files, directories or - instead of TARGET."),
+    click.option("--name", help="With -f: the target's name."),
+    click.option("-n", "--namespace", "namespaces", multiple=True, help="With -f: a namespace it may touch; the first is the default."),
+    click.option("--cluster-scoped", multiple=True, metavar="KIND", help="With -f: a cluster-scoped kind it may declare [Namespace]."),
+    click.option("--adopt", multiple=True, metavar="TOOL", help="With -f: a tool whose objects it takes over (flux, helm, …)."),
+    click.option("--recreate", multiple=True, metavar="KIND", help="With -f: a kind that is deleted and made anew where it must be."),
+    click.option(
+        "--validate", type=click.Choice(["server", "none"]), help="With -f: dry-run new objects before the first write, or not [server]."
+    ),
+    click.option("--state-namespace", help=f"With -f: where its state is kept [{STATE_NAMESPACE}]."),
+)
+
+
+def files_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command TARGET and the options of `-f`; its work opens them (`handler.cli.filenames.from_files`)."""
+    for option in reversed(_FILES):
+        function = option(function)
+    return target_argument(function)

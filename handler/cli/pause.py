@@ -10,7 +10,6 @@ from functools import partial
 import click
 
 from handler.cli import reports
-from handler.cli.options import command, target_argument
 from handler.cli.session import Session, local_user
 from handler.cli.times import moment
 from handler.config.settings import Target
@@ -18,14 +17,7 @@ from handler.model.errors import AnnealError, Problem
 from handler.state.record import State, Suspend
 from handler.state.rules import stamp
 
-_all_option = click.option("--all", "every", is_flag=True, help="All targets.")
 
-
-@command()
-@target_argument
-@_all_option
-@click.option("--reason", default="", help="Shown in status and to whoever runs it.")
-@click.option("--until", default="", metavar="2h|TIME", help="When it ends by itself: a duration or an RFC 3339 time.")
 def suspend(session: Session, target: str | None, every: bool, reason: str, until: str) -> int:
     """Pause TARGET: no run writes until `anneal resume`, one under way stops before its next stage."""
     now = time.time()
@@ -38,9 +30,6 @@ def suspend(session: Session, target: str | None, every: bool, reason: str, unti
     return _each(session, target, every, partial(_suspend, session, pause), f"suspended{tail}")
 
 
-@command()
-@target_argument
-@_all_option
 def resume(session: Session, target: str | None, every: bool) -> int:
     """End the pause of TARGET; its next run goes on, at once with `anneal apply`."""
     return _each(session, target, every, partial(_resume, session), "resumed")
@@ -85,7 +74,7 @@ def _resume(session: Session, target: Target) -> str:
         return stays or "was not suspended"
 
     def without(now: State) -> State:
-        return replace(now, suspend=None)
+        return replace(now, suspend=None, status=replace(now.status, refusal=None))  # whoever resumes it means it to be tried
 
     store.update(without)
     return stays

@@ -8,35 +8,57 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from handler.config.masking import Mask
+from handler.model.errors import Problem
 from handler.model.plain import masked, plain
 
+_TERMINAL = "/dev/tty"
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "dim": "bright_black", "head": "cyan"}
+
+_COMMAND = re.compile(r"`[^`]+`")
+"""What a text quotes to be typed; it is broken only where it fits on no line."""
+_KEPT = "\0"
+"""Stands for a blank that isn't broken at."""
 
 
 class Output:
-    """Standard output of one command. `mask`: of what is learned on the way; replaced as soon as the configured secrets are known."""
+    """Standard output of one command. `mask`: of what is learned on the way; replaced as soon as the configured secrets are known.
 
-    def __init__(self, *, as_json: bool = False, verbose: bool = False) -> None:
+    `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: what helps against a problem.
+    """
+
+    def __init__(self, *, as_json: bool = False, verbose: bool = False, wide: bool = False) -> None:
         self.as_json = as_json
+        self.wide = wide
         self.verbose = verbose
         self.mask: Callable[[str], str] = Mask()
+        self.piped = False
+        self.way_out: Callable[[Problem], str] = lambda problem: problem.fix
+        self._moving: Any = None
 
     @property
     def interactive(self) -> bool:
         """Whether a person can be asked."""
-        return not self.as_json and sys.stdin.isatty() and sys.stdout.isatty()
+        return not self.as_json and sys.stdout.isatty() and (_has_terminal() if self.piped else sys.stdin.isatty())
 
     @property
     def moves(self) -> bool:
         """Whether a moving line is seen."""
         return not self.as_json and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal that standard output is; None: it is none, and lines have any length."""
+        return _width(sys.stdout)
 
     def clean(self, text: str) -> str:
         """Return text that may be printed: secrets masked, nothing in it that a terminal would obey."""
@@ -46,10 +68,14 @@ class Output:
         """Colour text that is clean, where colour is shown."""
         return click.style(text, fg=_COLOURS[style]) if style and _in_colour() else text
 
-    def line(self, text: str = "", style: str = "", *, err: bool = False) -> None:
-        """Print a line (or several); nothing in JSON form."""
+    def line(self, text: str = "", style: str = "", *, err: bool = False, hang: int | None = None, whole: bool = False) -> None:
+        """Print a line (or several), wrapped where a terminal is narrower; nothing in JSON form.
+
+        `hang`: the indent of what is wrapped; None: two more than the line's own. `whole`: as it is, so that it can be copied: a command.
+        """
         if not self.as_json:
-            click.echo(self.styled(self.clean(text), style), err=err)
+            width = None if whole else _width(sys.stderr if err else sys.stdout)
+            click.echo(self.styled(wrapped(self.clean(text), width, hang), style), err=err)
 
     def detail(self, text: str) -> None:
         """Print a line on -v only."""
@@ -79,8 +105,15 @@ class Output:
             click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
     def confirm(self, question: str) -> bool:
-        """Ask a person; no is the default."""
-        return click.confirm(self.clean(question), default=False)
+        """Ask a person; no is the default. Raises click.Abort: Ctrl-C, or the terminal is gone."""
+        if not self.piped:
+            return click.confirm(self.clean(question), default=False)
+        with open(_TERMINAL) as keys, open(_TERMINAL, "w") as shown:  # noqa: PTH123 - a device
+            print(f"{self.clean(question)} [y/N]: ", end="", file=shown, flush=True)
+            answer = keys.readline()
+        if not answer:
+            raise click.Abort
+        return answer.strip().lower() in ("y", "yes")
 
     @contextlib.contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -88,8 +121,23 @@ class Output:
         if not self.moves:
             yield
             return
-        with _rich_progress(self.clean(what)):
+        self._moving = _rich_progress(self.clean(what))
+        try:
+            with self._moving:
+                yield
+        finally:
+            self._moving = None
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Take the moving line away while something is printed or asked."""
+        if self._moving:
+            self._moving.stop()
+        try:
             yield
+        finally:
+            if self._moving:
+                self._moving.start()
 
     @contextlib.contextmanager
     def picture(self) -> Iterator[Callable[[list[tuple[str, str]]], None] | None]:
@@ -98,7 +146,31 @@ class Output:
             yield None
             return
         with _rich_picture() as update:
-            yield lambda lines: update("\n".join(self.styled(self.clean(text), style) for text, style in lines))
+            width = self.width
+            yield lambda lines: update("\n".join(self.styled(wrapped(self.clean(text), width), style) for text, style in lines))
+
+
+def wrapped(text: str, width: int | None, hang: int | None = None) -> str:
+    """Break lines that are longer than a terminal is wide between words. `hang`: see `Output.line`."""
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, width, hang))
+
+
+def _broken(line: str, width: int | None, hang: int | None) -> list[str]:
+    if width is None or len(line) <= width:
+        return [line]
+    text = line.lstrip(" ")
+    own = line[: len(line) - len(text)]
+    further = " " * min(len(own) + 2 if hang is None else hang, width // 2)
+    room = width - len(further)
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT) if len(found[0]) <= room else found[0], text)
+    lines = textwrap.wrap(whole, width, initial_indent=own, subsequent_indent=further, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_KEPT, " ") for line in lines]
+
+
+def _width(stream: TextIO) -> int | None:
+    if not stream.isatty():
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def _in_colour() -> bool:
@@ -106,24 +178,38 @@ def _in_colour() -> bool:
 
 
 def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box  # noqa: PLC0415 - only a terminal needs rich
-    from rich.console import Console  # noqa: PLC0415 - the same
-    from rich.table import Table  # noqa: PLC0415 - the same
-    from rich.text import Text  # noqa: PLC0415 - the same
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(*heads, box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in heads:
+        table.add_column(head, no_wrap=head == "COMMIT")  # so that it can be copied; the others give way
     for row in rows:
         table.add_row(*map(Text, row))
     Console().print(table)
 
 
+def _has_terminal() -> bool:
+    """Whether this process has a terminal, whatever its standard input is."""
+    with contextlib.suppress(OSError), open(_TERMINAL):  # noqa: PTH123 - a device
+        return True
+    return False
+
+
 def _rich_progress(what: str) -> contextlib.AbstractContextManager[Any]:
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs rich
-    from rich.markup import escape  # noqa: PLC0415 - the same
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - the same
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     progress = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # else it would go where the line moves
     )
     progress.add_task(escape(what), total=None)
     return progress
@@ -131,8 +217,8 @@ def _rich_progress(what: str) -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _rich_picture() -> Iterator[Callable[[str], None]]:
-    from rich.live import Live  # noqa: PLC0415 - only a terminal needs rich
-    from rich.text import Text  # noqa: PLC0415 - the same
+    from rich.live import Live
+    from rich.text import Text
 
     with Live(auto_refresh=False) as live:
         yield lambda text: live.update(Text.from_ansi(text), refresh=True)

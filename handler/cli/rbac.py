@@ -12,7 +12,6 @@ import click
 from handler.cli import reports, rights
 from handler.cli.directory import Directory
 from handler.cli.kinds import needed
-from handler.cli.options import PATH, command, target_argument
 from handler.cli.render import rendered_at
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
@@ -37,19 +36,10 @@ HOME = {"anneal.dev/cluster": "the handler's own"}
 """The annotation of what is for another cluster than the rest."""
 
 
-@command()
-@target_argument
-@click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')
-@click.option("--service-account", metavar="NS/NAME", help="Who the handler is [anneal in the state namespace].")
-@click.option("--group", metavar="NAME", help="The same where it is none: a group of the cluster, as an access entry of EKS names it.")
-@click.option("-f", "--filename", type=PATH, help="A checkout of its repository, instead of git: no secret is read.")
 def rbac(
     session: Session, target: str | None, *, namespaced: bool, service_account: str | None, group: str | None, filename: Path | None
 ) -> int:
-    """Print the least Roles and ClusterRoles that TARGET needs, with their bindings.
-
-    They are for exactly the kinds that its git declares now and its record knows: print them again when git brings a new kind.
-    """
+    """Print the least Roles and ClusterRoles that TARGET needs, with their bindings."""
     chosen = asked = session.target(target)
     settings = session.settings
     if group and service_account:

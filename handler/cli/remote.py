@@ -9,20 +9,24 @@ import ipaddress
 import json
 import ssl
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import urllib3
 
 from handler import __version__
 from handler.cli.errors import ServerRefused, ServerUnavailable
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem
+from handler.model.network import tls_reason, words
 
 TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 LONGEST = 60.0
 """Seconds from an answer's headers to its end: the read timeout alone counts anew with each byte."""
 LARGEST = 8 << 20
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _TOKEN = "set ANNEAL_TOKEN to the value of one of its `replay.tokens`"  # noqa: S105 - says where a token is found
 
@@ -40,7 +44,8 @@ class Remote:
         if ca_file and not Path(ca_file).is_file():
             raise ConfigInvalid.of("--ca-file", f"expected a file, found none at {ca_file}")
         self.url = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}", "User-Agent": f"anneal/{__version__}", "Accept": "application/json"}
+        self._headers = {"User-Agent": f"anneal/{__version__}", "Accept": "application/json"}
+        self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
         try:
             trust = ssl.create_default_context(cafile=ca_file or None)
         except OSError as error:
@@ -51,13 +56,25 @@ class Remote:
         """Send JSON; return the answer. Raises AccessDenied, ServerRefused, ServerUnavailable."""
         return self._send("POST", path, json.dumps(body).encode())
 
-    def get(self, *path: str) -> dict[str, Any]:
+    def get(self, *path: str, **query: str) -> dict[str, Any]:
         """Read JSON. Raises AccessDenied, ServerRefused, ServerUnavailable."""
-        return self._send("GET", path, None)
+        return self._send("GET", path, None, query)
 
-    def _send(self, method: str, path: tuple[str, ...], body: bytes | None) -> dict[str, Any]:
+    def worker(self) -> str:
+        """Return how its worker process does, as the web process says without a token: `ok` or `unreachable`.
+
+        Raises ServerRefused, ServerUnavailable.
+        """
+        try:
+            return str(self.get("readyz").get("worker"))
+        except ServerUnavailable as error:
+            if error.answer.get("web") != "ok":
+                raise
+            return str(error.answer.get("worker"))
+
+    def _send(self, method: str, path: tuple[str, ...], body: bytes | None, query: Mapping[str, str] = NOTHING) -> dict[str, Any]:
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
-        url = "/".join((self.url, *(quote(part, safe="") for part in path)))
+        url = "/".join((self.url, *(quote(part, safe="") for part in path))) + (f"?{urlencode(query)}" if query else "")
         try:
             response = self._pool.request(method, url, body=body, headers=headers, redirect=False, preload_content=False)
             text = _whole(response)
@@ -81,15 +98,15 @@ class Remote:
             seen = f"redirects to {response.headers.get('Location', '?')}, where the token doesn't belong"
             return ServerRefused(Problem(subject, seen, fix="name that server itself if it is the right one"), status=status)
         if status in _AGAIN:
-            return ServerUnavailable.of(subject, f"{status}: {said}")
+            return ServerUnavailable(Problem(subject, f"{status}: {said}"), answer=answer)
         return ServerRefused(Problem(subject, said), status=status)
 
     def _unreached(self, error: Exception) -> AnnealError:
-        seen = str(getattr(error, "reason", None) or error)
-        if "CERTIFICATE_VERIFY_FAILED" in seen:
+        subject = f"server {self.url}"
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
             fix = "pass --ca-file with the authority that signed it"
-            return ServerRefused(Problem(f"server {self.url}", f"its certificate isn't trusted: {seen}", fix=fix))
-        return ServerUnavailable.of(f"server {self.url}", f"can't be reached: {seen}")
+            return ServerRefused(Problem(subject, f"its certificate isn't trusted: {tls_reason(error)}", fix=fix))
+        return ServerUnavailable.of(subject, f"can't be reached: {str(error) if type(error) is TimeoutError else words(error)}")
 
 
 def _check_url(url: str, *, insecure_http: bool) -> None:

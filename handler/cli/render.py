@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
 from handler.cli import flat, reports
-from handler.cli.options import command, target_argument
+from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
 from handler.config.settings import Target
@@ -15,16 +13,9 @@ from handler.model.render import Rendered
 from handler.model.tree import CommitInfo
 
 
-@command()
-@target_argument
-@click.option("--commit", metavar="SHA", default="", help="Render this commit instead of the head.")
-@click.option("--rollout", is_flag=True, help='Print {"objects": {key: manifest}, "rollout": {…}} as one line of JSON, as Locutus does.')
-@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets, and of fields named like one.")
+@from_files()
 def render(session: Session, target: str | None, commit: str, rollout: bool, show_secrets: bool) -> int:
-    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster.
-
-    With --rollout, each object has the key by which a Rollout may call it.
-    """
+    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster."""
     chosen = session.target(target)
     with session.output.working(f"rendering {chosen.name}"):
         info, rendered = rendered_at(session, chosen, commit)

@@ -10,7 +10,6 @@ import click
 
 from handler.cli import reports
 from handler.cli.errors import ServerRefused, ServerUnavailable
-from handler.cli.options import command
 from handler.cli.remote import Remote
 from handler.cli.session import Session
 from handler.config import forms
@@ -25,27 +24,13 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,300}")
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 
 
-def _duration(_ctx: click.Context, _parameter: click.Parameter, text: str) -> float:
+def _duration(text: str) -> float:
     found = forms.seconds(text)
     if found is None:
-        raise click.BadParameter("expected a duration, e.g. 90s or 15m")
+        raise click.BadParameter("expected a duration, e.g. 90s or 15m", click.get_current_context(), param_hint="'--timeout'")
     return found
 
 
-@command()
-@click.argument("target")
-@click.option("--commit", metavar="SHA", default="", help="Deploy this commit; one that isn't the head pins the target.")
-@click.option("--dry-run", is_flag=True, help="Only plan.")
-@click.option("--force", is_flag=True, help="Run although nothing changed; no guard is passed.")
-@click.option("--approve", metavar="ID", default="", help="Allow what is held under this id.")
-@click.option("--unpin", is_flag=True, help="Follow the branch again.")
-@click.option("--rollback", is_flag=True, help="Go back to what was deployed before, and pin it.")
-@click.option("--server", metavar="URL", envvar="ANNEAL_SERVER", help="The server [ANNEAL_SERVER]; the token is in ANNEAL_TOKEN.")
-@click.option("--ca-file", metavar="FILE", default="", help="PEM file of the authorities to trust instead of the system's.")
-@click.option("--insecure-http", is_flag=True, help="Send the token over plain http:// to another machine.")
-@click.option("--wait/--no-wait", default=None, help="Wait for the end of the run [wait, if the token may read].")
-@click.option("--timeout", metavar="DURATION", default="15m", show_default=True, callback=_duration, help="How long to wait.")
-@click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
 def replay(
     session: Session,
     *,
@@ -54,17 +39,18 @@ def replay(
     ca_file: str,
     insecure_http: bool,
     wait: bool | None,
-    timeout: float,
+    timeout: str,
     as_json: bool,
     **asked: Any,
 ) -> int:
     """Ask the server for a run of TARGET, as whoever the token in ANNEAL_TOKEN names."""
     session.output.as_json = session.output.as_json or as_json
+    longest = _duration(timeout)
     remote = _remote(session, server, ca_file, insecure_http=insecure_http)
     answer = remote.post("replay", target, body=_body(**asked))
     run = _id(answer.get("run"))
     session.output.line(f"{target}: run {run}")
-    found = _followed(session, remote, run, timeout, wait) if wait is not False else None
+    found = _followed(session, remote, run, longest, wait) if wait is not False else None
     if found is None:
         if session.output.as_json:
             session.output.document(answer)

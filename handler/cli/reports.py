@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
-from handler.model.plan import DONE, Action, Change, Due, Hold, Plan
+from handler.model.names import Identity
+from handler.model.plan import Change, Due, Hold, Plan
 from handler.model.result import Outcome, Result
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
@@ -29,21 +31,16 @@ EXIT: Mapping[Outcome, int] = {
     Outcome.ROLLED_BACK: FAILED,
     Outcome.REFUSED: FAILED,
 }
-_STYLES = {
-    Action.CREATE: "good",
-    Action.UPDATE: "warn",
-    Action.RECREATE: "warn",
-    Action.PRUNE: "bad",
-    Action.UNCHANGED: "dim",
-    Action.SKIP: "dim",
-}
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.PLANNED)
+
+
+Retry = Callable[[Result], str]
 
 
 def error(output: Output, failure: AnnealError) -> int:
     """Print an error's problems and return the exit code."""
     if output.as_json:
-        found = {"outcome": "failed", "code": failure.code, "who": failure.who, "problems": failure.problems}
+        found = {"outcome": "failed", "code": failure.code, "who": failure.who, "problems": mended(output, failure.problems)}
         output.document(found)
     problems(output, failure.problems)
     return BUSY if isinstance(failure, LeaseError | Suspended) else FAILED
@@ -62,30 +59,44 @@ def unexpected(output: Output, failure: Exception) -> int:
 
 def problems(output: Output, found: Iterable[Problem]) -> None:
     """Print problems to standard error: place, subject, message; the way out on its own line."""
-    for problem in found:
+    for problem in mended(output, found):
         where = f"{problem.place}: " if problem.place else ""
         output.line(f"{where}{problem.subject}: {problem.message}", "bad", err=True)
-        if problem.fix:
-            output.line(f"    {problem.fix}", err=True)
+        for line in problem.fix.splitlines():
+            output.line(f"    {line}", err=True, whole=True)
 
 
-def result(output: Output, ended: Result, way_out: str = "") -> int:
-    """Print how a run ended and return the exit code. `way_out`: the command that approves, where it isn't `anneal approve`."""
+def mended(output: Output, found: Iterable[Problem]) -> list[Problem]:
+    """Return problems as they are told here, each with the way out of this command line."""
+    return [replace(each.bare(), fix=output.way_out(each)) for each in found]
+
+
+def retried(ended: Result) -> str:
+    """Say when a server tries a run again."""
+    return f"next try in {ended.next_try - time.time():.0f} s"
+
+
+def result(output: Output, ended: Result, way_out: str = "", told: Collection[Identity] = (), retry: Retry = retried) -> int:
+    """Print how a run ended and return the exit code.
+
+    `way_out`: the command that approves, where it isn't `anneal approve`; `told`: what was printed as it was written; `retry`: says what
+    becomes of a run that is to be tried again.
+    """
     code = EXIT[ended.outcome]
     if output.as_json:
-        output.document(facts(ended))
+        output.document(facts(ended, output))
         return code
-    changes(output, ended)
+    changes(output, ended, told)
     if ended.plan and ended.plan.hold and ended.outcome is Outcome.HELD:
         hold(output, ended.target, ended.plan.hold, way_out)
     problems(output, ended.problems)
-    output.line(summary(ended), "good" if ended.outcome in _GOOD else "warn" if code != FAILED else "bad")
+    output.line(summary(ended, retry), "good" if ended.outcome in _GOOD else "warn" if code != FAILED else "bad")
     for note in ended.plan.notes if ended.plan else ():
         output.detail(f"note: {note}")
     return code
 
 
-def summary(ended: Result) -> str:
+def summary(ended: Result, retry: Retry = retried) -> str:
     """Return a run's end in one line."""
     commit = f" {ended.commit[:12]}" if ended.commit else ""
     text = f"{ended.target}: {ended.outcome}{commit} in {ended.duration:.1f} s"
@@ -97,7 +108,7 @@ def summary(ended: Result) -> str:
     if said and not ended.problems:
         text += f"{';' if ended.counts else ':'} {said}"
     if ended.next_try > time.time():
-        text += f"; next try in {ended.next_try - time.time():.0f} s"
+        text += f"; {retry(ended)}"
     return text
 
 
@@ -106,31 +117,32 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
 
 
-def changes(output: Output, ended: Result) -> None:
+def changes(output: Output, ended: Result, told: Collection[Identity] = ()) -> None:
     """Print what was done to each object, however the run ended; of one that succeeded also what git declares and wasn't written.
 
-    On -v all that such a run has left alone.
+    On -v all that such a run has left alone. `told`: what was printed as it was written.
     """
+    from handler.cli import differences  # noqa: PLC0415 - it needs the words of this module
+
     done = {change.identity for change in ended.written}
     plan = ended.plan if ended.outcome in (Outcome.APPLIED, Outcome.UNCHANGED) else None
     left = [change for change in plan.changes if change.identity not in done] if plan else []
-    for change in (*ended.written, *(each for each in left if output.verbose or each.withheld or each.sibling)):
-        told = change.action is Action.SKIP or change.removes or change.sibling
-        why = f"  ({change.reason})" if change.reason and told else ""
-        output.line(f"{change.identity} {DONE[change.action]}{why}", _STYLES[change.action])
+    written = [change for change in ended.written if change.identity not in told]
+    for change in (*written, *(each for each in left if output.verbose or each.withheld or each.sibling)):
+        differences.done(output, change)
 
 
-def hold(output: Output, target: str, held: Hold, way_out: str = "") -> None:
-    """Print what waits for a person and the command that allows it."""
+def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: bool = False) -> None:
+    """Print what waits for a person and the command that allows it. `listed`: the changes were printed already."""
     output.line(f"{target} waits for approval:", "warn")
     for reason in held.reasons:
         output.line(f"  {reason}")
-    for action, name, _ in held.changes:
+    for action, name, _ in () if listed else held.changes:
         output.line(f"  {action:8} {name}", "bad")
-    output.line(f"allow exactly that: {way_out or f'anneal approve {target} {held.id}'}")
+    output.line(f"allow exactly that: {way_out or f'anneal approve {target} {held.id}'}", whole=True)
 
 
-def facts(ended: Result) -> dict[str, Any]:
+def facts(ended: Result, output: Output | None = None) -> dict[str, Any]:
     """Return a run's end as JSON, without the objects themselves."""
     plan = ended.plan
     return {
@@ -147,7 +159,7 @@ def facts(ended: Result) -> dict[str, Any]:
         "kept": [change_facts(change) for change in plan.withheld] if plan else [],
         "held": plan.hold if plan and ended.outcome is Outcome.HELD else None,
         "notes": plan.notes if plan else (),
-        "problems": ended.problems,
+        "problems": mended(output or Output(), ended.problems),
         "who": ended.who,
         "code": ended.code,
         "duration": ended.duration,

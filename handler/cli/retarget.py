@@ -6,20 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from handler.cli import reports
-from handler.cli.options import command, target_argument, yes_option
 from handler.cli.session import Session
 from handler.model.errors import StateInvalid
 from handler.state.record import State
 
 
-@command()
-@target_argument
-@yes_option
 def retarget(session: Session, target: str | None, yes: bool) -> int:
-    """Accept the repository, installation and cluster that TARGET's configuration names now.
-
-    The next run plans fully: what the new place no longer declares is judged by the guards as ever.
-    """
+    """Accept the repository, installation and cluster that TARGET's configuration names now."""
     chosen = session.target(target)
     handler, output = session.handler, session.output
     store = handler.store(chosen)
@@ -41,7 +34,8 @@ def retarget(session: Session, target: str | None, yes: bool) -> int:
 
     def accept(now: State) -> State:
         # Another repository means that what was read no longer says anything: the next run renders and plans fully.
-        return replace(now, **wanted, reads="", settings="", held=None, approval=None, pin=None)
+        status = replace(now.status, refusal=None)
+        return replace(now, **wanted, status=status, reads="", settings="", held=None, approval=None, pin=None)
 
     if moved:
         store.update(accept)

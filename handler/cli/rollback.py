@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import click
 
-from handler.cli import reports
-from handler.cli.apply import agreed, finish, show
-from handler.cli.options import command, target_argument, yes_option
+from handler.cli.consent import follow
+from handler.cli.plan import show
 from handler.cli.running import run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
@@ -18,29 +17,13 @@ WHOLE = 40
 """Digits of a commit's id."""
 
 
-@command()
-@target_argument
-@click.option("--to", "commit", metavar="SHA", default="", help="Go to this commit of its history instead of the one before.")
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@yes_option
 def rollback(session: Session, target: str | None, commit: str, dry_run: bool, yes: bool) -> int:
-    """Deploy what TARGET was on before, whole, and pin it.
-
-    After a rollout that failed or hangs that is the commit it was on; else the newest other deployment that succeeded. Commits that change
-    nothing of the target keep the pin; `anneal unpin` follows the branch again.
-    """
+    """Deploy what TARGET was on before, whole, and pin it."""
     chosen = session.target(target)
     job = Job(chosen.name, "oneoff", commit=_whole(session, chosen, commit.lower()), rollback=True, actor=local_user())
-    if dry_run or (not yes and session.output.interactive):
-        planned = run(session, replace(job, dry_run=True), f"planning {chosen.name}")
-        if dry_run or planned.plan is None:
-            return show(session, planned)
-        session.output.note(f"{chosen.name} goes back to {planned.commit}")
-        if not planned.plan.hold and not agreed(session, planned.plan):
-            session.output.line("nothing was changed", "warn")
-            return reports.FAILED
-        job = replace(job, commit=planned.commit)
-    return finish(session, run(session, job, f"rolling {chosen.name} back"))
+    if dry_run:
+        return show(session, run(session, replace(job, dry_run=True), f"planning {chosen.name}"))
+    return follow(session, lambda: run(session, job, f"rolling {chosen.name} back"), yes=yes)
 
 
 def _whole(session: Session, target: Target, commit: str) -> str:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
-import click
-
-from handler.cli import logs, reports
-from handler.cli.advice import is_suspended
-from handler.cli.options import command, target_argument
+from handler.cli import logs, page, reports
+from handler.cli.advice import View, is_suspended
 from handler.cli.printing import Output
 from handler.cli.session import Session
 from handler.cli.steps import told, tree
+from handler.config.settings import Target
+from handler.overview import Overview
 from handler.run.due import FAILED
 from handler.state.record import Progress, State
 
@@ -25,26 +25,19 @@ _EVERY = 1.0
 Read = Callable[[], State | None]
 
 
-@command()
-@target_argument
-@click.option("-w", "--watch", is_flag=True, help="Follow it until it ends.")
-@click.option("--logs", "with_logs", is_flag=True, help="Also the last lines of unhealthy containers, read now, with your rights.")
 def rollout(session: Session, target: str | None, watch: bool, with_logs: bool) -> int:
-    """Show the groups and steps of TARGET's newest rollout: what is done, what goes on, since when.
-
-    Exit codes: 0 done or under way, 1 failed or gone back from, 4 suspended while it was watched.
-    """
+    """Show the groups and steps of TARGET's newest rollout: what is done, what goes on, since when. Without one: how TARGET does."""
     chosen = session.target(target)
-    store = session.handler.store(chosen)
+    store = session.handler.store(chosen) if watch else session.handler.brief_store(chosen)
     output = session.output
     state = _watched(output, lambda: store.read().state) if watch else store.read().state
     known = state.rollout if state else None
     logged = logs.read(session, chosen, logs.of_record(state)) if with_logs else []
     if output.as_json:
         also = {"logs": [each.facts() for each in logged]} if with_logs else {}
-        output.document({"target": chosen.name, "waiting": state.waiting if state else None, "rollout": known, **also})
+        output.document({"target": chosen.name, "waiting": state.waiting if state else None, "rollout": known, **_health(state), **also})
     elif known is None:
-        output.line(f"{chosen.name} has no rollout on record")
+        _explain(session, chosen)
     elif not watch:
         for text, style in tree(known, time.time()):
             output.line(text, style)
@@ -53,6 +46,17 @@ def rollout(session: Session, target: str | None, watch: bool, with_logs: bool) 
     if state and (why := gone_back(state)):
         output.line(why, "bad")
     return _code(state, watch=watch) if state else reports.DONE_CODE
+
+
+def _explain(session: Session, target: Target) -> None:
+    """Say how a target does that has no rollout."""
+    (row,) = Overview(session.settings, session.handler, asks=False, whole=True).look([target])
+    session.output.line(f"{target.name} has no rollout on record; how it stands:")
+    page.show(session.output, View.of(row, session.given))
+
+
+def _health(state: State | None) -> dict[str, object]:
+    return {"health": replace(state.health, apart=None)} if state else {}
 
 
 def gone_back(state: State) -> str:

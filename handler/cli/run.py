@@ -6,7 +6,7 @@ nothing to hear but its clock, so runs of one target never overlap, and no failu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 
@@ -15,55 +15,63 @@ import click
 from handler import log
 from handler.cli import reports
 from handler.cli.engine import clock_engine
-from handler.cli.options import command, targets_argument
-from handler.cli.running import stoppable
+from handler.cli.running import retry, stoppable
 from handler.cli.session import Session, local_user
 from handler.cli.waits import told
 from handler.config.forms import RANGES, seconds
 from handler.config.settings import Target
 from handler.model.event import Job
+from handler.model.result import Result
 from handler.queues.lanes import Lanes
 from handler.running import guarded
 from handler.serve.supervise import run_alone
+from handler.serve.worker import Engine
 
-MINUTE = "1m"
-TRIGGERS = ("oneoff", "interval")
 _WORST = (reports.FAILED, reports.HELD, reports.BUSY)
 """Exit codes, the worst first."""
+Ended = Callable[[Job, Result, float], None]
 
 
-@command()
-@targets_argument
-@click.option("--trigger", type=click.Choice(TRIGGERS), default="oneoff", show_default=True, help="Once, or until SIGTERM.")
-@click.option("--interval", metavar="DURATION", default=MINUTE, show_default=True, help="With --trigger=interval: from run to run, about.")
+def _untold(_job: Job, _result: Result, _seconds: float) -> None:
+    """Tell nothing further."""
+
+
 def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str) -> int:
-    """Bring TARGETS, or all that are configured, to what git declares; nobody has to push for it.
-
-    `oneoff` runs each of them once and exits with the worst of their ends. `interval` stays: it begins at once, then compares live with
-    git each time and mends what differs, whoever changed it; a failure is a line of its log and ends nothing.
-    """
+    """Bring TARGETS, or all that are configured, to what git declares; nobody has to push for it."""
     every, chosen = duration(interval, "--interval"), session.these_or_all(targets)
     if not chosen:
         raise click.UsageError("no target is configured")
     return once(session, chosen) if trigger == "oneoff" else by_the_clock(session, chosen, every)
 
 
-def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> int:
-    """Run each target once, several beside each other; print each end as it comes, and return the worst exit code."""
+def once(session: Session, chosen: Sequence[Target], *, prune: bool = True, ended: Ended = _untold) -> int:
+    """Run each target once, several beside each other; print each end as it comes, and return the worst exit code.
+
+    `ended`: told of each job's end, and of the seconds that it took.
+    """
     handler, user = session.handler, local_user()
     session.sandbox.start()
     jobs = [Job(target.name, "oneoff", force=True, prune=prune, actor=user) for target in chosen]
     with stoppable(session.output.note) as stop, told(session), ThreadPoolExecutor(Lanes(session.settings).threads) as pool:
-        runs = [pool.submit(guarded(handler.run), job, stop) for job in jobs]
-        codes = {reports.result(session.output, ended.result()) for ended in as_completed(runs)}
+        runs = {pool.submit(guarded(handler.run), job, stop): job for job in jobs}
+        codes = set()
+        for run in as_completed(runs):
+            result = run.result()
+            ended(runs[run], result, result.duration)
+            codes.add(reports.result(session.output, result, retry=retry(session)))
     return next((code for code in _WORST if code in codes), reports.DONE_CODE)
 
 
-def by_the_clock(session: Session, chosen: Sequence[Target], every: float) -> int:
-    """Run these targets at once and then at their interval, until SIGTERM or SIGINT; return the exit status."""
+def by_the_clock(
+    session: Session, chosen: Sequence[Target], every: float, engine: Engine | None = None, listening: str = "metrics.bind"
+) -> int:
+    """Run these targets at once and then at their interval, until SIGTERM or SIGINT; return the exit status.
+
+    `engine`: what the worker is made of, if not a `clock_engine`; `listening`: the flag or setting that says where metrics are asked for.
+    """
     settings = replace(session.settings, targets=tuple(chosen), interval=every, drift_interval=RANGES["duration"].most)
     log.configure(session.secrets.mask, level=session.log_level)
-    return run_alone(settings, clock_engine(session))
+    return run_alone(settings, engine or clock_engine(session), listening)
 
 
 def duration(text: str, flag: str) -> float:

@@ -10,10 +10,11 @@ from dataclasses import replace
 from functools import partial
 from types import FrameType
 
+from handler.cli import reports
 from handler.cli.session import Session
 from handler.cli.waits import told
 from handler.config.settings import Target
-from handler.model.errors import Stopping
+from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.rounds import summed
@@ -62,6 +63,33 @@ def _told(session: Session, result: Result) -> Result:
     elif result.outcome is Outcome.SUPERSEDED:
         session.output.note(f"what was asked for goes on by the next tick, or now: anneal apply {result.target}")
     return result
+
+
+def retry(session: Session, again: str = "") -> reports.Retry:
+    """Return what says who tries a failed run again: a server that looks after its target, or nobody, and then by which command.
+
+    `again`: that command, where it isn't `anneal apply`.
+    """
+
+    def said(ended: Result) -> str:
+        server = _server(session, ended)
+        if server is False:
+            return f"no server runs that would try again; now: {again or f'anneal apply {ended.target}'}"
+        return reports.retried(ended) + ("" if server else ", if a server runs")
+
+    return said
+
+
+def _server(session: Session, ended: Result) -> bool | None:
+    """Tell whether a running server looks after a run's target; None: that can't be known now."""
+    target = session.settings.target(ended.target)
+    if target is None or ended.code == ClusterUnavailable.code:
+        return None
+    try:
+        pulse = session.handler.pulse(target)
+    except AnnealError:
+        return None
+    return pulse.server(target.name) is not None if pulse.readable else None
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What one command works with: settings, secrets and the handler, each made when it is first asked for.
+"""What one command works with: settings, secrets and the handler, each made, and loaded, when it is first asked for.
 
 Only the credentials of the targets that the command names are resolved: another target's missing token is not its problem.
 """
@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from handler.cli.printing import Output
-from handler.config.load import find, load
-from handler.config.secrets import RUNS, Secrets, resolve_all
-from handler.config.settings import Settings, Target
-from handler.stores import fetcher
 
 if TYPE_CHECKING:
-    from handler.build import Handler, Options
+    from handler.build import Handler
+    from handler.cli.filenames import FromFiles
+    from handler.cli.ways_out import Given
+    from handler.config.secrets import Secrets
+    from handler.config.settings import Settings, Target
+    from handler.model.plan import Change, Plan
+    from handler.reaching import Options, Place, Reaching
     from handler.render import Sandbox
     from handler.run.preparing import Source
     from handler.state.record import State
@@ -38,10 +40,18 @@ def nobody(_state: State) -> None:
     """Take no note of what a run records."""
 
 
-class Session:
-    """One command's composition. `named`: the --config flag; `added`: the tables of a program of its own; `seen`: see `Options`.
+def unwatched(_changes: Sequence[Change]) -> None:
+    """Take no note of what a run writes."""
 
-    As a context it ends what it started.
+
+class Session:
+    """One command's composition.
+
+    `named`: the --config flag; `added`: the tables of a program of its own; `files`: the flags of `-f`, None without; `seen`, `wrote`,
+    `agrees`: see `handler.run.rooms.Rooms`, the last one set before the handler is made; `places`: see `Options`.
+
+    `reads`: the command works on records alone, so without a configuration it has what the cluster tells of (`unconfigured`). As a context
+    it ends what it started.
     """
 
     def __init__(
@@ -61,9 +71,14 @@ class Session:
         self.any_metrics = False
         self.log_level = logging.INFO
         self.sources: dict[str, Source] = {}
+        self.files: FromFiles | None = None
         self.named = config
         self.added = added
         self.seen: Callable[[State], None] = nobody
+        self.reads = False
+        self.places: dict[str, Place] = {}
+        self.wrote: Callable[[Sequence[Change]], None] = unwatched
+        self.agrees: Callable[[Plan], bool] | None = None
         self._chosen: tuple[Target, ...] = ()
         self._sandbox: Sandbox | None = None
 
@@ -78,21 +93,34 @@ class Session:
     @cached_property
     def path(self) -> Path:
         """Where the configuration is. Raises ConfigInvalid."""
+        from handler.config.load import find
+
         return find(self.named, self.environ, Path.cwd())
 
     @cached_property
     def settings(self) -> Settings:
-        """The configuration. Raises ConfigInvalid with every mistake."""
-        return self.read(self.path)
+        """The configuration, or what stands for it where there is none. Raises ConfigInvalid with every mistake."""
+        from handler.config.load import NotFound
+
+        try:
+            return self.read(self.path)
+        except NotFound as missing:
+            if not self.reads:
+                raise
+            from handler.cli import unconfigured
+
+            return unconfigured.settings(self, missing)
 
     def read(self, path: Path) -> Settings:
         """Read a configuration that may name what this program's tables have. Raises ConfigInvalid with every mistake."""
+        from handler.config.load import load
+
         return self.added.read(path) if self.added else load(path)
 
     @property
     def triggers(self) -> Mapping[str, Trigger]:
         """Whose deliveries are understood."""
-        from handler.triggers import TRIGGERS  # noqa: PLC0415 - few commands ask for them
+        from handler.triggers import TRIGGERS
 
         return self.added.triggers if self.added else TRIGGERS
 
@@ -118,7 +146,7 @@ class Session:
             name = names[0]
         found = self.settings.target(name) if name else None
         if found is None:
-            raise click.UsageError(_which(name, names))
+            raise click.UsageError(_which(name, names, "recorded" if self.places else "configured"))
         self._chosen = (found,)
         return found
 
@@ -136,6 +164,9 @@ class Session:
     @cached_property
     def secrets(self) -> Secrets:
         """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
+        from handler.config.secrets import RUNS, resolve_all
+        from handler.stores import fetcher
+
         chosen = replace(self.settings, targets=self._chosen)
         secrets = resolve_all(chosen, self.environ, needs=RUNS, fetch=fetcher(self.environ))
         self.output.mask = secrets.mask
@@ -144,7 +175,7 @@ class Session:
     @cached_property
     def sandbox(self) -> Sandbox:
         """Where renders run; `start` it before other work, so that it is ready when the render comes."""
-        from handler.render import Sandbox  # noqa: PLC0415 - not every command renders
+        from handler.render import Sandbox
 
         self._sandbox = Sandbox()
         return self._sandbox
@@ -152,14 +183,37 @@ class Session:
     @cached_property
     def handler(self) -> Handler:
         """What runs jobs."""
-        from handler.build import Handler  # noqa: PLC0415 - the cluster's client takes half a second to load
+        from handler.build import Handler
 
         return Handler(self.settings, self.secrets, self.sandbox, self.environ, self.options, tables=self.added)
+
+    def ways(self, *, git: bool, patience: float = 0.0) -> Reaching:
+        """Return the ways to clusters, for who only reads; what runs jobs isn't loaded.
+
+        `git`: to git hosts, too. `patience`: seconds that a cluster has for an answer, if that is more than all readers give it.
+
+        Raises SecretUnavailable: a git host's secret isn't there.
+        """
+        from handler.config.secrets import Secrets
+        from handler.reaching import Reaching
+        from handler.summaries import PATIENCE
+
+        secrets = self.secrets if git else Secrets()
+        return Reaching(self.settings, secrets, self.environ, replace(self.options, brief=max(patience, PATIENCE)))
+
+    @property
+    def given(self) -> Given:
+        """The flags by which another command reaches the same configuration and clusters."""
+        from handler.cli.ways_out import Given
+
+        flags = {"--kubeconfig": self.kubeconfig, "--context": self.context}
+        clusters = tuple(part for flag, value in flags.items() if value for part in (flag, value))
+        return Given((*(("-c", self.named) if self.named else ()), *clusters), clusters)
 
     @property
     def options(self) -> Options:
         """What the command line says of clusters and of where commits come from."""
-        from handler.build import Options  # noqa: PLC0415 - the same
+        from handler.reaching import Options
 
         return Options(
             self.kubeconfig,
@@ -169,20 +223,27 @@ class Session:
             any_metrics=self.any_metrics,
             terminal=sys.stderr.isatty(),
             seen=self._saw,
+            places=self.places,
+            wrote=self._wrote,
+            agrees=self.agrees,
         )
 
     def _saw(self, state: State) -> None:
         """Hand a record on to whoever listens now; the options were made before."""
         self.seen(state)
 
+    def _wrote(self, changes: Sequence[Change]) -> None:
+        """Hand on what was written, the same way."""
+        self.wrote(changes)
 
-def _which(name: str | None, names: list[str]) -> str:
-    """Say which targets there are, and the nearest one."""
+
+def _which(name: str | None, names: list[str], are: str) -> str:
+    """Say which targets there are, and the nearest one. `are`: configured, or merely recorded."""
     known = ", ".join(sorted(names)) or "none"
     if name is None:
-        return f"which target? configured are: {known}"
+        return f"which target? {are} are: {known}"
     near = difflib.get_close_matches(name, names, n=1)
-    return f"no target {name!r}; " + (f"did you mean {near[0]}?" if near else f"configured are: {known}")
+    return f"no target {name!r}; " + (f"did you mean {near[0]}?" if near else f"{are} are: {known}")
 
 
 def local_user() -> str:

@@ -15,6 +15,11 @@ def span(seconds: float) -> str:
     return next((f"{seconds // size:.0f} {name}" for size, name in _UNITS if seconds >= size), f"{max(seconds, 0):.0f} s")
 
 
+def brief(seconds: float) -> str:
+    """Write a duration as one word, as kubectl does: `15s`, `3h`."""
+    return span(seconds).replace(" min", "m").replace(" ", "")
+
+
 def ago(stamp: str, now: float) -> str:
     """Say how long ago a recorded time was; nothing where there is none."""
     return f"{span(now - seconds_of(stamp))} ago" if stamp else ""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from handler.cli import reports
-from handler.cli.options import command, target_argument
 from handler.cli.session import Session
 
 
-@command()
-@target_argument
 def unlock(session: Session, target: str | None) -> int:
     """Free the Lease of TARGET when its holder doesn't renew it; watches for one Lease duration at most."""
     chosen = session.target(target)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import threading
 import time
@@ -34,7 +35,7 @@ import urllib3
 
 from handler.cluster import answers
 from handler.cluster.connect import Connection
-from handler.cluster.errors import RETRIED, never_sent, place_of, refused, unreachable
+from handler.cluster.errors import RETRIED, Crossed, never_sent, place_of, refused, unreachable
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.hurry import left
 
@@ -75,18 +76,27 @@ class Api:
             so that only `impersonate` on that ServiceAccount must be granted.
         pool: connections kept alive.
         deadline: seconds after which no further attempt of a request is made.
+        unmet: seconds after which a server that takes no connection isn't asked again: for those who won't wait.
         silence: seconds without a byte after which an attempt has failed. An apply of a large object may take half a minute
             (kubernetes#102749); a Lease can't wait that long. Neither goes beyond the time that there is (`handler.model.hurry`).
     """
 
     def __init__(
-        self, connection: Connection, *, impersonate: str = "", pool: int = 16, deadline: float = 30.0, silence: float = 60.0
+        self,
+        connection: Connection,
+        *,
+        impersonate: str = "",
+        pool: int = 16,
+        deadline: float = 30.0,
+        silence: float = 60.0,
+        unmet: float = math.inf,
     ) -> None:
         self.connection = connection
         self.impersonate = impersonate
         self._size = pool
         self._deadline = deadline
         self._silence = silence
+        self._unmet = unmet
         self._lock = threading.Lock()
         self._requests = 0
         self._date: tuple[float, float] | None = None
@@ -168,8 +178,8 @@ class Api:
 
     def _answered(self, request: Request, *, preload: bool) -> urllib3.BaseHTTPResponse:
         """Return the first answer below 400 or the first 404."""
-        end = time.monotonic() + left(self._deadline)
-        renewed = False
+        begun = time.monotonic()
+        end, renewed = begun + left(self._deadline), False
         for attempt in itertools.count():
             if request.before:
                 request.before()
@@ -184,7 +194,8 @@ class Api:
             failure, again = self._failure(outcome, request)
             again = again and isinstance(failure, ClusterUnavailable)
             pause = _pause(attempt, outcome)
-            if not again or time.monotonic() + pause > end:
+            most = begun + self._unmet if isinstance(outcome, Exception) and never_sent(outcome) else math.inf
+            if not again or time.monotonic() + pause > min(end, most):
                 raise failure
             time.sleep(pause)
         raise AssertionError  # pragma: no cover - count() never ends
@@ -208,7 +219,7 @@ class Api:
             )
             if not answers.echoes(audit, response.headers, _MARK):
                 response.close()
-                return urllib3.exceptions.ProtocolError("the connection brought the answer to another request")
+                return Crossed()
             self._note_date(response.headers.get("Date") or "")
             if preload:
                 response.read(cache_content=True)
@@ -231,7 +242,7 @@ class Api:
         if outcome.status == 404:
             seen = f"{self.connection.host} answers 404, but not in an API server's words"
             return ClusterUnavailable.of(request.name, seen), request.repeatable
-        failure = refused(outcome.status, body, request.method, request.path, request.name, request.body)
+        failure = refused(outcome.status, body, request.method, request.path, request.name, request.body, self.connection.unsigned)
         return failure, outcome.status == 429 or (outcome.status in RETRIED and request.repeatable)
 
 

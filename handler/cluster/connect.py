@@ -22,12 +22,10 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import urllib3
-from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException
 from urllib3.exceptions import InsecureRequestWarning
 
-from handler.cluster.keys import passing
 from handler.cluster.kubeconfig import MASKED_AGAIN, Cloud, Held, Loaded, SecretStore, at_address, from_eks, from_files, from_pod, from_text
+from handler.cluster.pool import pool_of
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
 
@@ -73,18 +71,22 @@ class Connection:
         """The API server's address, without a slash at its end."""
         return self._host
 
+    @property
+    def unsigned(self) -> str:
+        """How to come to credentials, where requests go out without any: no token, name or client certificate; else empty."""
+        loaded = self._loaded
+        signed = self._authorization or loaded.tls.get("cert_file") or "ssl_context" in loaded.tls
+        return "" if signed else f"give its user some, or choose another --context: {loaded.sign_in}" if loaded.sign_in else self.source
+
     def pool(self, size: int) -> urllib3.PoolManager:
         """Return the keep-alive pool of this size; callers of one size share it."""
         with self._lock:
             if size not in self._pools:
-                configuration = self._loaded.configuration
-                configuration.connection_pool_maxsize = size
-                configuration.keep_alive = True
-                if self._host.startswith("https://") and not configuration.verify_ssl:
-                    _say_unchecked(self._loaded.cluster, self._host, self.source)
+                loaded = self._loaded
+                if self._host.startswith("https://") and not loaded.verified:
+                    _say_unchecked(loaded.cluster, self._host, self.source)
                 try:
-                    self._pools[size] = RESTClientObject(configuration).pool_manager
-                    self._pools[size].connection_pool_kw |= self._loaded.tls
+                    self._pools[size] = pool_of(self._host, loaded.tls, loaded.proxy, size)
                 except (ValueError, OSError) as error:  # a proxy's address is quoted, with its password
                     raise KubeconfigInvalid.of(self.source, f"no connection can be made of it: {type(error).__name__}") from None
             return self._pools[size]
@@ -121,7 +123,7 @@ class Connection:
         """Use what was loaded, all of it or nothing."""
         self._ask(loaded, new=True)
         self._loaded = loaded
-        self._host = str(loaded.configuration.host).rstrip("/")
+        self._host = loaded.host.rstrip("/")
         self.generation += 1
         self._pools = {}
         if self._held:
@@ -147,15 +149,10 @@ class Connection:
         self._said = seen
 
     def _ask(self, loaded: Loaded, *, new: bool = False) -> None:
-        def ask() -> Any:
-            with passing():
-                return loaded.configuration.get_api_key_with_prefix("BearerToken")
-
         try:
-            key = _in_time(ask, self.source, "token", str(loaded.configuration.host))
-        except (ConfigException, OSError, ValueError) as error:
+            value = _in_time(loaded.authorization, self.source, "token", loaded.host).strip()
+        except (OSError, ValueError) as error:
             raise KubeconfigInvalid.of(self.source, f"its token can't be renewed: {type(error).__name__}") from error
-        value = str(key or "").strip()
         now = time.monotonic()
         if new or value != self._authorization or now - self._masked >= MASKED_AGAIN:
             loaded.mask(*([value.partition(" ")[2] or value] if value else []))
@@ -262,8 +259,7 @@ def _checked(load: Callable[[], Loaded], source: str, server: str) -> Callable[[
 
     def checked() -> Loaded:
         loaded = load()
-        host = str(loaded.configuration.host)
-        origin = _origin(host, source)
+        host, origin = loaded.host, _origin(loaded.host, source)
         if server and _origin(server, "cluster.server") != origin:
             fix = "correct cluster.server of the target, or use the right kubeconfig"
             raise ServerPinned.of(source, f"points to {host}, but cluster.server pins {server}", fix=fix)

@@ -26,6 +26,7 @@ from handler.model.errors import (
     QuotaExceeded,
 )
 from handler.model.names import Identity, kubectl
+from handler.model.network import tls_reason, words
 
 RETRIED = frozenset({429, 500, 502, 503, 504})
 """Statuses that may be different next time."""
@@ -37,6 +38,8 @@ _IMPERSONATE = (
 )
 _OF_SECRETS = re.compile(r'[\w.]+(?: "[^"]*")? is forbidden: User "[^"]*" cannot \S+ resource "[^"]+" in API group "[^"]*"[^\n]*')
 """RBAC's words, which know nothing of an object's content, so that they may be told of a Secret, too."""
+_ANONYMOUS = 'User "system:anonymous" '
+"""Whom an API server takes those for that don't sign in."""
 _GRANT = "is attempting to grant RBAC permissions not currently held"
 _STRUCTURE = re.compile(r"failed to (?:create typed patch|convert new) object \(")
 """Server-side apply answers a body of the wrong shape with a 500 without reason; it is the author's, and never different next time."""
@@ -84,15 +87,20 @@ def place_of(path: str) -> Place:
     return Place(group, resource or path, namespace, name)
 
 
+class Crossed(urllib3.exceptions.ProtocolError):
+    """A keep-alive connection brought the answer to another request."""
+
+
 def unreachable(error: Exception, host: str, method: str, subject: str) -> AnnealError:
     """Translate a failure of the way to the API server: no answer, or half of one."""
-    text = _network_text(error)
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        message = f"the certificate of {host} isn't trusted"
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        reason = tls_reason(error)
+        message = f"the certificate of {host} isn't trusted" + (f" ({reason})" if reason else "")
         return KubeconfigInvalid.of(host, message, fix="put its authority into the kubeconfig's certificate-authority-data")
     if isinstance(error, urllib3.exceptions.LocationValueError):
         return KubeconfigInvalid.of(host, "isn't a URL", fix="correct the kubeconfig's server")
-    return ClusterUnavailable.of(subject, f"{method} got no answer from {host}: {text}")
+    seen = "the connection brought the answer to another request" if isinstance(error, Crossed) else words(error)
+    return ClusterUnavailable.of(subject, f"{method} got no answer from {host}: {seen or type(error).__name__}")
 
 
 def never_sent(error: Exception) -> bool:
@@ -100,21 +108,21 @@ def never_sent(error: Exception) -> bool:
     return isinstance(error, (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ProxyError))
 
 
-def refused(status: int, body: Any, method: str, path: str, subject: str, sent: bytes | None = None) -> AnnealError:
+def refused(status: int, body: Any, method: str, path: str, subject: str, sent: bytes | None = None, unsigned: str = "") -> AnnealError:
     """Translate an answer of 300 or more.
 
     `body` is the parsed Status (or anything else a proxy sent), `subject` how the object is named in messages, `sent` what was sent: the
-    values of its sensitive fields are cut from what the server says.
+    values of its sensitive fields are cut from what the server says. `unsigned`: how the one who asks comes to credentials, who has none.
     """
     place = place_of(path)
     reason = str(body.get("reason") or "") if isinstance(body, dict) else ""
     said = _said(body, place, status, sent)
     if status < 400:
         return KubeconfigInvalid.of(subject, f"the server answers {status}, a redirect", fix="correct the kubeconfig's server")
-    if status == 401:
-        return AccessDenied.of(subject, f"401 for {method}: the credentials aren't accepted", fix="renew the kubeconfig's credentials")
-    if status == 403:
-        return _over_quota(_message(body), place, subject) or _forbidden(body, place, method, subject, said)
+    if unsigned and (status == 401 or (status == 403 and _ANONYMOUS in _message(body))):
+        return AccessDenied.of(subject, f"{status} for {method}; credentials: none are configured", fix=unsigned)
+    if status in (401, 403):
+        return _denied(status, body, place, method, subject, said)
     if status == 500 and _STRUCTURE.match(_message(body)):
         status, reason = 422, "Invalid"
     if status == 500 and _UNCONVERTED.match(_message(body)):
@@ -126,6 +134,12 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
     error = ApiRefused.of(subject, said)
     error.status, error.reason = status, reason
     return error
+
+
+def _denied(status: int, body: Any, place: Place, method: str, subject: str, said: str) -> AnnealError:
+    if status == 401:
+        return AccessDenied.of(subject, f"401 for {method}: the credentials aren't accepted", fix="renew the kubeconfig's credentials")
+    return _over_quota(_message(body), place, subject) or _forbidden(body, place, method, subject, said)
 
 
 def _forbidden(body: Any, place: Place, method: str, subject: str, said: str) -> AnnealError:
@@ -161,9 +175,9 @@ def _over_quota(text: str, place: Place, subject: str) -> AnnealError | None:
         return None
     name = quota.group(1)
     if name is None:
-        fix = f"who owns the quotas allows it: kubectl describe ResourceQuota -n {place.namespace}"
+        fix = f"who owns the quotas allows it: kubectl describe ResourceQuota -n {place.namespace}; or declare less in git"
         return QuotaExceeded.of(subject, quota.group(), fix=fix)
-    fix = f"who owns the quota makes room: {kubectl('edit', Identity('', 'ResourceQuota', place.namespace, name))}"
+    fix = f"who owns the quota makes room: {kubectl('edit', Identity('', 'ResourceQuota', place.namespace, name))}; or declare less in git"
     return QuotaExceeded.of(subject, f"ResourceQuota/{place.namespace}/{name} has no room: {quota.group()}", fix=fix)
 
 
@@ -180,7 +194,7 @@ def _said(body: Any, place: Place, status: int, sent: bytes | None) -> str:
     text = str(body.get("message") or body.get("reason") or status)
     if not place.secret:
         return without_values(text, sent)
-    if status == 403 and _OF_SECRETS.fullmatch(text):
+    if (status == 403 and _OF_SECRETS.fullmatch(text)) or text == f'namespaces "{place.namespace}" not found':
         return text
     return about_a_secret(body, _causes(body), status)
 
@@ -195,8 +209,3 @@ def _causes(body: Any) -> list[dict[str, Any]]:
     details = body.get("details") if isinstance(body, dict) else None
     causes = details.get("causes") if isinstance(details, dict) else None
     return [cause for cause in causes or () if isinstance(cause, dict)]
-
-
-def _network_text(error: Exception) -> str:
-    """Return an exception's words without object addresses, which would make each message unique."""
-    return re.sub(r"<[^<>]* at 0x[0-9a-f]+>:? ?|object at 0x[0-9a-f]+", "", str(error)) or type(error).__name__

@@ -20,12 +20,11 @@ import urllib3
 
 from handler.cluster.answers import items_of
 from handler.cluster.api import JSON, Api, Request
-from handler.cluster.live import LIMIT, PARTIAL_LIST, Listing, Object, named
+from handler.cluster.live import LIMIT, PARTIAL, PARTIAL_LIST, Listing, Object, named
 from handler.model.errors import ApiRefused, ClusterUnavailable
 from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource
 
-_PARTIAL_WATCH = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _STOP_EVERY = 0.2
 """Seconds between two calls of `stop`."""
 _WATCH_SECONDS = 50
@@ -269,7 +268,7 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
     }
     path = scope.resource.path(scope.namespace)
     try:
-        response = api.stream(Request("GET", path, query, accept=_PARTIAL_WATCH if scope.partial else JSON))
+        response = api.stream(Request("GET", path, query, accept=PARTIAL if scope.partial else JSON))
     except ApiRefused as error:
         if error.status not in (404, 410):
             raise

@@ -1,83 +1,52 @@
-"""Certificates and keys that a kubeconfig holds as data: in memory, not in files of /tmp, where the vendor's loader leaves them.
+"""Certificates and keys that a kubeconfig or a plugin holds as data: in memory, not in files of /tmp.
 
-Law: such a file lies in a directory of its load, which nobody else may read, and is gone before the load's result is used. What a
-kubeconfig names as a file is left to be read at each connection, so that a renewed certificate counts.
+Law: a file that a TLS library must be given lies in a directory of its load, which nobody else may read, and is gone before the load's
+result is used. What a kubeconfig names as a file is left to be read at each connection, so that a renewed certificate counts.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import ssl
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kubernetes.config import kube_config
 from urllib3.util.ssl_ import create_urllib3_context
 
-_vendor: Any = kube_config  # it carries no types
-_vendors_own = _vendor._create_temp_file_with_content  # noqa: SLF001 - it has no public way to say where, nor for how long
-_here = threading.local()
+Content = bytes | str
+"""Bytes that are the PEM itself, or the path of its file; empty: there is none."""
 
 
-class Directory:
-    """Where the files of one load lie, from the first one on."""
-
-    def __init__(self) -> None:
-        self._path = ""
-
-    def write(self, content: bytes) -> str:
-        """Write a file. Returns its path."""
-        self._path = self._path or tempfile.mkdtemp(prefix="anneal-keys-")  # made with mode 0700
-        descriptor, name = tempfile.mkstemp(dir=self._path)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        return name
-
-    def has(self, file: str | None) -> bool:
-        """Whether a file lies here."""
-        return bool(file and self._path) and str(Path(str(file)).parent) == self._path
-
-    def remove(self) -> None:
-        """Remove it and what is in it."""
-        if self._path:
-            shutil.rmtree(self._path, ignore_errors=True)
+def pooled(authority: Content, certificate: Content, key: Content, *, verify: bool) -> dict[str, Any]:
+    """Return what a pool is given for them. Raises OSError (ssl.SSLError), ValueError, TypeError: they can't be used."""
+    given: dict[str, Any] = {
+        "cert_reqs": ssl.CERT_REQUIRED if verify else ssl.CERT_NONE,
+        "ca_certs": authority or None if isinstance(authority, str) else None,
+        "ca_cert_data": authority.decode() or None if isinstance(authority, bytes) else None,
+    }
+    if _held(certificate) or _held(key):
+        return {**given, "cert_file": None, "key_file": None, "ssl_context": _context(certificate, key, given["cert_reqs"])}
+    return {**given, "cert_file": certificate or None, "key_file": key or None}
 
 
-@contextmanager
-def passing() -> Iterator[Directory]:
-    """Have what this thread loads write its files into a directory that is removed at the end."""
-    before = getattr(_here, "directory", None)
-    _here.directory = Directory()
-    try:
-        yield _here.directory
-    finally:
-        _here.directory.remove()
-        _here.directory = before
+def _held(content: Content) -> bool:
+    return isinstance(content, bytes) and bool(content)
 
 
-def _written(content: str | bytes, temp_file_path: str | None = None, force_recreate: bool = False) -> str:
-    """Write what the vendor's loader wants to have in a file. The vendor's own way remembers files by content, for all loads together."""
-    directory: Directory | None = getattr(_here, "directory", None)
-    if directory is None:
-        return str(_vendors_own(content, temp_file_path, force_recreate))
-    return directory.write(content.encode() if isinstance(content, str) else content)
+def _context(certificate: Content, key: Content, verify: ssl.VerifyMode) -> ssl.SSLContext:
+    context = create_urllib3_context(cert_reqs=verify)
+    with tempfile.TemporaryDirectory(prefix="anneal-keys-", ignore_cleanup_errors=True) as directory:  # made with mode 0700
+        files = [_file(content, Path(directory) / name) for name, content in (("certificate", certificate), ("key", key))]
+        context.load_cert_chain(files[0], files[1], password="")  # type: ignore[arg-type]  # without a certificate this raises TypeError
+    return context
 
 
-_vendor._create_temp_file_with_content = _written  # noqa: SLF001 - see above
-
-
-def in_memory(configuration: Any, directory: Directory) -> Mapping[str, Any]:
-    """Return what a pool gets instead of the files in this directory; they are read here. Raises OSError (ssl.SSLError), ValueError."""
-    given: dict[str, Any] = {}
-    if directory.has(configuration.ssl_ca_cert):
-        given |= {"ca_certs": None, "ca_cert_data": Path(configuration.ssl_ca_cert).read_text()}
-    if directory.has(configuration.cert_file) or directory.has(configuration.key_file):
-        context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
-        context.load_cert_chain(configuration.cert_file, configuration.key_file, password="")
-        given |= {"cert_file": None, "key_file": None, "ssl_context": context}
-    return given
+def _file(content: Content, place: Path) -> str | None:
+    """Return the path of a content; bytes are written to `place` first."""
+    if isinstance(content, str):
+        return content or None
+    if not content:
+        return None
+    place.touch(mode=0o600)
+    place.write_bytes(content)
+    return str(place)

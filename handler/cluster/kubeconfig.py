@@ -1,7 +1,4 @@
-"""Where a cluster's address, trust and credentials stand: kubeconfig files, a secret that holds one, the pod, EKS. One function a place.
-
-`kubernetes.config` reads kubeconfigs, token files, exec plugins and the pod's own service account; nothing typed is used.
-"""
+"""Where a cluster's address, trust and credentials stand: kubeconfig files, a secret that holds one, the pod, EKS. One function a place."""
 
 from __future__ import annotations
 
@@ -11,18 +8,17 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import PurePath
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
-from kubernetes.client import Configuration
-from kubernetes.config import ConfigException
-from kubernetes.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
-from kubernetes.config.kube_config import KubeConfigMerger
 
-from handler.cluster.exec_plugin import MASKED, Loader, Plugins
-from handler.cluster.keys import in_memory, passing
+from handler.cluster.credentials import Credentials
+from handler.cluster.exec_plugin import MASKED, Plugins
+from handler.cluster.keys import pooled
+from handler.cluster.kubeconfig_context import Context, Document, Malformed, of_files, of_text
 from handler.config import masking
 from handler.config.git import SecretRef
 from handler.config.remote import Fetch, Remote, nowhere, text_of
@@ -30,10 +26,13 @@ from handler.config.secrets import resolve
 from handler.config.settings import Eks
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable
 
-_Merger: Any = KubeConfigMerger  # the vendor's loaders carry no types
-_PodLoader: Any = InClusterConfigLoader
+if TYPE_CHECKING:
+    from handler.cluster.auth_provider import Provider
+
 _DATA = ("certificate-authority", "client-certificate", "client-key")
 _FILES = (*_DATA, "tokenFile")
+_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_POD_REREAD = 60.0
 _PRIVATE = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value")
 """Fields that hold credentials; `value`: of an exec plugin's environment."""
 MASKED_AGAIN = MASKED / 2
@@ -50,17 +49,28 @@ class Cloud(Protocol):
         """Return a token that holds for some minutes more."""
 
 
+def no_authorization() -> str:
+    """Return none: a certificate signs in, or nothing."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Loaded:
-    """What leads to a cluster. `tls`: what a pool gets instead of certificate files; `private`: what may not be shown, as it is now.
+    """What leads to a cluster. `tls`: what a pool is given; `authorization`: asked for each value of that header.
 
-    `private` None: whoever makes the credentials masks them. `cluster`: its name in the kubeconfig.
+    `private`: what may not be shown, as it is now; None: whoever makes the credentials masks them. `proxy`: the kubeconfig's; None: it
+    says nothing of one. `verified`: the server is known by its certificate. `cluster`: its name in the kubeconfig.
+    `sign_in`: the command that gives the kubeconfig's user credentials.
     """
 
-    configuration: Any
+    host: str
     tls: Mapping[str, Any]
     private: Callable[[], Iterable[str]] | None
+    authorization: Callable[[], str] = no_authorization
+    proxy: str | None = None
+    verified: bool = True
     cluster: str = ""
+    sign_in: str = ""
 
     def __repr__(self) -> str:
         return "Loaded(***)"
@@ -127,50 +137,31 @@ def from_files(files: str, context: str, source: str, *, terminal: bool = False)
     chosen = f" --context {shlex.quote(context)}" if context else ""
     plugins = Plugins(source, f"KUBECONFIG={shlex.quote(files)} kubectl{chosen} version", terminal)
 
-    def load() -> tuple[Any, Any]:
-        merger = _Merger(files)
-        if merger.config is None:
+    def read() -> Document:
+        found = of_files(files)
+        if found is None:
             raise KubeconfigInvalid.of(source, "there is no such file", fix="pass --kubeconfig FILE or correct the path")
-        return Loader(
-            plugins=plugins,
-            config_dict=merger.config,
-            active_context=context or None,
-            config_base_path=None,
-            config_persister=merger.save_changes,
-        ), merger.config.value
+        return found
 
-    return _configured(load, source)
+    return _configured(read, context, plugins, files=files)
 
 
 def at_address(server: str, loaded: Loaded | None = None) -> Loaded:
     """Return what leads to this address with the trust and credentials of what was loaded; without any, where nothing was (client-go)."""
-    found = loaded or Loaded(Configuration(), {}, lambda: ())
-    if server:
-        configuration = found.configuration
-        renew = configuration.refresh_api_key_hook
-
-        def renewed(given: Any) -> None:
-            if renew:
-                renew(given)  # sets the kubeconfig's own address, too
-            given.host = server
-
-        configuration.host, configuration.refresh_api_key_hook = server, renewed
-    return found
+    found = loaded or Loaded("", pooled("", "", "", verify=True), tuple)
+    return replace(found, host=server) if server else found
 
 
 def from_text(text: str, context: str, source: str, *, terminal: bool = False) -> Loaded:
     """Load a kubeconfig that lies in no directory, so that it can't name files relative to one. Raises KubeconfigInvalid."""
-    plugins = Plugins(source, "anneal doctor", terminal)
 
-    def load() -> tuple[Any, Any]:
+    def read() -> Document:
         document = yaml.safe_load(text)
         if not isinstance(document, dict):
             raise KubeconfigInvalid.of(source, "holds no kubeconfig", fix="its value is the whole text of a kubeconfig file")
-        loader = Loader(plugins=plugins, config_dict=document, active_context=context or None, config_base_path="")
-        _check_paths(loader, document, source)
-        return loader, document
+        return of_text(document)
 
-    return _configured(load, source)
+    return _configured(read, context, Plugins(source, "anneal doctor", terminal))
 
 
 def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
@@ -189,13 +180,8 @@ def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
         "users": [{**named, "user": {"token": _token(eks, cloud, fresh=True)}}],
     }
     plugins = Plugins(str(eks), "anneal doctor")  # it names none
-    loaded = _configured(lambda: (Loader(plugins=plugins, config_dict=document, config_base_path=""), document), str(eks), masked=False)
-
-    def renew(present: Any) -> None:
-        present.api_key["BearerToken"] = f"Bearer {_token(eks, cloud)}"
-
-    loaded.configuration.refresh_api_key_hook = renew
-    return loaded
+    loaded = _configured(lambda: of_text(document), "", plugins, masked=False)
+    return replace(loaded, authorization=lambda: f"Bearer {_token(eks, cloud)}")
 
 
 def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
@@ -206,18 +192,12 @@ def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
     return token
 
 
-def _configured(load: Callable[[], tuple[Any, Any]], source: str, *, masked: bool = True) -> Loaded:
-    """Return what a loader makes of its kubeconfig; `load` returns both. `masked`: its credentials are to be hidden from every log."""
+def _configured(read: Callable[[], Document], context: str, plugins: Plugins, *, files: str = "", masked: bool = True) -> Loaded:
+    """Return what a kubeconfig's context leads to. `masked`: its credentials are to be hidden from every log."""
+    source = plugins.source
     try:
-        loader, document = load()
-        users = [getattr(user, "value", user) for user in document["users"]]
-        private = (lambda: [text for user in users for text in _private(user)]) if masked else None
-        masking.learn(*(private() if private else ()), seconds=MASKED)  # before anything is said of them
-        configuration = Configuration()
-        with passing() as directory:
-            loader.load_and_set(configuration)
-            tls = in_memory(configuration, directory)
-    except ConfigException as error:
+        return _loaded(read(), context, plugins, files, masked=masked)
+    except Malformed as error:
         raise KubeconfigInvalid.of(source, short(error), fix="kubectl config view --minify shows what it should be") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -225,27 +205,54 @@ def _configured(load: Callable[[], tuple[Any, Any]], source: str, *, masked: boo
         raise KubeconfigInvalid.of(source, f"isn't YAML{where}") from None  # its context quotes the text
     except RecursionError:
         raise KubeconfigInvalid.of(source, "is nested too deeply") from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # the loader checks no types
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:  # no types were checked
         raise KubeconfigInvalid.of(source, f"can't be read: {type(error).__name__}") from error
-    return Loaded(configuration, tls, private, str(loader.current_context["context"].get("cluster", "")))
 
 
-def _check_paths(loader: Any, document: Any, source: str) -> None:
+def _loaded(document: Document, name: str, plugins: Plugins, files: str, *, masked: bool) -> Loaded:
+    context = Context.of(document, name)
+    if not files:
+        _check_paths(context, plugins.source)
+    if masked:
+        masking.learn(*_private(document.users()), seconds=MASKED)  # before anything is said of them
+    credentials = Credentials(context, plugins, partial(_provider, files, document, name))
+
+    def private() -> Iterator[str]:
+        return _private(credentials.provider.users() if credentials.provider else document.users())
+
+    cluster, server = context.cluster, str(context.cluster.get("server")).rstrip("/") if "server" in context.cluster else ""
+    verified = not (cluster.get("insecure-skip-tls-verify") if "insecure-skip-tls-verify" in cluster else False)
+    trusted = server.startswith("https")
+    authority = cluster.content("certificate-authority", cluster.directory) if trusted else ""
+    tls = pooled(authority, *(credentials.certificate if trusted else ("", "")), verify=verified)
+    if "tls-server-name" in cluster:
+        tls["server_hostname"] = cluster.get("tls-server-name")
+    proxy = cluster.get("proxy-url") if "proxy-url" in cluster else None
+    return Loaded(
+        server, tls, private if masked else None, credentials.authorization, proxy, verified, context.cluster_name, _sign_in(files, context)
+    )
+
+
+def _sign_in(files: str, context: Context) -> str:
+    place = ["--kubeconfig", files] if files and ":" not in files else []
+    return shlex.join(["kubectl", *place, "config", "set-credentials", context.user_name, "--token=TOKEN"])
+
+
+def _provider(files: str, document: Document, name: str) -> Provider:
+    from handler.cluster.auth_provider import Provider  # noqa: PLC0415 - few users have one, and it takes a third of a second to load
+
+    return Provider(files, document.fields, name)
+
+
+def _check_paths(context: Context, source: str) -> None:
     """Refuse files named relative to a kubeconfig that lies nowhere."""
-    cluster, user = _chosen(loader, document, "cluster"), _chosen(loader, document, "user")
-    named = [(field, str(each[field])) for each in (cluster, user) for field in _FILES if each.get(field)]
+    user: Any = context.user.fields if context.user else {}
+    named = [(field, str(each[field])) for each in (context.cluster.fields, user) for field in _FILES if each.get(field)]
     command = str((user.get("exec") or {}).get("command", ""))
     for field, path in (*named, *([("exec.command", command)] if "/" in command else [])):
         if not PurePath(path).is_absolute():
             fix = f"write its content into {field}-data" if field in _DATA else "name it by an absolute path"
             raise KubeconfigInvalid.of(source, f"its {field} is the relative path {path}, and a secret lies in no directory", fix=fix)
-
-
-def _chosen(loader: Any, document: Any, kind: str) -> dict[str, Any]:
-    """Return the cluster or user of the present context."""
-    name = loader.current_context["context"].get(kind)
-    named: Iterator[dict[str, Any]] = (getattr(each, "value", each) for each in document[f"{kind}s"])  # the vendor's merger wraps each
-    return next((each.get(kind) or {} for each in named if each["name"] == name), {})
 
 
 def _private(node: Any) -> Iterator[str]:
@@ -264,13 +271,50 @@ def _private(node: Any) -> Iterator[str]:
 
 
 def from_pod(environ: Mapping[str, str], source: str) -> Loaded:
-    """Load the service account that Kubernetes mounts into a pod; its token is re-read every minute."""
-    configuration = Configuration()
+    """Load the service account that Kubernetes mounts into a pod; its token is re-read every minute. Raises KubeconfigInvalid."""
     try:
-        _PodLoader(SERVICE_TOKEN_FILENAME, SERVICE_CERT_FILENAME, environ=environ).load_and_set(configuration)
-    except (ConfigException, OSError) as error:
+        host, token, authority = _pod_host(environ), _PodToken(_POD / "token"), _POD / "ca.crt"
+        if not authority.is_file():
+            raise Malformed("Service certification file does not exist.")
+        if not authority.read_text():
+            raise Malformed("Cert file exists but empty.")
+    except (Malformed, OSError) as error:
         raise KubeconfigInvalid.of(source, short(error), fix="set automountServiceAccountToken: true, or pass a kubeconfig") from error
-    return Loaded(configuration, {}, tuple)
+    return Loaded(host, pooled(str(authority), "", "", verify=True), tuple, token.authorization)
+
+
+def _pod_host(environ: Mapping[str, str]) -> str:
+    """Return the API server's address as pods are told it. Raises Malformed."""
+    names = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+    if any(name not in environ for name in names):
+        raise Malformed("Service host/port is not set.")
+    host, port = (environ[name] for name in names)
+    if not host or not port:
+        raise Malformed("Service host/port is set but empty.")
+    return f"https://[{host}]:{port}" if ":" in host or "%" in host else f"https://{host}:{port}"
+
+
+class _PodToken:
+    """The token that the kubelet keeps renewing in a file."""
+
+    def __init__(self, file: Path) -> None:
+        """Read it. Raises Malformed, OSError."""
+        if not file.is_file():
+            raise Malformed("Service token file does not exist.")
+        self._file = file
+        self._read()
+
+    def authorization(self) -> str:
+        """Return the value of the header. Raises Malformed, OSError."""
+        if time.monotonic() >= self._again:
+            self._read()
+        return f"bearer {self._token}"
+
+    def _read(self) -> None:
+        self._token = self._file.read_text()
+        if not self._token:
+            raise Malformed("Token file exists but empty.")
+        self._again = time.monotonic() + _POD_REREAD
 
 
 def short(error: Exception) -> str:

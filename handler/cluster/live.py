@@ -24,6 +24,7 @@ from handler.model.resource import Resource
 
 LIMIT = 500
 """Objects a page, as client-go's pager asks."""
+PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _WORKERS = 8
 _AFRESH = 3

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from handler.cluster.api import JSON, Api, Request, encode
-from handler.cluster.live import named
+from handler.cluster.live import PARTIAL, named
 from handler.model.errors import Moved
 from handler.model.names import FIELD_MANAGER, Identity, identity_of
 from handler.model.resource import Resource
@@ -22,7 +22,6 @@ _QUERY = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "St
 _DRY = {**_QUERY, "dryRun": "All"}
 _PATCH = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
 _DRY_PATCH = {**_PATCH, "dryRun": "All"}
-_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _NOT_SENT = frozenset({"managedFields", "creationTimestamp", "generation", "resourceVersion", "uid"})
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -47,7 +46,7 @@ class DryRunner:
 
         For new objects, whose content nobody compares: a CRD's answer would cost the server as much again as its check.
         """
-        return named(self._api.expect(_patching(resource, body, _DRY, accept=_METADATA)), resource)
+        return named(self._api.expect(_patching(resource, body, _DRY, accept=PARTIAL)), resource)
 
     def merge(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
         """Return what a live object would become if a body were merged into it: what that doesn't hold stays."""
@@ -78,7 +77,7 @@ class Writer:
         create an absent one). Without, it creates or merges.
         """
         conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-        return named(self._api.expect(_patching(resource, body, _QUERY, conditions, self._fence, _METADATA)), resource)
+        return named(self._api.expect(_patching(resource, body, _QUERY, conditions, self._fence, PARTIAL)), resource)
 
     def merge(self, resource: Resource, body: dict[str, Any], uid: str, resource_version: str) -> dict[str, Any]:
         """Merge a body into exactly this object, and return its metadata as stored; Moved when it changed, or is gone.
@@ -86,7 +85,7 @@ class Writer:
         Of what the body doesn't hold nothing changes, nor who owns it: an apply would drop what else we own.
         """
         conditions = {"uid": uid, "resourceVersion": resource_version}
-        request = _patching(resource, body, _PATCH, conditions, self._fence, _METADATA, _MERGE_PATCH)
+        request = _patching(resource, body, _PATCH, conditions, self._fence, PARTIAL, _MERGE_PATCH)
         stored = self._api.send(request)
         if stored is None:
             raise Moved.of(request.name, "is gone since it was planned")

@@ -23,6 +23,11 @@ _VERSION = rf"(?:\*|(?:[<>]=?|[=^])?{_WHOLE}{_PRE}|(?:[<>]=?|[=^~])?{_PARTS})"
 _SPAN = rf"(?:{_WHOLE}{_PRE}|{_PARTS}) - (?:{_WHOLE}{_PRE}|{_PARTS})"
 _VERSIONS = rf"(?:{_SPAN}|{_VERSION}(?: {_VERSION}){{0,9}})"
 _GROUP_KIND = rf"[A-Z][A-Za-z0-9]*(?:\.{LABEL})*"
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_V4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}(?:/(?:3[0-2]|[12]?[0-9]))?"
+_HEX = "[0-9A-Fa-f]{1,4}"
+_SHORTENED = "|".join(f"(?:{_HEX}:){{1,{left}}}(?::{_HEX}){{1,{7 - left}}}" for left in range(1, 7))
+_V6 = rf"(?:(?:{_HEX}:){{7}}{_HEX}|(?:{_HEX}:){{1,7}}:|{_SHORTENED}|:(?::{_HEX}){{1,7}}|::)(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
 _AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
 
 
@@ -220,6 +225,7 @@ FORMS: dict[str, Form] = {
         (Refusal(r":(?:6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9]{4})$", "has a port above 65535"),),
         example="127.0.0.1:9464",
     ),
+    "network": Form("a network or an address, e.g. 10.0.0.0/8 or fd00::/8", f"{_V4}|{_V6}", example="10.0.0.0/8"),
     "apiVersion": Form("anneal.dev/v1alpha1", r"anneal\.dev/v1alpha1", example="anneal.dev/v1alpha1"),
     "document": Form("Config", "Config", example="Config"),
 }

@@ -103,6 +103,14 @@ class Tls:
     ca_file: str = _doc("PEM file of the authorities to trust instead of the system's.", "", kind="file")
 
 
+_DIRECTORY = "directory:"
+
+
+def directory_url(name: str) -> str:
+    """Return what stands for the repository of a target that is a directory: a git target of its name is refused, until `retarget`."""
+    return f"{_DIRECTORY}{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Repository:
     """Where git is. Credentials and URL come from here, never from a payload."""
@@ -112,6 +120,17 @@ class Repository:
     auth: RepositoryAuth = _doc("Credentials.", factory=RepositoryAuth)
     tls: Tls = _doc("TLS trust.", factory=Tls)
     webhook: WebhookSecrets = _doc("Secrets of this repository's webhook; they replace the provider's.", factory=WebhookSecrets)
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it stands for a directory, so that there is no git host to ask."""
+        return self.url.startswith(_DIRECTORY)
+
+
+def token_user(url: str) -> str:
+    """Return the user name beside which a git host takes a token as the password, as far as its URL tells; others take any."""
+    host = url.partition("://")[2].partition("/")[0].lower()
+    return next((user for word, user in (("gitlab", "oauth2"), ("bitbucket", "x-token-auth")) if word in host), "x-access-token")
 
 
 def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:

@@ -33,11 +33,16 @@ FILE_ONLY = ("file",)
 """The renderers of a program that adds none (`handler.render.RENDERERS`, which is not loaded for its names)."""
 
 
+class NotFound(ConfigInvalid):
+    """No configuration is named, and none is at the usual places."""
+
+
 def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
     """Return the configuration's path: the --config flag, ANNEAL_CONFIG, ./anneal.yaml or /etc/anneal/anneal.yaml.
 
     Raises:
-        ConfigInvalid: what was named isn't a file, or nothing was named and nothing found.
+        ConfigInvalid: what was named isn't a file.
+        NotFound: nothing was named and nothing found.
     """
     named = (("--config", flag), ("ANNEAL_CONFIG", environ.get("ANNEAL_CONFIG")))
     for origin, value in named:
@@ -49,7 +54,7 @@ def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
     found = next((path for path in (cwd / "anneal.yaml", SYSTEM) if path.is_file()), None)
     if found is None:
         fix = "run `anneal init`, pass --config FILE or set ANNEAL_CONFIG"
-        raise ConfigInvalid.of("configuration", f"found neither {cwd / 'anneal.yaml'} nor {SYSTEM}", fix=fix)
+        raise NotFound.of("configuration", f"found neither {cwd / 'anneal.yaml'} nor {SYSTEM}", fix=fix)
     return found
 
 

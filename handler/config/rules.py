@@ -85,7 +85,8 @@ def one_way(basic: object, ssh: object, github_app: object) -> Iterator[Fault]:
 def fits_scheme(url: str, auth: RepositoryAuth) -> Iterator[Fault]:
     """A key is for ssh://, where nothing works without one; the others are for HTTP."""
     if url.startswith("ssh://") and not auth.ssh:
-        yield Fault("auth", "an ssh:// URL needs a key", "add `auth: {ssh: {privateKey: {file: ...}, knownHosts: ...}}`")
+        block = "auth: {ssh: {privateKey: {file: /run/secrets/key}, knownHosts: /etc/anneal/known_hosts}}"
+        yield Fault("auth", "an ssh:// URL needs a key", f"add `{block}`")
     if not url.startswith("ssh://") and auth.ssh:
         yield Fault("auth", "auth.ssh is for ssh:// URLs", "write the URL as ssh://git@<host>/<path>")
 

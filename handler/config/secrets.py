@@ -29,6 +29,9 @@ The kubeconfigs of clusters are beside them: who connects to one reads it.
 """
 
 
+_ABSENT = ("is not set", "doesn't exist", "is empty")
+
+
 class Secret:
     """A secret value that shows itself to nobody who doesn't ask by name. No dataclass: `asdict` would look inside."""
 
@@ -160,11 +163,18 @@ def resolve_all(settings: Settings, environ: Mapping[str, str], *, needs: Collec
     Raises:
         SecretUnavailable: with every missing, empty or short secret; names their places, never the values.
     """
-    remote = Remote(references(settings, needs), fetch, settings.secrets_interval)
-    secrets, problems = renewed(settings, environ, {}, needs=needs, fetch=remote)
+    secrets, problems = resolve_known(settings, environ, needs=needs, fetch=fetch)
     if problems:
         raise SecretUnavailable(*problems)
     return secrets
+
+
+def resolve_known(
+    settings: Settings, environ: Mapping[str, str], *, needs: Collection[Need] = ALL, fetch: Fetch = nowhere
+) -> tuple[Secrets, tuple[Problem, ...]]:
+    """Resolve what can be, as `resolve_all` does; return it with what is wrong with the rest."""
+    remote = Remote(references(settings, needs), fetch, settings.secrets_interval)
+    return renewed(settings, environ, {}, needs=needs, fetch=remote)
 
 
 def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[SecretRef]:
@@ -237,7 +247,8 @@ class _Reader:
                 return None
             return resolve(ref, self.environ, self.fetch)
         except SecretUnavailable as error:
-            self.problems += [Problem(subject, f"{each.subject} {each.message}", fix=each.fix) for each in error.problems]
+            way_out = strength.way_out(ref, made=not needed) if str(error).endswith(_ABSENT) else ""
+            self.problems += [Problem(subject, f"{each.subject} {each.message}", fix=each.fix or way_out) for each in error.problems]
             return self._kept(ref)
 
     def _kept(self, ref: SecretRef) -> Secret | None:

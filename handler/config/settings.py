@@ -24,6 +24,11 @@ class Webhooks:
     azuredevops: WebhookSecrets = _doc("Azure DevOps: the password of its basic authentication; any user name.", factory=WebhookSecrets)
     generic: WebhookSecrets = _doc("Anything that can sign: HMAC-SHA256 of the raw body in X-Signature-256.", factory=WebhookSecrets)
     max_body: int = _doc("Bytes that the body of a request may have.", 5 * 1024 * 1024, kind="body")
+    trusted_proxies: tuple[str, ...] = _doc(
+        "Networks of ingresses and proxies in front: what they deliver is bounded by the address that they name, not by theirs.",
+        kind="network",
+        factory=tuple,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,13 @@ class Cluster:
     in_cluster: bool = _doc("Use the pod's own service account.", False)
     eks: Eks | None = _doc("A cluster of Amazon EKS.", None)
     server: str = _doc("Pin: refuse any other API server address.", "", kind="server")
+
+    @property
+    def name(self) -> str:
+        """How messages, tables and metrics call this cluster: what the configuration says of it."""
+        held = f"kubeconfig {self.kubeconfig.file or self.kubeconfig}" if self.kubeconfig else ""
+        place = str(self.eks) if self.eks else "in-cluster" if self.in_cluster else held
+        return ", ".join(part for part in (place, f"context {self.context}" if self.context else "") if part) or "default"
 
 
 @dataclass(frozen=True, slots=True)

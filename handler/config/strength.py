@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import shlex
+
+from handler.config.git import SecretRef
 
 SHORTEST = 16
 """Characters that a webhook secret or replay token has at least: nobody should find it by trying."""
@@ -10,6 +13,15 @@ SIGNING = "whsec_"
 """How a signing token begins (Standard Webhooks); base64 follows."""
 NEW = "make one with `openssl rand -hex 32`"
 WHOLE = "copy the whole signing token, as GitLab shows it"
+
+
+def way_out(ref: SecretRef, *, made: bool) -> str:
+    """Return what to type where a secret isn't there; empty: its store says it. `made`: two sides agree on it, neither gives it out."""
+    if ref.env:
+        new = f'export {ref.env}="$(openssl rand -hex 32)"; or set it to what the other side has already'
+        return new if made else f"export {ref.env}=VALUE, where Anneal runs"
+    new = f"(umask 077; openssl rand -hex 32 > {shlex.quote(ref.file)}); or write into it what the other side has already"
+    return (new if made else "write it there, readable by the user whom Anneal runs as") if ref.file else ""
 
 
 def is_long(value: str) -> bool:

@@ -8,9 +8,20 @@ record, so they outlive one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from handler.model.errors import (
+    AccessDenied,
+    AnnealError,
+    ClusterUnavailable,
+    ConfigInvalid,
+    GitUnavailable,
+    KubeconfigInvalid,
+    SecretUnavailable,
+    ServerPinned,
+)
 from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.plan import DONE
@@ -23,6 +34,7 @@ GAUGES = {
     "failures": ("anneal_target_failures", "Runs that failed in a row."),
     "next_try": ("anneal_target_next_try_timestamp_seconds", "When a failed run is tried again by itself, 0: not."),
     "succeeded": ("anneal_target_last_success_timestamp_seconds", "When a run last found or made the target equal to git, 0: never."),
+    "refused": ("anneal_target_refused", "1 while a commit is refused, and waits until what that follows from changes."),
     "held": ("anneal_target_held", "1 while deletions wait for approval."),
     "suspended": ("anneal_target_suspended", "1 while a person has paused the target."),
     "pinned": ("anneal_target_pinned", "1 while the target stays at a commit that isn't the head."),
@@ -33,6 +45,18 @@ GAUGES = {
 }
 _GOOD = (Outcome.APPLIED, Outcome.UNCHANGED)
 _BAD = (Outcome.FAILED, Outcome.PRUNING, Outcome.ROLLED_BACK)
+_BEFORE_ANY = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailable, AccessDenied, ServerPinned, ConfigInvalid))
+"""Codes of failures that say nothing of whether a host or a cluster answers."""
+_OTHER = "other"
+"""The label of a code that no error of ours, or of an added part, has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a target's commits come from and where they go, as labels: `host`, `cluster`."""
+
+    host: str
+    cluster: str
 
 
 class _Exposed:
@@ -65,6 +89,24 @@ class _Exposed:
 
     def _watched(self, name: str, about: str, value: Callable[[], float]) -> None:
         self._gauge(name, about).set_function(value)
+
+    def _summed(self, name: str, about: str, value: Callable[[], float]) -> None:
+        """Expose a count that is kept elsewhere."""
+        self._registry.register(_Sum(self._prometheus, name, about, value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A counter whose value is asked for at each scrape."""
+
+    prometheus: Any
+    name: str
+    about: str
+    value: Callable[[], float]
+
+    def collect(self) -> Iterator[Any]:
+        """Yield it, as `CollectorRegistry` asks."""
+        yield self.prometheus.metrics_core.CounterMetricFamily(self.name, self.about, value=self.value())
 
 
 class DoorCounts(Protocol):
@@ -113,7 +155,10 @@ class DoorMetrics(_Exposed):
 
 
 class RunMetrics(_Exposed):
-    """What the worker process counts. Gauges of a target appear with its first run."""
+    """What the worker process counts. Gauges of a target appear with its first run.
+
+    `places`: of each target; `interval`: seconds between two ticks.
+    """
 
     def __init__(
         self,
@@ -121,40 +166,75 @@ class RunMetrics(_Exposed):
         running: Callable[[], float],
         requests: Callable[[], float],
         resting: Callable[[], float] = lambda: 0.0,
+        *,
+        places: Mapping[str, Place] | None = None,
+        interval: float = 0.0,
     ) -> None:
         super().__init__("worker", "")
-        self._runs = self._counter("anneal_runs", "Runs that ended.", "target", "trigger", "outcome")
+        self._places = places or {}
+        self._runs = self._counter("anneal_runs", "Runs that ended; code: of what failed.", "target", "trigger", "outcome", "code")
         self._seconds = self._histogram("anneal_run_duration_seconds", "Runs, from their start to their record.", "target", _RUN_BUCKETS)
         self._changes = self._counter("anneal_changes", "Objects written or pruned, by what was done.", "target", "action")
         self._gauges = {field: self._gauge(name, about, "target") for field, (name, about) in GAUGES.items()}
         self._health = self._gauge("anneal_target_health", "1: so do the objects of the target; 0: they don't.", "target", "health")
+        about = "When this server last renewed its heartbeat on a cluster, 0: not yet."
+        self._beats = self._gauge("anneal_heartbeat_timestamp_seconds", about, "cluster")
         self._failed: dict[str, int] = {}
         self._watched("anneal_queue_waiting", "Targets that wait for a run.", waiting)
         self._watched("anneal_queue_running", "Targets that are worked on.", running)
         self._watched("anneal_queue_resting", "Those of them whose run only waits for something to become healthy.", resting)
-        self._watched("anneal_cluster_requests", "Requests to API servers since the worker began.", requests)
+        self._summed("anneal_cluster_requests", "Requests to API servers since the worker began.", requests)
+        self._gauge("anneal_interval_seconds", "How often the heads of all targets are looked at.").set(interval)
+        about = self._gauge("anneal_target_info", "1; where a target's commits come from and go to.", "target", "host", "cluster")
+        for target, place in self._places.items():
+            about.labels(target, place.host, place.cluster).set(1)
+        self._host_up = self._gauge("anneal_git_host_up", "1 if a git host answered when it was asked last.", "host")
+        self._cluster_up = self._gauge("anneal_cluster_up", "1 if a cluster answered when it was asked last.", "cluster")
+        self._dead_letters = self._gauge("anneal_dead_letters", "Messages of the shared queue that came to no end.", "queue")
 
     def run(self, job: Job, result: Result, seconds: float) -> None:
         """Count the end of a run, and show how its target stands."""
         target = result.target
-        self._runs.labels(target, job.cause, str(result.outcome)).inc()
+        self._ended(job, result)
         self._seconds.labels(target).observe(seconds)
         for change in result.written:
             self._changes.labels(target, DONE[change.action]).inc()
-        if not job.dry_run and result.outcome in (*_GOOD, *_BAD):
+        if not job.dry_run and result.outcome in (*_GOOD, *_BAD) and not (result.standing and result.standing.refused):
             self._failed[target] = self._failed.get(target, 0) + 1 if result.outcome in _BAD else 0
         self._show(result)
 
     def quiet(self, job: Job, result: Result) -> None:
         """Count a tick that needed no run, and show how its target stands; it took no time of its own."""
-        self._runs.labels(result.target, job.cause, str(result.outcome)).inc()
+        self._ended(job, result)
         self._failed[result.target] = 0
         self._show(result)
+
+    def waiting(self, target: str, since: float) -> None:
+        """Show since when a run under way waits for health, in seconds since the epoch; 0: it doesn't."""
+        self._gauges["waiting"].labels(target).set(since)
+
+    def dead_letters(self, queue: str, count: int) -> None:
+        """Show how many dead letters a queue has."""
+        self._dead_letters.labels(queue).set(count)
 
     def health(self, target: str, state: HealthState) -> None:
         """Show how the objects of a target do."""
         for each in HealthState:
             self._health.labels(target, str(each)).set(each is state)
+
+    def _ended(self, job: Job, result: Result) -> None:
+        """Count an end, and note who has answered."""
+        self._runs.labels(result.target, job.cause, str(result.outcome), _bounded(result.code)).inc()
+        place = self._places.get(result.target)
+        if place is None or result.code in _BEFORE_ANY:
+            return
+        self._cluster_up.labels(place.cluster).set(result.code != ClusterUnavailable.code)  # a run asks it first
+        if result.code != ClusterUnavailable.code:
+            self._host_up.labels(place.host).set(result.code != GitUnavailable.code)
+
+    def heartbeat(self, cluster: str, renewed: float) -> None:
+        """Show when the heartbeat of a cluster was renewed, in seconds since the epoch."""
+        self._beats.labels(cluster).set(renewed)
 
     def _show(self, result: Result) -> None:
         """Show the record's word; where none could be read, what this process knows of failures."""
@@ -164,7 +244,19 @@ class RunMetrics(_Exposed):
                 gauge.labels(target).set(float(getattr(standing, field)))
             if standing.health:
                 self.health(target, HealthState(standing.health))
-        failures = max(self._failed.get(target, 0), standing.failures if standing and result.outcome not in _GOOD else 0)
+        stays = standing is not None and (standing.refused or result.outcome not in _GOOD)
+        failures = max(self._failed.get(target, 0), standing.failures if standing and stays else 0)
         self._gauges["failures"].labels(target).set(failures)
         if result.outcome is not Outcome.REFUSED:  # the target stands as its record says
             self._gauges["next_try"].labels(target).set(result.next_try if result.outcome in _BAD else 0.0)
+
+
+def _bounded(code: str) -> str:
+    """Return a code as a label: one of our errors', or of an added part's that is loaded."""
+    return code if code in ("", "internal", *_codes(AnnealError)) else _OTHER
+
+
+def _codes(error: type[AnnealError]) -> Iterator[str]:
+    yield error.code
+    for each in error.__subclasses__():
+        yield from _codes(each)

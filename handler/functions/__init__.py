@@ -83,7 +83,7 @@ class Functions:
         try:
             function = self.made["worker"].get()
         except Unstarted:
-            from handler.functions.late import put_off  # noqa: PLC0415 - only now
+            from handler.functions.late import put_off
 
             put_off(event, os.environ)
             raise
@@ -118,33 +118,33 @@ class Functions:
 
     # --- put together at the first event
     def _door(self, name: str) -> Function:
-        from handler.functions import doors, gateway  # noqa: PLC0415 - at the first event
+        from handler.functions import doors, gateway
 
         return gateway.served({"webhook": doors.webhooks, "api": doors.api}[name](os.environ, self._added))
 
     def _wsgi(self) -> Function:
-        from handler.functions import doors  # noqa: PLC0415 - at the first request
+        from handler.functions import doors
 
         return doors.webhooks(os.environ, self._added)
 
     def _worker(self) -> Function:
-        from handler.functions.batch import batch  # noqa: PLC0415 - at the first event
+        from handler.functions.batch import batch
 
         return batch(os.environ, self._added)
 
     def _minutes(self) -> Function:
-        from handler.functions.scheduled import minutes  # noqa: PLC0415 - at the first event
+        from handler.functions.scheduled import minutes
 
         return minutes(os.environ, self._added)
 
     def _codecommit(self) -> Function:
-        from handler.functions.pushes import of_codecommit  # noqa: PLC0415 - at the first event
+        from handler.functions.pushes import of_codecommit
 
         return of_codecommit(os.environ, self._added)
 
 
 def _unstarted() -> Any:
-    from handler.functions import gateway  # noqa: PLC0415 - at the first event
+    from handler.functions import gateway
 
     return gateway.plain(503, "not-started", "not started; the function's log says why")
 

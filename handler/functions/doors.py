@@ -48,11 +48,12 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:
     """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
-    from handler.queues.ledger import Ledger  # noqa: PLC0415 - the same
-    from handler.reading import Reader  # noqa: PLC0415 - the same
-    from handler.serve.answering import Answers  # noqa: PLC0415 - the webhook function reads no record
+    from handler.queues.ledger import Ledger
+    from handler.reading import Reader
+    from handler.serve.answering import Answers
+    from handler.summaries import PATIENCE
 
-    answers = Answers(Ledger(), Reader(settings, records, mask), _taken, lambda: "", mask)
+    answers = Answers(Ledger(), Reader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
 
     def ask(question: str, **about: Any) -> Json:
         return answers.answer({"ask": question, **about})

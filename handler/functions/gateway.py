@@ -20,7 +20,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 def served(app: Wsgi) -> Answer:
     """Return the handler of HTTP events for a WSGI application that raises nothing."""
-    from apig_wsgi import make_lambda_handler  # noqa: PLC0415 - only functions behind HTTP load it
+    from apig_wsgi import make_lambda_handler
 
     adapted = make_lambda_handler(whole(app))
 

@@ -67,8 +67,8 @@ def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = N
 
 def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
     """Return the way to all clusters; nothing is waited for there. `notes`: as in `handler.build.Options`."""
-    from handler.build import Handler, Options  # noqa: PLC0415 - who only enqueues loads no cluster's client
-    from handler.render import Sandbox  # noqa: PLC0415 - the same
+    from handler.build import Handler, Options
+    from handler.render import Sandbox
 
     options = Options(notes=notes, patience=0.0, looks=True)
     return Handler(base.settings, base.secrets, Sandbox(), environ, options, tables=base.tables, services=base.services)

@@ -8,11 +8,15 @@ out; one that a person has suspended is asked about at its own pace alone, for i
 What is due by records is read from one metadata LIST a cluster, all at once. A cluster that doesn't answer delays nobody longer than that,
 and of its targets one a minute is asked about, in turn, if the clock has asked for it since its turn before: a worker that runs into its
 silence gives up after a few seconds (`Rooms.first`), and holds up no second one.
+
+Last it renews the heartbeat of each cluster that has answered: the schedule lives, and asks for these targets.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,14 +24,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from handler import summaries
+from handler import __version__, summaries
 from handler.config.settings import Settings, Target
 from handler.functions.ground import Added, clusters, ground
 from handler.functions.once import Once
+from handler.looks import Looks
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
-from handler.reading import Looks
+from handler.state.heartbeat import Heartbeat, Signs
 from handler.state.rules import seconds_of
 from handler.state.summary import Summary
 from handler.summaries import Readable
@@ -41,6 +46,7 @@ AGAIN = 300.0
 """Seconds between two questions for what is due and stays so: a run that dies before it can say anything isn't asked for each minute."""
 PATIENCE = 5.0
 """Seconds that clusters have to answer."""
+FUNCTION = "AWS_LAMBDA_FUNCTION_NAME"
 Records = Callable[[Target], Readable]
 
 
@@ -108,6 +114,7 @@ class Minutes:
         taken = {job.target for job in asked}
         due = [job for job in self._by_record(found, start, end) if job.target not in taken]
         self.queue.put_all([*asked, *due])
+        self._beat([each for cluster, each in first.items() if not isinstance(seen[cluster], AnnealError)], taken)
         unread = {first[cluster].name: str(error) for cluster, error in seen.items() if isinstance(error, AnnealError)}
         told = {"ticks": len(asked), "due": [job.target for job in due], "unread": unread}
         _LOG.log(logging.WARNING if unread else logging.INFO, "schedule", extra={"fields": {"minute": end - MINUTE, **told}})
@@ -134,6 +141,21 @@ class Minutes:
         known = {name: summaries.of_target(each, self.settings, name) for name, each in found.items() if isinstance(each, dict)}
         moments = {name: by_record(name, summary, start, end) for name, summary in known.items() if summary}
         return [Job(name, "tick", moment=at) for name, at in moments.items() if at]
+
+    def _beat(self, clusters: list[Target], asked: set[str]) -> None:
+        """Renew the heartbeats of the clusters of these targets. `asked`: whose look was asked for just now."""
+        found = self.looks.all({("heartbeat", target.cluster): partial(self._renew, target, asked) for target in clusters})
+        for (_, cluster), error in found.items():
+            if isinstance(error, AnnealError):
+                fields = {"cluster": cluster.name, "why": str(error), "code": error.code}
+                _LOG.warning("the heartbeat can't be renewed", extra={"fields": fields})
+
+    def _renew(self, target: Target, asked: set[str]) -> None:
+        settings = self.settings
+        mine = [each.name for each in settings.targets if each.cluster == target.cluster]
+        looks = {name: 0.0 if name in asked else math.inf for name in mine}
+        signs = Signs(os.environ.get(FUNCTION, "schedule"), __version__, looks)
+        Heartbeat(self.records(target), settings.state_namespace, settings.installation).renew(signs)
 
     def _listed(self, target: Target) -> dict[str, dict[str, Any]]:
         return summaries.listed(self.records(target), self.settings)

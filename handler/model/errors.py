@@ -25,9 +25,26 @@ class Problem:
         way_out = f"; {self.fix}" if self.fix else ""
         return f"{where}{self.subject}: {self.message}{way_out}"
 
+    def bare(self) -> Problem:
+        """Return it without what a kind of problem knows beside these texts."""
+        return Problem(self.subject, self.message, self.place, self.fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a mistake follows from, beside the target's settings: with all of it as it was, it would be made again.
+
+    `reads`: the read set (path, id), empty: unknown; `unserved`: kinds (apiVersion, kind) that the cluster doesn't serve; `siblings`: the
+    targets whose records were read, each with its resourceVersion.
+    """
+
+    reads: tuple[tuple[str, str], ...] = ()
+    unserved: tuple[tuple[str, str], ...] = ()
+    siblings: tuple[tuple[str, str], ...] = ()
+
 
 class AnnealError(Exception):
-    """The base of all. Holds one or more problems, so that all mistakes are reported at once."""
+    """The base of all. Holds one or more problems, so that all mistakes are reported at once. `basis`: what it follows from, if known."""
 
     code: ClassVar[str] = "error"
     who: ClassVar[str] = "operator"
@@ -36,6 +53,7 @@ class AnnealError(Exception):
         """Keep the problems in the order they were found."""
         super().__init__(*problems)
         self.problems = problems
+        self.basis = Basis()
 
     @classmethod
     def of(cls, subject: str, message: str, *, place: str = "", fix: str = "") -> Self:

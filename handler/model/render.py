@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,11 +28,35 @@ def places(where: Where, document: str, fields: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """How commands name what is rendered. `namespaces`: the target's, its default first; `directory`: where the files lie, if known.
+
+    `in_git`: they are a commit's.
+    """
+
+    name: str = "app"
+    namespaces: tuple[str, ...] = ("default",)
+    directory: str = ""
+    in_git: bool = False
+
+    @property
+    def namespaced(self) -> str:
+        """The flag of a program that makes objects of one namespace; empty where every namespace is meant."""
+        return f" --namespace {self.namespaces[0]}" if self.namespaces[0] != "*" else ""
+
+    @property
+    def command(self) -> str:
+        """The command that applies what another program prints; where git has the files, by another name than the configured target's."""
+        name = f"{self.name}-built" if self.in_git else self.name
+        return f"anneal apply -f - --name {name} {' '.join(f'-n {shlex.quote(each)}' for each in self.namespaces)} -y"
+
+
+@dataclass(frozen=True, slots=True)
 class RenderRequest:
     """What to render. `path`: directory of the repository; `include`, `exclude`: globs below it; `known`: files rendered before.
 
     `rollout`: path of a Rollout from the root of the repository; empty: none. `older`: the commit isn't the newest, so it may be from
-    before that file was: one without it is rendered without a Rollout.
+    before that file was: one without it is rendered without a Rollout. `called`: for messages.
     """
 
     path: str
@@ -40,6 +65,7 @@ class RenderRequest:
     rollout: str = ""
     known: Files = field(default_factory=dict, repr=False)
     older: bool = False
+    called: Called = Called()
 
 
 @dataclass(frozen=True, slots=True)

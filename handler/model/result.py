@@ -38,12 +38,13 @@ class Standing:
     """How a target stands after a run, for metrics and alerts.
 
     `failures` in a row; `next_try`, `succeeded`, `waiting` (since when) in seconds since the epoch, 0: none; `orphans`, `drifted`: objects.
-    `health`: a `HealthState`, empty: never judged.
+    `health`: a `HealthState`, empty: never judged. `refused`: a commit is, until what that follows from changes.
     """
 
     failures: int = 0
     next_try: float = 0.0
     succeeded: float = 0.0
+    refused: bool = False
     held: bool = False
     suspended: bool = False
     pinned: bool = False

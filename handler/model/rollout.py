@@ -15,6 +15,8 @@ from handler.model.tree import printable
 
 API_VERSION = "workflow.kubernetes.io/v1alpha1"
 KIND = "Rollout"
+MAX_STEPS = 1_000
+"""Steps of one Rollout: each has a line in the record."""
 ARGO_HOOK, HELM_HOOK = "argocd.argoproj.io/hook", "helm.sh/hook"
 """Annotations that make an object a hook."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from handler.model.errors import SourceRefused
+from handler.model.errors import AnnealError, SourceRefused
 
 DIRECTORY = 0o040000
 FILE = 0o100644
@@ -38,6 +39,10 @@ class CommitInfo:
     subject: str
     author: str
     time: int
+
+
+NO_COMMIT = CommitInfo("", "", "", 0)
+"""Of files that no commit holds."""
 
 
 class Tree(Protocol):
@@ -75,6 +80,16 @@ class ReadSet:
         """Look the same paths up in another tree."""
         entries = ((path, tree.lookup(path)) for path, _ in self.paths)
         return ReadSet(tuple((path, entry.oid if entry else "") for path, entry in entries))
+
+
+@contextlib.contextmanager
+def judged_from(reads: ReadSet) -> Iterator[None]:
+    """Let an error say from which read set it follows: a tree where that is the same makes the same mistake."""
+    try:
+        yield
+    except AnnealError as error:
+        error.basis = replace(error.basis, reads=error.basis.reads or reads.paths)
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
+from handler.plan.lacking import joined, lacking
 from handler.plan.steering import asked, skips_dry_run
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
 _KEPT = frozenset({("", "ConfigMap"), ("coordination.k8s.io", "Lease")})
 _STATE_PREFIX = "anneal-"
+_INSTALL = "declare its CustomResourceDefinition in the same path, or install it first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Admission:
                 problems.append(_twice(named, found[named.identity].manifest))
             found[named.identity] = Desired(named, resource, mode=ask.mode or Mode.APPLY, reason=ask.reason)
         if problems:
-            raise PlanRefused(*problems)
+            raise PlanRefused(*joined(problems))
         made = {identity for identity, item in found.items() if item.mode is not Mode.LEAVE}
         return tuple(replace(item, needs=_needs(item, made)) for item in found.values())
 
@@ -102,17 +104,20 @@ class Admission:
         """Return every reason why this target may not declare an object."""
         identity = manifest.identity
         if resource.verbs and "list" not in resource.verbs:
-            seen = f"{resource.kind} is a request, not an object: the API server keeps none of it"
-            return [Problem(str(identity), seen, manifest.place, "remove it from git")]
+            request = f"{resource.kind} is a request, not an object: the API server keeps none of it"
+            return [Problem(str(identity), request, manifest.place, "remove it from git")]
         if resource.namespaced:
             return self._namespaced_refusals(manifest)
-        problems = []
+        lacks: dict[str, Sequence[str]] = {}
+        seen: list[str] = []
         if not listed(resource.group_kind, self.target.cluster_scoped):
-            fix = f"add to target {self.target.name}: clusterScoped: [{_with(self.target.cluster_scoped, str(resource.group_kind))}]"
-            problems.append(Problem(str(identity), f"{resource.group_kind} is cluster-scoped and not allowed here", manifest.place, fix))
+            lacks["clusterScoped"] = (*self.target.cluster_scoped, str(resource.group_kind))
+            seen.append(f"{resource.group_kind} is cluster-scoped and not allowed here")
         if resource.group_kind == NAMESPACE and not allows(self.target, identity.name):
-            problems.append(self._outside(manifest, identity.name))
-        return problems
+            lacks["namespaces"] = (*self.target.namespaces, identity.name)
+            seen.append(_not_listed(identity.name))
+        problem = Problem(str(identity), ", and ".join(seen), manifest.place)
+        return [lacking(problem, self.target.name, lacks)] if lacks else []
 
     def _namespaced_refusals(self, manifest: Manifest) -> list[Problem]:
         """Judge a namespaced object."""
@@ -121,16 +126,12 @@ class Admission:
             fix = f"write metadata.namespace, or set namespace: {_example(self.target)} on target {self.target.name}"
             return [Problem(str(identity), "names no namespace, and the target has no default", place, fix)]
         if not allows(self.target, identity.namespace):
-            return [self._outside(manifest, identity.namespace)]
+            problem = Problem(str(identity), _not_listed(identity.namespace), place)
+            return [lacking(problem, self.target.name, {"namespaces": (*self.target.namespaces, identity.namespace)})]
         kept = (identity.group, identity.kind) in _KEPT and identity.namespace == self.state_namespace
         if kept and identity.name.startswith(_STATE_PREFIX):
             return [Problem(str(identity), "is where Anneal keeps its own state", place, "give it another name or namespace")]
         return []
-
-    def _outside(self, manifest: Manifest, namespace: str) -> Problem:
-        """Refuse a namespace, with the very line that would allow it."""
-        fix = f"add to target {self.target.name}: namespaces: [{_with(self.target.namespaces, namespace)}]"
-        return Problem(str(manifest.identity), f"namespace {namespace} is not in the target's whitelist", manifest.place, fix)
 
     def _unknown_kind(
         self, manifest: Manifest, body: dict[str, Any], declared: Iterable[Resource], defined: Container[GroupKind]
@@ -138,11 +139,29 @@ class Admission:
         """Refuse a kind that isn't served, with the nearest one that is, or will be: `defined` are the kinds of git's own CRDs."""
         wanted = f"{manifest.api_version} {manifest.identity.kind}"
         served = (*declared, *(kind for kind in self.kinds if kind.group_kind not in defined))
-        near = difflib.get_close_matches(wanted, [f"{kind.api_version} {kind.kind}" for kind in served], n=1)
-        fix = f"did you mean {near[0]}?" if near else "declare its CustomResourceDefinition in the same path, or install it first"
         unseen = ", and SkipDryRunOnMissingResource=true applies nothing unseen" if skips_dry_run(body) else ""
         by = "git's own CustomResourceDefinition" if manifest.identity.group_kind in defined else "the API server"
-        return Problem(str(manifest.identity), f"{by} doesn't serve {wanted}{unseen}", manifest.place, fix)
+        problem = Problem(str(manifest.identity), f"{by} doesn't serve {wanted}{unseen}", manifest.place)
+        return lacking(problem, self.target.name, {}, (_nearest(manifest, served),))
+
+
+def _nearest(manifest: Manifest, served: Sequence[Resource]) -> str:
+    """Return the way out of a kind that isn't served: one of its group that is called alike, or the same in another version or group.
+
+    Another group's may be another thing of the same name: its own CustomResourceDefinition would do as well then.
+    """
+    wanted = manifest.identity
+    own = difflib.get_close_matches(wanted.kind, [each.kind for each in served if each.group == wanted.group], n=1)
+    if own:
+        version = next(each.api_version for each in served if (each.group, each.kind) == (wanted.group, own[0]))
+        return f"did you mean {version} {own[0]}?"
+    same = [each.api_version for each in served if each.kind == wanted.kind]
+    near = difflib.get_close_matches(manifest.api_version, same, n=1, cutoff=0)
+    return f"did you mean {near[0]} {wanted.kind}? Else {_INSTALL}" if near else _INSTALL
+
+
+def _not_listed(namespace: str) -> str:
+    return f"namespace {namespace} is not in the target's whitelist"
 
 
 def allows(target: Target, namespace: str) -> bool:
@@ -191,10 +210,6 @@ def _needs(item: Desired, declared: Container[Identity]) -> tuple[Identity, ...]
 def _twice(second: Manifest, first: Manifest) -> Problem:
     """Refuse two documents for one object."""
     return Problem(str(second.identity), f"is declared twice, also at {first.place}", second.place, "keep one of them")
-
-
-def _with(names: Sequence[str], name: str) -> str:
-    return ", ".join([*names, name])
 
 
 def _example(target: Target) -> str:

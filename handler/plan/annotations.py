@@ -114,7 +114,7 @@ DELETING = frozenset({_HOOK, _GONE})
 """The ways out that delete an object."""
 DROP = "remove the annotation: what the object holds can only be moved by hand, to one of another name"
 _RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name instead"
-_BY_CONTENT = "remove it, or let kustomize name the object by its content (configMapGenerator, secretGenerator)"
+_BY_CONTENT = "remove it, and name the object by its content, so that each content is an object of its own"
 _HOOKS = "write argocd.argoproj.io/hook: PreSync or PostSync"
 _POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
 

@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Sequence
 
 from handler.config.settings import Prune
-from handler.model.errors import PlanRefused
+from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import canonical
 from handler.model.plan import Action, Change, Hold
 from handler.model.words import many
+from handler.plan.lacking import lacking
 
 Key = tuple[str, str, str]
 
@@ -27,7 +28,9 @@ def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
     """
     if desired == 0 and not prune.allow_empty:
         seen = f"the render declares no object ({many(members, 'live member')} would go)"
-        raise PlanRefused.of(f"target {target}", seen, fix="set prune: {allowEmpty: true} if that is meant, or correct path and include")
+        problem = Problem(f"target {target}", seen)
+        fix = "set prune: {allowEmpty: true} if that is meant, or correct path and include"
+        raise PlanRefused(lacking(problem, target, {"prune.allowEmpty": ("true",)}, fix=fix))
 
 
 def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str) -> Hold | None:

@@ -18,6 +18,7 @@ from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired, listed
 from handler.plan.diff import differs, field_changes
+from handler.plan.lacking import UNOWNED, block, lacking
 from handler.plan.membership import is_member
 from handler.plan.missing import FIELD_ERROR
 from handler.plan.ownership import TOOLS, Owner, foreign_owner
@@ -69,10 +70,10 @@ class Judge:
         """Return why an existing object that isn't ours may not become ours, or None."""
         owner = foreign_owner(live, item.identity, self.applyset, self.target.adopts)
         if owner:
-            return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, self._adopt_fix(owner))
+            return self._owned(Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place), owner)
         if self.target.adopt == "never":
-            fix = f"set adopt: unowned on target {self.target.name}"
-            return Problem(str(item.identity), "exists already and isn't ours", item.manifest.place, fix)
+            problem = Problem(str(item.identity), "exists already and isn't ours", item.manifest.place)
+            return lacking(problem, self.target.name, {"adopt": (UNOWNED,)})
         return None
 
     def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
@@ -85,11 +86,11 @@ class Judge:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
         return self.refusal_to_adopt(item, live)
 
-    def _adopt_fix(self, owner: Owner) -> str:
+    def _owned(self, problem: Problem, owner: Owner) -> Problem:
         if not owner.tools:
-            return f"take it out of there first, or out of target {self.target.name}"
+            return replace(problem, fix=f"take it out of there first, or out of target {self.target.name}")
         named = [tool for tool in TOOLS if tool in {*owner.tools, *self.target.adopts}]
-        return "; ".join((f"add to target {self.target.name}: adopt: [{', '.join(named)}]", *owner.stop))
+        return lacking(problem, self.target.name, {"adopt": named}, owner.stop)
 
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
@@ -104,7 +105,7 @@ class Judge:
             seen = f"an immutable field changed: {text}; it would have to be deleted to be made anew, but: {kept}"
             return Problem(str(item.identity), seen, item.manifest.place, _MOVE if item.identity.group_kind in LASTING else _LIFT)
         if not self._may_recreate(item, live):
-            return Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place, self._recreate_fix(item))
+            return self._not_recreated(Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place), item)
         metadata = live["metadata"]
         return Change(
             Action.RECREATE,
@@ -136,12 +137,17 @@ class Judge:
         annotated = kind not in LASTING and may_recreate(live, item.manifest)
         return listed(kind, self.target.recreate.kinds) or annotated or (kind == _JOB and is_finished(live))
 
-    def _recreate_fix(self, item: Desired) -> str:
+    def _not_recreated(self, problem: Problem, item: Desired) -> Problem:
         kind = item.identity.group_kind
-        option = f"add to target {self.target.name}: recreate: {{kinds: [{kind}]}}"
+        if kind in LASTING:
+            return replace(problem, fix=_MOVE)
+        settings = {"recreate.kinds": (*self.target.recreate.kinds, str(kind))}
+        option = block(self.target.name, settings)
         if kind == _JOB:
-            return f"wait until the Job has finished, or {option}"
-        return _MOVE if kind in LASTING else f'annotate it {RECREATE}: "allow", or {option}'
+            fix, instead = f"wait until the Job has finished, or {option}", "or wait until the Job has finished"
+        else:
+            fix, instead = f'annotate it {RECREATE}: "allow", or {option}', f'or annotate it {RECREATE}: "allow"'
+        return lacking(problem, self.target.name, settings, (instead,), fix)
 
 
 def lift(kind: GroupKind, instead: str) -> str:

@@ -19,9 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from handler.config.settings import Target
+from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.model.resource import Resource
-from handler.plan.admit import Desired
+from handler.plan.admit import NAMESPACE, Desired, listed
+from handler.plan.lacking import Lacking, block, lacking
 from handler.plan.order import DEPENDS_ON, NAMING, implied
 
 _MISSING = re.compile(
@@ -42,6 +45,11 @@ class Missing:
     def __str__(self) -> str:
         """`serviceaccount "web"`."""
         return f'{self.kind}{"." if self.group else ""}{self.group} "{self.name}"'
+
+    @property
+    def is_namespace(self) -> bool:
+        """Whether it is a Namespace."""
+        return not self.group and self.kind.lower() in ("namespace", "namespaces")
 
     def is_a(self, resource: Resource) -> bool:
         """Whether it is of this kind."""
@@ -109,9 +117,16 @@ def declare(found: Missing, item: Desired) -> str:
     if found.kind.lower() in ("serviceaccount", "serviceaccounts"):
         place = f"{{name: {found.name}, namespace: {namespace}}}"
         return f"declare it in the same path: {{apiVersion: v1, kind: ServiceAccount, metadata: {place}}}; or correct the name"
-    if found.kind.lower() in ("namespace", "namespaces"):
-        return f"declare it in the same path: {{apiVersion: v1, kind: Namespace, metadata: {{name: {found.name}}}}}; or correct the name"
     return f"declare {needs[0] if needs else 'it'} in the same path, or correct the name"
+
+
+def without_namespace(found: Missing, target: Target, refusal: Problem) -> Lacking:
+    """Return the refusal of an object whose Namespace isn't there, with the two ways to one; in git it may need a setting."""
+    declared = f"declare it in the same path: {{apiVersion: v1, kind: Namespace, metadata: {{name: {found.name}}}}}"
+    kinds = target.cluster_scoped
+    allowed = listed(NAMESPACE, kinds)
+    setting = "" if allowed else f", and {block(target.name, {'clusterScoped': (*kinds, NAMESPACE.kind)})}"
+    return lacking(refusal, target.name, {}, (f"create it: kubectl create namespace {found.name}; or {declared}{setting}",))
 
 
 def put_before(need: Identity, item: Identity) -> str:

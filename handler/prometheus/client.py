@@ -22,6 +22,7 @@ from handler.config.secrets import Reading
 from handler.config.settings import Prometheus
 from handler.model.errors import RolloutFailed, SecretUnavailable
 from handler.model.metrics import Moments
+from handler.model.network import words
 from handler.prometheus.answers import EXPECTED, Nonsense, Refused, moments
 from handler.prometheus.errors import MetricsUnavailable
 from handler.prometheus.listed import Asked, Listed
@@ -114,9 +115,8 @@ class Metrics:
                 text = _whole(response, subject)
                 response.release_conn()
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            seen = self._secrets.mask(str(getattr(error, "reason", None) or error))
-            fix = "name the authority that signed it: `caFile`" if "CERTIFICATE_VERIFY_FAILED" in seen else ""
-            raise MetricsUnavailable.of(subject, f"can't be reached: {seen}", fix=fix) from None
+            fix = "name the authority that signed it: `caFile`" if "CERTIFICATE_VERIFY_FAILED" in str(error) else ""
+            raise MetricsUnavailable.of(subject, f"can't be reached: {words(error)}", fix=fix) from None
         return response.status, text
 
     def _pool(self, asked: Asked) -> urllib3.PoolManager:
@@ -149,7 +149,7 @@ def _stamp(file: str) -> object:
 
 
 def _whole(response: urllib3.BaseHTTPResponse, subject: str) -> bytes:
-    """Return an answer's body. Raises RolloutFailed: it is too large; TimeoutError: it takes too long to end."""
+    """Return an answer's body. Raises RolloutFailed: it is too large; MetricsUnavailable: it takes too long to end."""
     end, found = time.monotonic() + LONGEST, bytearray()
     while part := response.read1(1 << 16):
         found += part
@@ -157,7 +157,7 @@ def _whole(response: urllib3.BaseHTTPResponse, subject: str) -> bytes:
             fix = "aggregate: sum by (…) of few labels"
             raise RolloutFailed.of(subject, f"answers with more than {LARGEST >> 20} MiB of series", fix=fix)
         if time.monotonic() > end:
-            raise TimeoutError(f"its answer hasn't ended after {LONGEST:g} s")
+            raise MetricsUnavailable.of(subject, f"its answer hasn't ended after {LONGEST:g} s")
     return bytes(found)
 
 

@@ -78,7 +78,8 @@ def refusal(url: str, method: str, error: Exception) -> QueueUnavailable:
     code = str((getattr(error, "response", None) or {}).get("Error", {}).get("Code", "")).rpartition(".")[2]
     seen, way_out = _way_out(code, type(error), method)
     told = QueueUnavailable.of(named(url), seen, fix=way_out)
-    told.add_note(str(error))
+    if _HTTP.isdisjoint(kind.__name__ for kind in type(error).__mro__):  # else these are the words of what it speaks HTTP by
+        told.add_note(str(error))
     return told
 
 
@@ -105,6 +106,7 @@ def _way_out(code: str, kind: type[Exception], method: str) -> tuple[str, str]:
     return next(known, (f"can't be used now ({kind.__name__})", "try again"))
 
 
+_HTTP = frozenset({"HTTPClientError", "ConnectionError"})
 _RIGHTS = {
     "send_message_batch": "sqs:SendMessage",
     "receive_message": "sqs:ReceiveMessage",

@@ -63,7 +63,7 @@ class DeadLetters:
     def look(self) -> Letters:
         """Return what waits there. Raises QueueUnavailable."""
         with self._looked_at() as (letters, _):
-            return Letters(tuple(letters), max(self._waiting(), len(letters)))
+            return Letters(tuple(letters), max(self.count(), len(letters)))
 
     def redrive(self, wanted: Callable[[Work], bool], *, drop_unreadable: bool = False) -> Redriven:
         """Put what is wanted into the queue again, and delete it here. Raises QueueUnavailable; what is done by then stays done.
@@ -110,7 +110,8 @@ class DeadLetters:
         finally:
             self._dead.postpone([letter.received for letter in letters if letter not in gone], 0)
 
-    def _waiting(self) -> int:
+    def count(self) -> int:
+        """Return how many there are, about. Raises QueueUnavailable."""
         names = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
         return sum(int(number) for number in self._dead.attributes(*names).values())
 

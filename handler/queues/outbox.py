@@ -24,11 +24,7 @@ _LOG = logging.getLogger("anneal.queue")
 ANSWER_TIMEOUT = 5.0
 """Seconds the worker has to acknowledge; it only puts the job into a dictionary."""
 READ_TIMEOUT = 8.0
-"""Seconds the worker has to answer a question; it asks its clusters for five at most."""
-AT_ONCE = 8
-"""Questions at once: half of the web process's threads stay free for deliveries, however slow a cluster is."""
-SCRAPES = 4
-"""Questions for metrics at once, beside those: they are answered from memory, so who reads of hung clusters may not hold them up."""
+"""Seconds the worker has to answer a question; for a run it asks a cluster for five at most."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 LOOK_EVERY = 0.5
 """Seconds between looks at whether what is kept has ended."""
@@ -48,7 +44,6 @@ class Outbox:
         self._kept = Kept()
         self._later = _Later()
         self._closing = threading.Event()
-        self._questions, self._scrapes = threading.BoundedSemaphore(AT_ONCE), threading.BoundedSemaphore(SCRAPES)
         for name, body in (("outbox", self._loop), ("kept", self._watch)):
             threading.Thread(target=body, name=name, daemon=True).start()
 
@@ -87,18 +82,13 @@ class Outbox:
             return False
 
     def ask(self, question: str, **about: Any) -> dict[str, Any]:
-        """Ask the worker on a connection of its own. Raises WorkerUnavailable: it doesn't answer, or too much is asked at once."""
-        slots, most = (self._scrapes, SCRAPES) if question == "metrics" else (self._questions, AT_ONCE)
-        if not slots.acquire(blocking=False):
-            raise WorkerUnavailable.of("worker", f"{most} questions are open already", fix="ask again in a second")
+        """Ask the worker on a connection of its own; the server bounds how many do at once. Raises WorkerUnavailable: it doesn't answer."""
         try:
             with wire.connect(self._path, READ_TIMEOUT) as connection:
                 return wire.ask(connection, {"ask": question, **about})
         except (OSError, ValueError) as error:
             _LOG.warning("the worker doesn't answer", extra={"fields": {"question": question, "seen": str(error)}})
             raise WorkerUnavailable.of("worker", "doesn't answer", fix="ask again in a second") from None
-        finally:
-            slots.release()
 
     def close(self, timeout: float = 2.0) -> bool:
         """Hand over what waits, for at most `timeout` seconds; say whether everything was. What is lost with us is logged by name."""

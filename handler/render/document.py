@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_BYTES = 10_000_000
+MAX_ROLLOUT_BYTES = 1_000_000
 MAX_NODES = 1_000_000
 MAX_DEPTH = 200
 Standing = dict[str, tuple[int, "Standing"]]

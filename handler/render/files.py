@@ -7,21 +7,25 @@ asked again of the whole set by `handler.plan.admit`. The target's Rollout, wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby
+from typing import Any, TypeVar
 
 from handler.model.errors import AnnealError, ManifestInvalid, PathMissing, Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.render import Rendered, RenderRequest, nowhere
-from handler.model.tree import DIRECTORY, MAX_PATH, Entry, ReadSet, Tree, is_lfs_pointer, printable, resolve_links
+from handler.model.render import Called, Rendered, RenderRequest, nowhere
+from handler.model.tree import DIRECTORY, MAX_PATH, Entry, ReadSet, Tree, is_lfs_pointer, judged_from, printable, resolve_links
+from handler.render.document import MAX_ROLLOUT_BYTES
+from handler.render.folders import CHART, chart_problem
 from handler.render.frames import decode, decode_lines
 from handler.render.globs import Selection
-from handler.render.rollout import MAX_ROLLOUT_BYTES
 from handler.render.sandbox import Sandbox
 from handler.render.selecting import Selecting
 
+T = TypeVar("T")
 MAX_FILES = 20_000
 MAX_TOTAL = 100_000_000
 MAX_PROBLEMS = 100
@@ -49,25 +53,43 @@ class FileRenderer:
         if len(files) > MAX_FILES:
             raise SourceRefused.of(path or "repository", f"has {len(files):,} files to render; at most {MAX_FILES:,} are read")
         fresh = {place: oid for place, oid in files.items() if (place, oid) not in request.known}
-        contents = _contents(tree, fresh | ({rollout.path: rollout.oid} if rollout else {}))
-        read = _read(contents, sandbox, path, rollout)
-        found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
-        manifests = tuple(manifest for documents in found.values() for manifest in documents)
-        _refuse(_declared_twice(manifests))  # the child has seen the fresh files only
-        document = _single(read, rollout) if rollout else None
-        reads = {**selecting.reads, **reads, **looked}
+        known = ReadSet.of({**selecting.reads, **reads, **looked})
+        marks = {place: oid for place, oid in selecting.marks.items() if not rollout or place != rollout.path}
+        with judged_from(known):
+            contents = _contents(tree, fresh | marks | ({rollout.path: rollout.oid} if rollout else {}))
+            about = {"marks": [printable(place, MAX_PATH) for place in marks], "root": printable(path), "called": asdict(request.called)}
+            read = _in_no_chart(tree, path, request.called, lambda: _read(contents, sandbox, about, rollout))
+            found = {key: request.known.get(key) or read.get(printable(key[0], MAX_PATH), ()) for key in files.items()}
+            manifests = tuple(manifest for documents in found.values() for manifest in documents)
+            _refuse(_declared_twice(manifests))  # the child has seen the fresh files only
+            document = _single(read, rollout) if rollout else None
         keys = _keys(selecting.names, {key[0]: found[key] for key in found})
         where = partial(_lines, sandbox, rollout.path, contents[rollout.path]) if rollout else nowhere
-        return Rendered(manifests, ReadSet.of(reads), found, document, keys, where)
+        return Rendered(manifests, known, found, document, keys, where)
 
 
-def _read(contents: Mapping[str, bytes], sandbox: Sandbox, path: str, rollout: Entry | None) -> dict[str, tuple[Manifest, ...]]:
+def _in_no_chart(tree: Tree, path: str, called: Called, read: Callable[[], T]) -> T:
+    """Read; mistakes in a part of a Helm chart, as its templates are, are told as what they come from."""
+    try:
+        return read()
+    except ManifestInvalid:
+        above = path.split("/")[:-1]
+        folders = ["/".join(above[:count]) for count in range(len(above), -1, -1)] if path else []
+        chart = next((each for each in folders if tree.lookup(f"{each}/{CHART}".lstrip("/"))), None)
+        if chart is None:
+            raise
+        raise ManifestInvalid(chart_problem(printable(chart), called, printable(path))) from None
+
+
+def _read(
+    contents: Mapping[str, bytes], sandbox: Sandbox, about: Mapping[str, Any], rollout: Entry | None
+) -> dict[str, tuple[Manifest, ...]]:
     """Read files in the child and return their objects by printable path; raise every mistake."""
     if not contents:
         return {}
     places = [printable(place, MAX_PATH) for place in contents]
-    options = {"places": places, "rollout": printable(rollout.path, MAX_PATH) if rollout else ""}
-    rows = sandbox.run("file", options, list(contents.values()), decode, subject=printable(path) or "repository")
+    options = {**about, "places": places, "rollout": printable(rollout.path, MAX_PATH) if rollout else ""}
+    rows = sandbox.run("file", options, list(contents.values()), decode, subject=about["root"] or "repository")
     _refuse([row for row in rows if isinstance(row, Problem)])
     manifests = (row for row in rows if isinstance(row, Manifest))
     return {place: tuple(group) for place, group in groupby(manifests, key=lambda row: row.place.rpartition(":")[0])}

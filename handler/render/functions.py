@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from handler.model.render import Called
+from handler.render import folders
 from handler.render.documents import documents
 from handler.render.frames import encode, encode_lines
 from handler.render.lines import lines
@@ -22,11 +24,18 @@ for _codec in ("utf-8-sig", "unicode_escape"):
 
 
 def render_files(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
-    """Render manifest files. `options["places"]`: the path of each part, in order; `options["rollout"]`: that of the Rollout, or empty."""
-    files = list(zip(options["places"], parts, strict=True))
-    plain = (item for path, data in files if path != options["rollout"] for item in documents(data, path))
+    """Render manifest files.
+
+    `options["places"]`: the path of each part, in order; `options["rollout"]`: that of the Rollout, or empty; `options["marks"]`: those of
+    parts that only tell what their folder is; `options["root"]`: what is rendered; `options["called"]`: a `Called`'s fields.
+    """
+    files, marks = list(zip(options["places"], parts, strict=True)), options["marks"]
+    found = folders.find((path, data) for path, data in files if path != options["rollout"])
+    told = found.problems(Called(**options["called"]), options["root"], [path for path, _ in files])
+    ours = [(path, data) for path, data in files if path not in marks and path != options["rollout"] and not found.covers(path)]
+    plain = (item for path, data in ours for item in documents(data, path))
     special = (row for path, data in files if path == options["rollout"] for row in rollout(data, path))
-    return map(encode, itertools.chain(objects(plain), special))
+    return map(encode, itertools.chain(told, objects(plain), special))
 
 
 def find_lines(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:

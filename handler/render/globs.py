@@ -83,8 +83,13 @@ class Selection:
     def takes(self, path: str) -> bool:
         """Whether a file, by its path below the target's, is rendered."""
         parts = path.split("/")
+        return any(glob.matches(parts) for glob in self.include) and not self.excludes(path)
+
+    def excludes(self, path: str) -> bool:
+        """Whether a file, or a directory above it, is left out by name."""
+        parts = path.split("/")
         above = [parts[:count] for count in range(1, len(parts) + 1)]
-        return any(glob.matches(parts) for glob in self.include) and not any(glob.matches(some) for glob in self.exclude for some in above)
+        return any(glob.matches(some) for glob in self.exclude for some in above)
 
 
 @dataclass(frozen=True, slots=True)

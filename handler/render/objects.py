@@ -22,6 +22,7 @@ from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
 from handler.render import text_fields
 from handler.render.document import Document
+from handler.render.folders import IGNORE_FILE, KUSTOMIZATIONS
 from handler.render.text_fields import type_name
 
 Body = dict[str, Any]
@@ -92,6 +93,9 @@ def _problems(body: Body, place: str) -> Iterator[Problem]:
     subject = _subject(body)
     if isinstance(body.get("sops"), dict) and "mac" in body["sops"] and body.get("kind") != "SopsSecret":  # its operator decrypts it
         yield Problem(subject, "is still encrypted by SOPS", place, "decrypt it before it is committed, or add it to .annealignore")
+        return
+    if not body.keys() & {"apiVersion", "kind", "metadata"}:
+        yield Problem(subject, "isn't a Kubernetes object: it has neither apiVersion, kind nor metadata", place, _NO_OBJECT)
         return
     for field, rule in (("apiVersion", _API_VERSION), ("kind", _KIND)):
         yield from _text(subject, field, body.get(field), rule, place)
@@ -198,5 +202,5 @@ def _subject(body: Body) -> str:
 def _hint(body: Body) -> str:
     """What to do about a file that was never meant for the cluster."""
     if str(body.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
-        return "this is kustomize's own file: use that renderer, or add the file to .annealignore"
+        return f"kustomize reads this as {KUSTOMIZATIONS[0]} alone: rename it, or add the file to {IGNORE_FILE}"
     return _NO_OBJECT

@@ -20,7 +20,6 @@ from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.lines import lines
 
-MAX_ROLLOUT_BYTES = 1_000_000
 _FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, LINK, Entry, Tree, printable, resolve_links
+from handler.render.folders import BARE, IGNORE_FILE
 from handler.render.globs import IgnoreRule, Selection, ignore_rules, ignored
 
-IGNORE_FILE = ".annealignore"
 MAX_IGNORE_BYTES = 64 << 10
 MAX_COMPARISONS = 10_000_000
 """Of paths with ignore rules; a comparison takes about a microsecond."""
@@ -22,7 +22,8 @@ MAX_COMPARISONS = 10_000_000
 class Selecting:
     """One selection. `found`: path of a file -> its id; `reads`: path -> id of what was looked at outside `root` (empty: not there).
 
-    `names`: where a file is seen below `root`, through links or not -> its path.
+    `names`: where a file is seen below `root`, through links or not -> its path. `marks`: path -> id of files that aren't rendered, but say
+    that kustomize makes the objects of their folder.
     """
 
     tree: Tree
@@ -31,6 +32,7 @@ class Selecting:
     found: dict[str, str] = field(default_factory=dict)
     reads: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, str] = field(default_factory=dict)
     rules: dict[str, tuple[IgnoreRule, ...]] = field(default_factory=dict)
     skipped: dict[str, bool] = field(default_factory=dict)
     compared: int = 0
@@ -55,6 +57,8 @@ class Selecting:
                     self._link(path, entry, above)
                 elif self.selection.takes(path):
                     self._take(path, entry)
+                elif path.rpartition("/")[2] == BARE and self.selection.takes(f"{path}.yaml") and not self.selection.excludes(path):
+                    self.marks[entry.path] = entry.oid  # selected as its siblings are: by what is included, not by how names end
 
     def _link(self, path: str, link: Entry, above: tuple[str, ...]) -> None:
         """A link stands for what it leads to, under its own name."""

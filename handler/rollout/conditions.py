@@ -18,7 +18,7 @@ from handler.rollout.tables import CheckType, Mistake, SpecError
 MAX_CHECKS = 100
 """Checks of one step's success, or of its failure."""
 _NESTED = ("failure", "reportTimeout")
-_WEBHOOKS = "remove it, and let an outgoing webhook tell whoever must know: each transition of a rollout is told to them"
+_RECORDED = "remove it; `anneal rollout TARGET` and the record (`anneal status TARGET -o json`) say how each step ended, and why"
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Conditions:
         """Note the reports that only a database could take."""
         for name in ("report", "reportTimeout"):
             if place.has(name):
-                self.mistakes.append(Mistake(path(place.field, name), "Anneal reports to no database", _WEBHOOKS))
+                self.mistakes.append(Mistake(path(place.field, name), "Anneal reports to no database", _RECORDED))
 
     def _failure(self, items: Iterable[tuple[Any, str]]) -> list[Check]:
         found: list[Check] = []

@@ -22,7 +22,7 @@ from handler.model.errors import ManifestInvalid, Problem
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import LASTING, Identity
 from handler.model.render import Where, nowhere, places
-from handler.model.rollout import API_VERSION, KIND, Check, Group, Mode, Phase, Rollout, Step
+from handler.model.rollout import API_VERSION, KIND, MAX_STEPS, Check, Group, Mode, Phase, Rollout, Step
 from handler.model.tree import MAX_PATH, printable
 from handler.rollout.conditions import Conditions
 from handler.rollout.fields import Fields
@@ -30,8 +30,6 @@ from handler.rollout.tables import ActionReader, CheckType, Mistake, SpecError
 
 Keys = Mapping[str, Sequence[Identity]]
 """What a Rollout calls them -> the objects: one, or the items of a List."""
-MAX_STEPS = 1_000
-"""Steps of one Rollout: each has a line in the record."""
 MAX_COMPARISONS = 5_000
 """What the checks of one Rollout compare, in all: each change of an object has its step's compared anew."""
 MAX_NAME = 100

@@ -34,6 +34,7 @@ from handler.run.ending import raise_together
 from handler.run.findings import NO_DRY_RUN
 from handler.run.gone import Tell, untold, wait_until_gone
 from handler.run.planning import Planned, Planner
+from handler.run.rooms import unwatched
 from handler.run.stored import Stored
 
 _TRIES = 3
@@ -51,7 +52,7 @@ class Applier:
     """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown).
 
     `removed`: what was deleted beside pruning, by a step or to be made anew; `noted`: called with what was written, before what follows it.
-    `lingering`: told what isn't gone yet.
+    `lingering`: told what isn't gone yet; `wrote`: told what was written.
     """
 
     planner: Planner
@@ -65,6 +66,7 @@ class Applier:
     settling: set[Identity] = field(default_factory=set)
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lingering: Tell = untold
+    wrote: Callable[[Sequence[Change]], None] = unwatched
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -182,6 +184,7 @@ class Applier:
         self.outcomes += done
         self.written |= {change.identity for change in done}
         self.noted([self._desired(change) for change in done])
+        self.wrote([change for change in done if change.writes])
         raise_together(answers, writes)
 
     # --- one object

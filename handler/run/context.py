@@ -54,7 +54,7 @@ class Context:
     `forced`: the record asks for force; `opened`: this round has opened its attempt; `turned`: it has failed, and the next one goes back.
     `clock`: by which all its rounds measure time (`Steady`). `mask`: hides the operator's secrets and the commit's; `unhealthy`: what the
     newest wait left, a line an object; None: nothing was waited for. `looked`: how the target's objects did when this round looked last;
-    None: it hasn't.
+    None: it hasn't. `refused`: the commit to aim at is refused still; `behind`: so the goal is the recorded one, and the status stays.
     """
 
     rooms: Rooms
@@ -79,6 +79,8 @@ class Context:
     mask: Callable[[str], str] = str
     unhealthy: tuple[str, ...] | None = None
     looked: Look | None = None
+    refused: bool = False
+    behind: bool = False
     rounds: list[Round] = field(default_factory=list)
     written: Callable[[], tuple[Change, ...]] = tuple
     shared: Shared[State] = field(init=False, repr=False)
@@ -135,7 +137,9 @@ class Context:
         return next((each.started for each in self.rounds if each.result.commit == commit), self.started)
 
     def read(self, *, certain: bool = False) -> None:
-        """Read the state; where no run has recorded anything, look for members that outlived an earlier one.
+        """Read the state; where no run has recorded anything, look for members that outlived an earlier one (`look_for_members`).
+
+        That takes a LIST of every kind, and waits where a commit may be refused still.
 
         Args:
             certain: ask the cluster who it is, too, before something is written to it.
@@ -148,12 +152,17 @@ class Context:
         stored = (rooms.store if certain else rooms.first or rooms.store).read()
         cluster = rooms.cluster_uid(certain or self.job.drift or stored.state is None)
         known = rooms.store.at_home(stored.state or rooms.store.blank(cluster), repository, cluster)
-        if known.fresh:
-            found = self.found = self.found or scan(rooms.planner)
-            known = replace(known, kinds=found.kinds, namespaces=found.namespaces)
         self.stored = replace(stored, state=known)
-        self.recovery = bool(known.kinds) and not known.commit
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
+        if certain or known.status.refusal is None:
+            self.look_for_members()
+
+    def look_for_members(self) -> None:
+        """Where no run has recorded anything, say of the state as read what lives all the same."""
+        if self.state.fresh:
+            found = self.found = self.found or scan(self.rooms.planner)
+            self.stored = replace(self.stored, state=replace(self.state, kinds=found.kinds, namespaces=found.namespaces))
+        self.recovery = bool(self.state.kinds) and not self.state.commit
 
     # --- whether to go on
     def raise_if_suspended(self) -> None:

@@ -57,7 +57,7 @@ class Decision:
     def __post_init__(self) -> None:
         """Know where what can't be tried in its own Namespace is tried, and what this run creates."""
         self.stand_in = StandIn(self.target, self.api)
-        self.missing = MissingFirst(self.comparison, self.coming, self.notes)
+        self.missing = MissingFirst(self.target, self.comparison, self.coming, self.notes)
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, LeaseError, PlanRefused, Problem
 from handler.model.plan import Change
+from handler.plan.lacking import joined
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ class Mistakes:
         """
         found = dict.fromkeys((*self.problems, *(problem for error in self.denied for problem in error.problems)))
         if self.problems:
-            raise PlanRefused(*found)
+            raise PlanRefused(*joined(found))
         if found:
             raise denial(self.denied)(*found)
 
@@ -68,4 +69,4 @@ def raise_together(answers: Iterable[Any], changes: Sequence[Change]) -> None:
     if denied:
         raise denial(denied)(*problems)
     if problems:
-        raise PlanRefused(*problems)
+        raise PlanRefused(*joined(problems))

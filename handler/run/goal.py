@@ -2,6 +2,7 @@
 
     an explicit commit    a person's word; one that this target never ran needs force
     the pinned one        while the target's path reads at the head as it did when the pin was set
+    the recorded one      while the head is refused: a drift run holds it, and a run goes on with an attempt to repair it
     the head              else, as the git host names it
 
 Law: the git host says what the head is. An older answer of it may tell that nothing has moved, but leads to another commit only if it
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from handler.run import state_after
+from handler.run import refused, state_after
 from handler.run.context import Context
 from handler.run.errors import RequestRefused
 from handler.state.record import Pin
@@ -25,6 +26,7 @@ def choose(run: Context) -> None:
 
     Raises:
         RequestRefused: an explicit commit that this target never ran, without force.
+        ClusterUnavailable: what the head was refused for can't be looked at.
 
     """
     since, surely = _since(run)
@@ -38,6 +40,18 @@ def choose(run: Context) -> None:
         run.goal = run.job.commit
     elif pin and not run.job.unpin and holds(run, pin):
         run.goal = pin.commit
+    run.refused = refused.stands(run)
+    run.behind = run.refused and _holds_recorded(run)
+    if run.behind:
+        run.goal = run.state.commit
+
+
+def _holds_recorded(run: Context) -> bool:
+    """Whether a run whose head is refused has something to do for the recorded commit: look for drift, or mend it to its end."""
+    state = run.state
+    mends = state.attempt is not None and state.attempt.commit == state.commit
+    is_applied = bool(state.commit) and state.settings == run.rooms.settings and state.pin is None
+    return is_applied and (mends or (run.drift and state.attempt is None))
 
 
 def _since(run: Context) -> tuple[float, bool]:

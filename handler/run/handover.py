@@ -109,6 +109,12 @@ class HandOver:
     _versions: Mapping[str, str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
+    @property
+    def seen(self) -> tuple[tuple[str, str], ...]:
+        """The siblings whose records this plan has read, each with the resourceVersion that was read."""
+        with self._lock:
+            return tuple((name, stored.resource_version) for name, stored in sorted(self._records.items()))
+
     # --- the giver
     def claims(self, identities: Collection[Identity]) -> dict[Identity, tuple[str, str]]:
         """Return which of some objects are left to siblings: to which, and why.

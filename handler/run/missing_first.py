@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from handler.model.errors import AccessDenied, ApiRefused
+from handler.config.settings import Target
+from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.rollout import Mode
 from handler.plan import missing
@@ -24,6 +25,7 @@ from handler.run.findings import Finding, placed, with_fix
 class MissingFirst:
     """Knows what one run creates. `absent`: what isn't there yet; `written`: what this run has written so far."""
 
+    target: Target
     comparison: Comparison
     coming: Coming
     notes: list[str]
@@ -56,6 +58,9 @@ class MissingFirst:
         """Return a refusal as its author's mistakes, or as rights that are missing; with the way out where something named is."""
         found = placed(error, item)
         for each, need in self.named(item, error):
+            if each.is_namespace and not need:
+                found = [missing.without_namespace(each, self.target, one) if isinstance(one, Problem) else one for one in found]
+                continue
             fix = missing.put_before(need, item.identity) if need else missing.declare(each, item)
             found = [with_fix(one, fix) for one in found]
         return found

@@ -16,6 +16,7 @@ from handler.model.errors import (
     Busy,
     Moved,
     NewerHead,
+    Problem,
     RefNotFound,
     StillDeleting,
     StillWaiting,
@@ -25,7 +26,7 @@ from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.rounds import wrote
 from handler.model.words import many
-from handler.run import expiring, goal, rollback, state_after
+from handler.run import expiring, goal, refused, rollback, state_after
 from handler.run.context import Context
 from handler.run.errors import RequestRefused
 from handler.run.inputs import Inputs
@@ -33,7 +34,7 @@ from handler.run.planning import Planned
 from handler.run.pruning import doubted
 from handler.run.remarks import remarks
 from handler.state import history
-from handler.state.record import State, Status
+from handler.state.record import Refusal, Run, State, Status
 from handler.state.rules import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
@@ -54,7 +55,8 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     due, pinned = _due(run, planned), replace(run.state, pin=goal.pin_left(run))
     state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
-    if replace(state, deliveries=run.state.deliveries, health=run.state.health) == run.state and run.state.status.phase == "applied":
+    as_it_was = replace(state, deliveries=run.state.deliveries, health=run.state.health) == run.state
+    if as_it_was and (run.behind or run.state.status.phase == "applied"):
         judge(run, state)
         return replace(result, recorded=True)
     return _end(run, replace(state, health=run.health(state, anew=state.commit != run.state.commit)), result)
@@ -116,7 +118,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
 
     def change(state: State) -> State:
         moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
-        return state_after.ended(replace(moved, health=run.health(moved, anew=True)), result, entry, now)
+        return _ended(run, replace(moved, health=run.health(moved, anew=True)), result, entry, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
     return replace(result, next_try=due, recorded=True)
@@ -125,20 +127,23 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
 def failed(run: Context, error: AnnealError) -> Result:
     """Record a failure where that is possible; an open attempt stays open. What is transient is tried again by itself.
 
-    Where it is rolled back, that is decided in the same write.
+    Where it is rolled back, that is decided in the same write. What was refused is kept with what that follows from; a run that couldn't
+    even begin to hold the recorded commit meanwhile says nothing of that.
     """
+    refusal = _refusal(run, error)
     back, error = rollback.way_back(run, error), rollback.explained(run, error)
     outcome = Outcome.PRUNING if isinstance(error, StillDeleting) else Outcome.FAILED
     result = run.problem_result(outcome, error)
     now = run.rooms.clock()
-    if run.stored.state is None or run.job.dry_run:
+    if run.stored.state is None or run.job.dry_run or (run.behind and not run.opened):
         soon = now + history.backoff(1) if error.who == "nobody" and not run.job.dry_run else 0.0
         return replace(result, next_try=soon)
 
     entry = run.entry(result)
 
     def change(state: State) -> State:
-        status = _judged(run, replace(history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts))
+        failed = replace(history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts, refusal=refusal)
+        status = _judged(run, failed)
         deliveries = history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
         left = replace(expiring.forgotten(state, error), health=run.health(state))
@@ -149,13 +154,39 @@ def failed(run: Context, error: AnnealError) -> Result:
     return replace(result, next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0, recorded=recorded)
 
 
+def _refusal(run: Context, error: AnnealError) -> Refusal | None:
+    """Return what the record is to say of a refusal, after a failure."""
+    if run.stored.state is None or run.job.dry_run:
+        return None
+    return run.state.status.refusal if run.behind else refused.of(run, error)
+
+
+def refused_still(run: Context) -> Result:
+    """Return the end of a run whose commit is refused still. Another commit that reads the same is told in the record once."""
+    name, state, refusal = run.job.target, run.state, run.state.status.refusal
+    assert refusal is not None  # noqa: S101 - asked by the caller
+    is_new = refusal.commit != run.goal
+    like = f"reads what {refusal.commit[:12]} has read, and is refused as that was" if is_new else "is refused still"
+    problem = Problem(f"target {name}", f"{run.goal[:12]} {like}", fix=refused.awaits(refusal, name))
+    result = run.result(Outcome.FAILED, state.status.message)
+    result = replace(result, problems=(problem,), who=state.status.who, code=state.status.code, recorded=True)
+    seen = replace(state, deliveries=history.deliveries(state.deliveries, run.job.deliveries), health=run.health(state))
+    if is_new:
+        status = replace(state.status, failures=state.status.failures + 1, refusal=replace(refusal, commit=run.goal))
+        seen = replace(seen, status=status, history=history.append(state.history, run.entry(result)))
+    if seen != state or not run.rooms.store.is_summed(run.stored):
+        with contextlib.suppress(Moved, Busy):
+            swap(run, seen)
+    return result
+
+
 def is_mistaken(run: Context, error: AnnealError) -> bool:
     """Whether an error says nothing of the target, only of what was asked of it; so does a forced commit that the host doesn't have."""
     named = bool(run.job.commit) and run.goal == run.job.commit and not run.opened
     return isinstance(error, RequestRefused) or (named and isinstance(error, RefNotFound) and goal.never_ran(run))
 
 
-def refused(run: Context, error: AnnealError) -> Result:
+def rejected(run: Context, error: AnnealError) -> Result:
     """Return the end of a request that can't be done; the record is left as it is, but for an answer to the one that asked (`named.noted`).
 
     What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
@@ -241,13 +272,19 @@ def _taken_over(run: Context, state: State) -> State:
 def _end(run: Context, state: State, result: Result) -> Result:
     """Write status and history with the record; a swap that is dropped asks for another run."""
     now = run.rooms.clock()
-    ended = state_after.ended(state, result, run.entry(result), now)
+    ended = _ended(run, state, result, run.entry(result), now)
     try:
         swap(run, ended)
     except (Moved, Busy):
         run.rooms.lock.request()
         return replace(result, next_try=now + 1)
     return replace(result, recorded=True)
+
+
+def _ended(run: Context, state: State, result: Result, entry: Run, now: float) -> State:
+    """Return the state with a run's end; where that only held the recorded commit, how the target stands is said by the refused head."""
+    after = state_after.ended(state, result, entry, now)
+    return replace(after, status=state.status) if run.behind else after
 
 
 def swap(run: Context, state: State) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.model.errors import AnnealError, Basis
 from handler.run import expiring, goal
 from handler.run.canaries import Canaries
 from handler.run.context import Context
@@ -17,7 +18,12 @@ from handler.run.remarks import KEPT, remarks
 
 def plan(run: Context, inputs: Inputs) -> Planned:
     """Return the plan of a run. Raises what `Planner.plan` does."""
-    planned = run.rooms.planner.plan(_ask(run, inputs))
+    ask = _ask(run, inputs)
+    try:
+        planned = run.rooms.planner.plan(ask)
+    except AnnealError as error:
+        error.basis = Basis(inputs.prepared.reads.paths, siblings=ask.handover.seen if ask.handover else ())
+        raise
     due = {change.identity for change in planned.plan.writes if not change.removes}
     missing = dict.fromkeys(due & judged_absent(run.state, run.rooms.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})

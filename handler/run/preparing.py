@@ -19,9 +19,9 @@ from handler.model.errors import AuthorError, PlanRefused
 from handler.model.manifest import Manifest, digest_of
 from handler.model.names import Identity
 from handler.model.refs import Head
-from handler.model.render import Files, Rendered, RenderRequest
+from handler.model.render import Called, Files, Rendered, RenderRequest
 from handler.model.rollout import Mode, Rollout
-from handler.model.tree import CommitInfo, ReadSet, Tree
+from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admit import Admission, Desired
 from handler.plan.order import order
 from handler.rollout.tables import ActionReader, CheckType
@@ -135,6 +135,11 @@ class Preparer:
             rendered = Rendered(last.manifests, last.reads, last.files, last.document, last.keys)
         else:
             rendered = self.render(tree, self.request(older=older))
+        with judged_from(rendered.reads):
+            return self._ordered(tree, rendered)
+
+    def _ordered(self, tree: Tree, rendered: Rendered) -> Prepared:
+        """Admit and order what was rendered, and keep it."""
         refuse_strays(rendered.manifests, self.target)
         admitted = self._admit(rendered.manifests)
         automatic, rolled = roll(rendered, admitted, self.actions, self.checks)
@@ -171,8 +176,7 @@ class Preparer:
 
     def request(self, *, older: bool = False) -> RenderRequest:
         """Return what the renderer is asked for."""
-        options, last = self.target.renderer, self.last
-        return RenderRequest(self.target.path, options.include, options.exclude, self.target.rollout, last.files if last else {}, older)
+        return request_for(self.target, self.source, self.last.files if self.last else {}, older=older)
 
     def _without(self, rendered: Rendered, sha: str) -> tuple[str, ...]:
         """Return the note of a commit that has no Rollout although the target names one."""
@@ -185,7 +189,12 @@ class Preparer:
             return self._admission().admit(manifests)
         except PlanRefused:
             self.discovery.refresh()
+        try:
             return self._admission().admit(manifests)
+        except PlanRefused as error:
+            kinds = dict.fromkeys((manifest.api_version, manifest.identity.kind) for manifest in manifests)
+            error.basis = replace(error.basis, unserved=tuple(kind for kind in kinds if self.discovery.find(*kind) is None))
+            raise
 
     def _admission(self) -> Admission:
         known = self.discovery.listable()
@@ -206,6 +215,16 @@ class Preparer:
     def is_held_by(self, pin: Pin, head: str) -> bool:
         """Whether a head leaves a pin as it is; one that is refused ends none."""
         return head == pin.commit or self.reads_at(head) in ("", pin.away)
+
+
+def request_for(target: Target, source: Source, known: Files, *, older: bool) -> RenderRequest:
+    """Return what a renderer is asked for. `source`: a directory's `shown` is how commands in messages name it."""
+    options = target.renderer
+    ours = [each for each in target.namespaces if each != target.namespace]
+    namespaces = (target.namespace, *ours) if target.namespace else target.namespaces
+    shown = getattr(source, "shown", None)
+    called = Called(target.name, namespaces, shown or "", in_git=shown is None)
+    return RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called)
 
 
 def _without_unserved(items: Sequence[Desired]) -> tuple[tuple[Desired, ...], tuple[str, ...]]:

@@ -23,6 +23,7 @@ from handler.plan.prune import prune_stages
 from handler.run.ending import raise_together
 from handler.run.gone import Tell, untold, wait_until_gone
 from handler.run.planning import Planned, Planner
+from handler.run.rooms import unwatched
 
 _TRIES = 3
 _GOING, _GONE = "is being deleted already", "is gone already"
@@ -33,7 +34,8 @@ _DOUBT = "so nothing is pruned"
 class Pruner:
     """Carries out the deletions of one plan.
 
-    `keep`: the uids just applied, whatever name they were found under. `lingering`: told what isn't gone yet.
+    `keep`: the uids just applied, whatever name they were found under. `lingering`: told what isn't gone yet;
+    `wrote`: told what was deleted.
     """
 
     planner: Planner
@@ -42,6 +44,7 @@ class Pruner:
     between: Callable[[], None]
     keep: Collection[str]
     lingering: Tell = untold
+    wrote: Callable[[Sequence[Change]], None] = unwatched
     outcomes: list[Change] = field(default_factory=list)
 
     def prune(self) -> None:
@@ -57,6 +60,7 @@ class Pruner:
             answers = parallel([partial(self._prune_one, change) for change in stage])
             done = [answer for answer in answers if isinstance(answer, Change)]
             self.outcomes += done
+            self.wrote([change for change in done if change.writes])
             raise_together(answers, stage)
             gone = [(self._resource(change), change.identity, change.uid) for change in done if change.writes]
             wait_until_gone(self.planner.api, gone, self.fence, self.lingering)

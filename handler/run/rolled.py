@@ -22,7 +22,6 @@ from handler.model.render import Rendered
 from handler.model.rollout import API_VERSION, KIND, Group, Mode, Rollout, Step
 from handler.plan.admit import Desired
 from handler.plan.order import order
-from handler.rollout.spec import read
 from handler.rollout.tables import ActionReader, CheckType
 
 
@@ -95,6 +94,8 @@ def roll(
         return tuple(admitted), Rolled()
     names = {manifest.identity: item.identity for manifest, item in zip(rendered.manifests, admitted, strict=True)}
     keys = {key: tuple(names[identity] for identity in found) for key, found in rendered.keys.items()}
+    from handler.rollout.spec import read  # noqa: PLC0415 - few targets have a Rollout
+
     rollout = read(rendered.rollout, keys, actions, checks, rendered.where)
     modes = {step.identity: actions[step.action].mode for step in rollout.steps}
     named = {item.identity: replace(item, mode=modes[item.identity]) for item in admitted if item.identity in modes}

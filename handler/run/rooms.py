@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.config.settings import Target
+from handler.model.plan import Change, Plan
 from handler.rollout.tables import ActionRow, Query, no_metrics
 from handler.run.custom_health import CustomHealth, no_expressions
 from handler.run.handover import Alone, Siblings
@@ -22,6 +23,10 @@ def unseen(_state: State) -> None:
     """Take no note of it."""
 
 
+def unwatched(_written: Sequence[Change]) -> None:
+    """Take no note of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rooms:
     """What one target's runs are made of; `settings` is the digest of the target's settings.
@@ -31,8 +36,10 @@ class Rooms:
     record for who won't wait long, by which a cluster that doesn't answer is found out; None: by the patient one. `patience`: how many
     seconds one run may wait for one thing to become healthy; a function, which pays for its time, has none. `looks`: nothing else judges
     health between drift runs, so ticks do. `actions`: what steps may do.
-    `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `seen`: told of the record each time that
-    a run under way has written to it; several threads may at once. `siblings`: the targets that may own what this one declares.
+    `mask`: hides the operator's secrets. `metrics`: asks a Prometheus, and waits for its answer. `siblings`: the targets that may own what
+    this one declares. `seen`: told of the record each time that a run under way has written to it, several threads may at once; `wrote`:
+    told of what it has written, as it goes. `agrees`: asked of a plan before its first write, and of another one that takes its place; no:
+    nothing is written; None: nothing is asked.
     `health`: the operator's expressions about its objects.
     """
 
@@ -56,5 +63,7 @@ class Rooms:
     metrics: Query = no_metrics
     clock: Callable[[], float] = time.time
     seen: Callable[[State], None] = unseen
+    wrote: Callable[[Sequence[Change]], None] = unwatched
+    agrees: Callable[[Plan], bool] | None = None
     siblings: Siblings = field(default_factory=Alone)
     health: CustomHealth = field(default_factory=no_expressions)

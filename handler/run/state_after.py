@@ -56,6 +56,8 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     if state.health.state:  # who watches it doesn't vouch for it from now on; the plan has looked at it a moment ago
         wide = replace(wide, health=replace(state.health, judged=stamp(now)))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
+    if attempt.commit != state.commit:  # else it only mends what is recorded: a newer head is refused all the same
+        wide = replace(wide, status=replace(wide.status, refusal=None))
     if force or (state.attempt and state.attempt.commit != attempt.commit):  # what was said of an earlier wait isn't said of this one
         wide = replace(wide, status=replace(wide.status, unhealthy=()))
     wide = replace(wide, attempt=attempt, pin=pin, held=None, requested=None, waiting=waiting, digest=digest, rollout=rollout)
@@ -237,25 +239,27 @@ def standing(state: State | None, result: Result, now: float) -> Standing | None
     """Sum up a state as a run has left it; None where none was read."""
     if state is None:
         return None
-    last = next((run for run in state.history if run.outcome in _GOOD), None)
+    refused = state.status.refusal is not None
+    last = next((run for run in state.history if run.outcome in _GOOD and not (refused and run.started >= state.status.since)), None)
     recorded = seconds_of(last.started) + last.duration if last else 0.0
     suspend = state.suspend
     return Standing(
         failures=state.status.failures,
         next_try=seconds_of(state.status.next_try) if state.status.next_try else 0.0,
-        succeeded=now if result.outcome in _GOOD else recorded,
+        succeeded=now if result.outcome in _GOOD and not refused else recorded,
+        refused=refused,
         held=state.held is not None,
         suspended=suspend is not None and not (suspend.until and seconds_of(suspend.until) <= now),
         pinned=state.pin is not None,
         rolled_back=state.pin is not None and state.pin.automatic,
-        waiting=_waiting_since(state),
+        waiting=waiting_since(state),
         orphans=len(state.orphans),
         drifted=drifted(state),
         health=state.health.state,
     )
 
 
-def _waiting_since(state: State) -> float:
+def waiting_since(state: State) -> float:
     """Return since when a target waits; 0: it doesn't. What was seen to fail is waited for no longer, however early that was."""
     failed = (state.status.phase, state.status.who) == (str(Outcome.FAILED), AuthorError.who)
     waits = state.waiting and state.attempt and not state.waiting.over and not failed

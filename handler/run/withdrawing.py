@@ -63,7 +63,7 @@ def withdrawn(run: Context, error: AnnealError) -> AnnealError:
     except (LeaseError, Stopping):
         raise
     except AnnealError as trouble:
-        seen = dict.fromkeys(_known(run.state), trouble.problems[0].message)
+        seen = dict.fromkeys(known(run.state), trouble.problems[0].message)
     error.problems = (*error.problems, *(_told(run, rollout.commit, one, kept) for one, kept in seen.items()))
     return error
 
@@ -91,7 +91,7 @@ def _is_overtaken(run: Context, error: AnnealError) -> bool:
     return refused and mine and attempt is not None and run.goal not in ("", attempt.commit)
 
 
-def _known(state: State) -> dict[Identity, StepRecord]:
+def known(state: State) -> dict[Identity, StepRecord]:
     """Return the canaries that the record knows of, without a look at them: of steps under way that haven't promoted theirs."""
     rollout = state.rollout
     if rollout is None or rollout.outcome:
@@ -112,12 +112,12 @@ def _stable(step: StepRecord) -> Identity | None:
 
 def _left(run: Context) -> list[_Left]:
     """Return the canaries that live, and those that were taken away before."""
-    known, planner = _known(run.state), run.rooms.planner
-    resource = planner.discovery.preferred(canary.DEPLOYMENT) if known else None
+    steps, planner = known(run.state), run.rooms.planner
+    resource = planner.discovery.preferred(canary.DEPLOYMENT) if steps else None
     if resource is None:
         return []
-    found = probe(planner.api, [(resource, one.namespace, one.name) for one in known])
-    seen = [_Left(step, one, resource, _ours(run, one, found.get(one))) for one, step in known.items()]
+    found = probe(planner.api, [(resource, one.namespace, one.name) for one in steps])
+    seen = [_Left(step, one, resource, _ours(run, one, found.get(one))) for one, step in steps.items()]
     return [replace(each, kept=_kept(run, each.live)) for each in seen if each.live or each.step.mark == WITHDRAWN]
 
 

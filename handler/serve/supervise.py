@@ -166,15 +166,17 @@ def work_alone(config: Path, engine: Engine, program: Program = Program()) -> in
     return run_alone(settings, engine)
 
 
-def run_alone(settings: Settings, engine: Engine) -> int:
+def run_alone(settings: Settings, engine: Engine, listening: str = "metrics.bind") -> int:
     """Run a worker of these settings, which is asked by its clock and its queue if it has one, until SIGTERM or SIGINT.
+
+    `listening`: the flag or setting that says where metrics are asked for.
 
     Raises ConfigInvalid before anything is started.
     """
     with contextlib.ExitStack() as opened:
         private = opened.enter_context(tempfile.TemporaryDirectory(prefix="anneal-"))  # made with mode 0700
         bind = settings.metrics.bind
-        scraped = opened.enter_context(listen(bind, "metrics.bind")) if bind else None
+        scraped = opened.enter_context(listen(bind, listening)) if bind else None
         if scraped:
             host, port = scraped.getsockname()[:2]
             _LOG.info("listening for metrics", extra={"fields": {"host": host, "port": port}})

@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,11 +28,16 @@ from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
 from handler.queues.sqs import Sqs
 from handler.reading import Json, Reader, ended
+from handler.run.state_after import waiting_since
 from handler.running import Run
 from handler.serve.answering import Answers
+from handler.serve.dead_letters import DeadLetterCount
 from handler.serve.health.watch import HealthWatch, Ways
+from handler.serve.heart import Heart
 from handler.serve.intake import Intake
+from handler.serve.places import places
 from handler.serve.ticks import Look, Ticks
+from handler.state.record import State
 from handler.web.exposition import Exposition
 
 _LOG = logging.getLogger("anneal.run")
@@ -46,9 +51,10 @@ LONGEST_WAIT = 1.0
 class Parts:
     """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
 
+    `follow`: takes who is to be told of the record each time that a run under way has written to it.
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: what the clock asks for, `tick`, or `drift` to compare live
-    with git each time. `queue`: one that several workers share; None: there is none. `ways`: to the clusters whose health is
-    watched; None: it isn't.
+    with git each time. `queue`: one that several workers share; None: there is none. `ways`: to the clusters, for their
+    heartbeats and the watch of health; None: there is neither. `metrics`: makes what counts, given the arguments of `RunMetrics`.
     """
 
     run: Run
@@ -59,6 +65,8 @@ class Parts:
     queue: Sqs | None = None
     clock: str = "tick"
     ways: Ways | None = None
+    metrics: Callable[..., RunMetrics] = RunMetrics
+    follow: Callable[[Callable[[State], None]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +90,34 @@ class Worker:
         self._run = running.guarded(parts.run)
         self._lanes = Lanes(settings)
         self._queue = Inline(self._work, self._lanes.threads, self._lanes)
-        self._metrics = RunMetrics(
-            lambda: self._queue.waiting, lambda: self._queue.running, parts.requests, lambda: len(self._queue.resting)
+        self._metrics = parts.metrics(
+            lambda: self._queue.waiting,
+            lambda: self._queue.running,
+            parts.requests,
+            lambda: len(self._queue.resting),
+            places=places(settings),
+            interval=settings.interval,
         )
+        parts.follow(lambda state: self._metrics.waiting(state.target, waiting_since(state)))
         self._ledger = Ledger()
         self._taking = threading.RLock()
         self.answers = Answers(self._ledger, parts.reader, self._offered, self._metrics.text, parts.mask)
         self._stop = threading.Event()
-        self._ticks = Ticks(settings, parts.look, self._due, self._metrics.quiet, self._lanes.mute)
+        self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._lanes.mute)
         self._clock = parts.clock
         self._deferred = Deferred()
         self._intake = self._taking_from(parts.queue) if parts.queue else None
-        self._health = HealthWatch(settings, parts.ways, parts.mask, self._metrics.health) if parts.ways else None
+        self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
+        self._heart: Heart | None = None
+        self._health: HealthWatch | None = None
+        if parts.ways:
+            self._heart = Heart(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
+            self._health = HealthWatch(settings, parts.ways, parts.mask, self._metrics.health, self._heart.watched)
+
+    @property
+    def _beside(self) -> Iterator[DeadLetterCount | Heart | HealthWatch]:
+        """What looks on beside the runs."""
+        return (each for each in (self._letters, self._heart, self._health) if each)
 
     def _taking_from(self, queue: Sqs) -> Intake:
         return Intake(queue, self._names, self._lanes.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
@@ -109,8 +133,8 @@ class Worker:
         inbox.start()
         if self._intake:
             self._intake.start()
-        if self._health:
-            self._health.start()
+        for each in self._beside:
+            each.start()
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
         wait = 0.0
         while not self._stop.wait(wait):
@@ -120,8 +144,8 @@ class Worker:
             self._look_again(now)
             wait = min(max(min(self._ticks.next(), self._deferred.next()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
-        if self._health:
-            self._health.stop()
+        for each in self._beside:
+            each.stop()
         inbox.stop()
         if self._intake:
             self._intake.halt()
@@ -130,6 +154,8 @@ class Worker:
             self._leave(work)
         if self._intake:
             self._intake.stop()
+        if self._heart:
+            self._heart.join()
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
 
     def _offered(self, work: Work) -> Json:
@@ -157,6 +183,15 @@ class Worker:
     def _due(self, job: Job) -> None:
         """Put what nobody asked for but the clock into the queue."""
         self._accept(Work.of(replace(job, trigger=self._clock) if job.trigger == "tick" else job))
+
+    def _quiet(self, job: Job, result: Result) -> None:
+        """Count a tick that needed no run."""
+        self._looked(job.target)
+        self._metrics.quiet(job, result)
+
+    def _looked(self, target: str) -> None:
+        if self._heart:
+            self._heart.looked(target)
 
     def _look_again(self, now: float) -> None:
         """Put what has waited long enough back into the queue, as what was asked before anything that waits there."""
@@ -201,6 +236,8 @@ class Worker:
             self._ticks.ended(work.job.target, result.next_try)
         if result.again:
             self._defer(Work.of(result.again), result.again_at)
+        if result.outcome not in (Outcome.BUSY, Outcome.REFUSED):
+            self._looked(work.job.target)
         running.tell(work, result, seconds)
         self._metrics.run(work.job, result, seconds)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import ssl
 
-from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, ProxyError, SSLError
-from urllib3.exceptions import TimeoutError as TimedOut
+from urllib3.exceptions import ProxyError, SSLError
 
+from handler.config.git import token_user
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
-from handler.model.tree import printable
+from handler.model.network import chain, tls_reason, words
 
+DENIALS = frozenset({401, 403, 404, 410})
+"""Statuses that say no to who asks."""
 _TLS_FIXES = {
     9: "the host's certificate isn't valid yet: check this machine's clock",
     10: "renew the host's certificate, or check this machine's clock",
@@ -28,10 +30,30 @@ def explained(error: Exception, subject: str) -> AnnealError:
     if isinstance(cause, OSError) and re.match(r"Tunnel connection failed: 407\b", str(cause)):
         return proxy_refused(subject)
     if isinstance(error, SSLError) or isinstance(cause, ssl.SSLError):
-        inner = _inner(cause)
-        fix = _TLS_FIXES.get(getattr(inner, "verify_code", 0), "set repository.tls.caFile")
-        return ConfigInvalid.of(subject, f"its TLS certificate is not trusted ({_tls_words(inner)})", fix=fix)
-    return GitUnavailable.of(subject, _words(error))
+        code = next((each.verify_code for each in chain(cause) if isinstance(each, ssl.SSLCertVerificationError)), 0)
+        fix = _TLS_FIXES.get(code, "set repository.tls.caFile")
+        return ConfigInvalid.of(subject, f"its TLS certificate is not trusted ({tls_reason(cause) or 'handshake failed'})", fix=fix)
+    return GitUnavailable.of(subject, words(error) or "the host doesn't speak git's protocol")
+
+
+def denied(status: int, subject: str, url: str, named: str) -> AccessDenied:
+    """Return the error for an answer of `DENIALS`. `named`: how the credentials are called that were sent; empty: none were.
+
+    Hosts answer 401, 403 or 404 alike to who may not know that a repository is there.
+    """
+    unseen = status in (404, 410)
+    seen = f"the host answered {status}" + (": not found, or no access" if unseen else "")
+    if named:
+        fixes = {
+            401: f"they are wrong or have ended: give a token that may read {url}",
+            403: f"they may not read it: let them read {url}, or give others",
+        }
+        at_last = f"correct repository.url, or let them read {url}"
+        return AccessDenied.of(subject, f"{seen} {'for' if unseen else 'to'} our credentials ({named})", fix=fixes.get(status, at_last))
+    where = "correct repository.url; or, if it is private," if unseen else "if it is private,"
+    basic = f"{{username: {token_user(url)}, password: {{env: GIT_TOKEN}}}}"
+    fix = f"{where} write in the target: repository: {{url: {url}, auth: {{basic: {basic}}}}}"
+    return AccessDenied.of(subject, f"{seen}; credentials: none are configured", fix=fix)
 
 
 def proxy_refused(subject: str) -> AccessDenied:
@@ -41,30 +63,3 @@ def proxy_refused(subject: str) -> AccessDenied:
         "the proxy answered 407: it wants other credentials",
         fix="put them into HTTPS_PROXY or HTTP_PROXY as http://user:password@proxy:port, or name the host in NO_PROXY",
     )
-
-
-def _words(error: Exception) -> str:
-    """Say in our own words how a connection failed."""
-    for kind, words in (
-        (NameResolutionError, "its host name doesn't resolve"),
-        (NewConnectionError, "its host refuses connections"),
-        (TimedOut, "its host doesn't answer in time"),
-        (ProxyError, "the proxy doesn't let us through"),
-        (HTTPError, "the host broke off the connection or its answer"),
-        (OSError, "the connection broke"),
-    ):
-        if isinstance(error, kind):
-            return words
-    return "the host doesn't speak git's protocol"
-
-
-def _inner(error: Exception) -> object:
-    """Return the exception of OpenSSL inside urllib3's."""
-    while isinstance(error, HTTPError) and error.args and isinstance(error.args[-1], Exception):
-        error = error.args[-1]
-    return error
-
-
-def _tls_words(inner: object) -> str:
-    """Return OpenSSL's reason, which names no secret."""
-    return printable(getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or "handshake failed", 120)

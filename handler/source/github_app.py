@@ -76,6 +76,7 @@ class GitHubApp:
         been rotated since it was asked for.
         """
         self.subject = f"GitHub App {auth.app_id}, installation {auth.installation_id}"
+        self.named = f"auth.githubApp: app {auth.app_id}, installation {auth.installation_id}"
         self._auth = auth
         self._repository = repository_name(url)
         self._read = read

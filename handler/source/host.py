@@ -16,7 +16,7 @@ from handler.config.git import Repository, Revision
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused, TransientError
 from handler.model.hurry import left
 from handler.model.refs import Head, is_commit_id, ref_problem
-from handler.model.tree import printable
+from handler.model.tree import CommitInfo, printable
 from handler.source import wire
 from handler.source.access import upload_pack
 from handler.source.commit import Accept, accept_any, read_commit
@@ -24,7 +24,8 @@ from handler.source.connections import Deadline
 from handler.source.fetches import Fetches
 from handler.source.limits import Limits
 from handler.source.looks import Looks
-from handler.source.pack import COMMIT, Objects, PackBroken, read_pack
+from handler.source.objects import COMMIT, Objects
+from handler.source.pack import PackBroken, read_pack
 from handler.source.sharing import Sharing
 from handler.source.signin import ReadSecret, from_environment
 from handler.source.tree import FetchedTree
@@ -134,6 +135,21 @@ class GitHost:
             self._commits.trim()
         return tree
 
+    def commit(self, sha: str) -> CommitInfo | None:
+        """Return what history shows of a commit, without its files; None: this host doesn't give a commit alone.
+
+        Raises:
+            RefNotFound, AccessDenied, ConfigInvalid, GitUnavailable, SourceRefused: as `fetch`.
+        """
+        return self._told(lambda deadline: self._alone(deadline, sha), sha)
+
+    def _alone(self, deadline: Deadline, sha: str) -> CommitInfo | None:
+        offer = self._offered(deadline)
+        if not (offer.shallow and offer.filters):
+            return None
+        kind, content = self._pack(deadline, offer, wire.fetch(offer, [sha], depth=1, leave=wire.TREES)).get(sha, (0, b""))
+        return read_commit(sha, content)[0] if kind == COMMIT else None
+
     def recheck(self, sha: str, path: str = "") -> None:
         """Do nothing: to whom no signature counts, none ends."""
 
@@ -151,7 +167,7 @@ class GitHost:
         offer = self._offered(deadline)
         if not offer.shallow:
             raise GitUnavailable.of(self._transport.subject, "the host doesn't offer to fetch a commit without its history")
-        return self._pack(deadline, offer, wire.fetch(offer, [sha], depth=1, blobs=whole or not offer.filters))
+        return self._pack(deadline, offer, wire.fetch(offer, [sha], depth=1, leave="" if whole or not offer.filters else wire.BLOBS))
 
     def _blobs(self, sha: str, oids: Collection[str]) -> Objects:
         """Fetch a commit's blobs later on; a host that filters but doesn't serve single objects sends the whole commit instead."""

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha1
 from pathlib import Path
 
-from dulwich.errors import FileFormatException, NotGitRepository, NotTreeError
-from dulwich.object_store import tree_lookup_path
-from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tree
-from dulwich.repo import Repo
-
 from handler.model.errors import SourceRefused
-from handler.model.tree import DIRECTORY, EXECUTABLE, FILE, LINK, CommitInfo, printable
-from handler.source.commit import info_of
+from handler.model.tree import DIRECTORY, EXECUTABLE, FILE, LINK, NO_COMMIT, CommitInfo, printable
 from handler.source.limits import Limits
-from handler.source.pack import BLOB, TREE, Objects
+from handler.source.names import Children, children_of
+from handler.source.objects import BLOB, TREE, Objects
 from handler.source.tree import FetchedTree
 
-NO_COMMIT = CommitInfo("", "", "", 0)
+_Named = tuple[bytes, int, str]
+"""Name, mode, id."""
 
 
 def open_local(directory: Path, limits: Limits = Limits()) -> tuple[FetchedTree, bool]:  # noqa: B008 - frozen
@@ -39,7 +38,7 @@ def open_local(directory: Path, limits: Limits = Limits()) -> tuple[FetchedTree,
     reading = _Reading(limits)
     root = reading.directory(directory, 0)
     commit, recorded = _commit_of(directory.resolve())
-    tree = FetchedTree(commit, root, reading.objects, limits)
+    tree = FetchedTree(commit, root, reading.objects, limits, read=reading.children)
     tree.check("")
     return tree, bool(commit.sha) and root != recorded
 
@@ -58,16 +57,50 @@ def open_beside(directory: Path, file: Path, limits: Limits = Limits()) -> tuple
     inside, outside = directory.resolve().name or "directory", file.name
     if inside == outside:
         outside = f"beside-{outside}"
-    tree = Tree()
     try:
         mode, content = reading.file(str(file.resolve()))
     except OSError as error:
         raise SourceRefused.of(printable(str(file)), f"can't be read: {error.strerror}") from None
-    tree.add(os.fsencode(inside), DIRECTORY, ObjectID(reading.directory(directory, 0).encode()))
-    tree.add(os.fsencode(outside), mode, reading.blob(content))
-    made = FetchedTree(NO_COMMIT, reading.keep(tree, TREE), reading.objects, limits)
+    both = [(os.fsencode(inside), DIRECTORY, reading.directory(directory, 0)), (os.fsencode(outside), mode, reading.blob(content))]
+    made = FetchedTree(NO_COMMIT, reading.tree(both), reading.objects, limits, read=reading.children)
     made.check("")
     return made, inside, outside
+
+
+def open_files(found: Mapping[str, Path | bytes], limits: Limits = Limits()) -> FetchedTree:  # noqa: B008 - frozen
+    """Read files and directories that were named one by one, and what came by a pipe, into one tree, which no commit holds.
+
+    `found`: path in the tree -> where it lies, or its content.
+
+    Raises:
+        SourceRefused: as `open_local`.
+    """
+    reading, root = _Reading(limits), _Nested()
+    for path, given in found.items():
+        try:
+            root.put(path, reading.taken(given))
+        except OSError as error:
+            raise SourceRefused.of(printable(path), f"can't be read: {error.strerror}") from None
+    made = FetchedTree(NO_COMMIT, reading.keep_nested(root), reading.objects, limits, read=reading.children)
+    made.check("")
+    return made
+
+
+@dataclass(slots=True)
+class _Nested:
+    """A directory that is being put together. `entries`: name -> mode and id, or a directory that isn't written yet."""
+
+    entries: dict[str, tuple[int, str] | _Nested] = field(default_factory=dict)
+
+    def put(self, path: str, entry: tuple[int, str]) -> None:
+        """Put an entry at a path; what a directory given before holds already stays."""
+        name, _, below = path.partition("/")
+        there = self.entries.get(name)
+        if not below:
+            self.entries[name] = entry
+        elif there is None or isinstance(there, _Nested):
+            self.entries[name] = there = there or _Nested()
+            there.put(below, entry)
 
 
 class _Reading:
@@ -75,40 +108,41 @@ class _Reading:
 
     def __init__(self, limits: Limits) -> None:
         self.objects: Objects = {}
+        self._listed: dict[bytes, list[_Named]] = {}
         self._limits = limits
         self._entries = 0
         self._bytes = 0
 
     def directory(self, place: Path, depth: int) -> str:
         """Read a directory; return its tree's id. Empty directories are left out, as git does."""
-        tree = Tree()
+        named: list[_Named] = []
         if depth > self._limits.depth:
             raise SourceRefused.of(printable(str(place)), f"is deeper than {self._limits.depth} directories")
         try:
             with os.scandir(place) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
             for entry in entries:
-                self._add(tree, entry, depth)
+                named.extend(self._named(entry, depth))
         except OSError as error:
             raise SourceRefused.of(printable(str(place)), f"can't be read: {error.strerror}") from None
-        return self.keep(tree, TREE)
+        return self.tree(named)
 
-    def _add(self, tree: Tree, entry: os.DirEntry[str], depth: int) -> None:
-        """Put one name of a directory into its tree."""
+    def _named(self, entry: os.DirEntry[str], depth: int) -> Iterator[_Named]:
+        """Yield the entry of a tree that one name of a directory becomes, if any."""
         self._entries += 1
         if self._entries > self._limits.entries:
             raise SourceRefused.of(printable(entry.path), f"there are more than {self._limits.entries} files and directories")
         if entry.name == ".git":
             return
         if entry.is_symlink():
-            tree.add(os.fsencode(entry.name), LINK, self.blob(os.fsencode(os.readlink(entry.path))))  # noqa: PTH115 - DirEntry
+            yield os.fsencode(entry.name), LINK, self.blob(os.fsencode(os.readlink(entry.path)))  # noqa: PTH115 - DirEntry
         elif entry.is_dir():
             oid = self.directory(Path(entry.path), depth + 1)
             if self.objects[oid][1]:
-                tree.add(os.fsencode(entry.name), DIRECTORY, ObjectID(oid.encode()))
+                yield os.fsencode(entry.name), DIRECTORY, oid
         else:
             mode, content = self.file(entry.path)
-            tree.add(os.fsencode(entry.name), mode, self.blob(content))
+            yield os.fsencode(entry.name), mode, self.blob(content)
 
     def file(self, path: str) -> tuple[int, bytes]:
         """Read a regular file, and nothing that was put in its place meanwhile."""
@@ -122,39 +156,57 @@ class _Reading:
             raise SourceRefused.of(printable(path), f"is larger than {self._limits.object} bytes")
         return EXECUTABLE if state.st_mode & stat.S_IXUSR else FILE, content
 
-    def blob(self, content: bytes) -> ObjectID:
+    def taken(self, given: Path | bytes) -> tuple[int, str]:
+        """Read a file, a directory or what is given as bytes; return mode and id."""
+        if isinstance(given, bytes):
+            return FILE, self.blob(given)
+        real = given.resolve()
+        if real.is_dir():
+            return DIRECTORY, self.directory(real, 0)
+        mode, content = self.file(str(real))
+        return mode, self.blob(content)
+
+    def keep_nested(self, nested: _Nested) -> str:
+        """Keep a directory and all below it; return its id."""
+        named: list[_Named] = []
+        for name, entry in nested.entries.items():
+            mode, oid = (DIRECTORY, self.keep_nested(entry)) if isinstance(entry, _Nested) else entry
+            named.append((os.fsencode(name), mode, oid))
+        return self.tree(named)
+
+    def blob(self, content: bytes) -> str:
         """Keep a file's content; return its id."""
         self._bytes += len(content)
         if self._bytes > self._limits.inflated:
             raise SourceRefused.of("directory", f"holds more than {self._limits.inflated} bytes")
-        return ObjectID(self.keep(Blob.from_string(content), BLOB).encode())
+        return self._keep(BLOB, b"blob", content)
 
-    def keep(self, made: ShaFile, kind: int) -> str:
-        """Keep an object; return its id."""
-        oid = made.id.decode()
-        self.objects[oid] = (kind, made.as_raw_string())
+    def tree(self, named: list[_Named]) -> str:
+        """Keep a directory's entries, in git's order: a directory's name counts as if a slash ended it. Return its id."""
+        ordered = sorted(named, key=lambda each: each[0] + b"/" if each[1] == DIRECTORY else each[0])
+        content = b"".join(b"%o %s\0%s" % (mode, name, bytes.fromhex(oid)) for name, mode, oid in ordered)
+        self._listed[content] = ordered
+        return self._keep(TREE, b"tree", content)
+
+    def _keep(self, kind: int, word: bytes, content: bytes) -> str:
+        oid = sha1(b"%s %d\0%s" % (word, len(content), content), usedforsecurity=False).hexdigest()
+        self.objects[oid] = (kind, content)
         return oid
+
+    def children(self, content: bytes, path: str) -> Children:
+        """Return what a tree of this reading holds, by name. Raises SourceRefused: a name breaks a rule."""
+        return children_of(self._listed[content], path)
 
 
 def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
     """Return the last commit of the repository around a directory, and the id of the tree it records for that directory."""
-    try:
-        with Repo.discover(str(directory)) as repo:
-            commit = repo[repo.head()]
-            if not isinstance(commit, Commit):
-                return NO_COMMIT, ""
-            inside = directory.relative_to(Path(repo.path).resolve()).as_posix()
-            return info_of(commit.id.decode(), commit), _recorded(repo, commit, inside)
-    except (NotGitRepository, FileFormatException, KeyError, ValueError, OSError):
+    if not any(_is_repository(each) for each in (directory, *directory.parents)):
         return NO_COMMIT, ""
+    from handler.source.recorded import commit_of  # noqa: PLC0415 - outside a repository dulwich isn't needed
+
+    return commit_of(directory)
 
 
-def _recorded(repo: Repo, commit: Commit, inside: str) -> str:
-    """Return the id of the tree a commit has at a directory, or nothing."""
-    oid: ObjectID = commit.tree
-    try:
-        if inside != ".":
-            _, oid = tree_lookup_path(repo.object_store.__getitem__, oid, os.fsencode(inside))
-        return oid.decode()
-    except (KeyError, NotTreeError):
-        return ""
+def _is_repository(place: Path) -> bool:
+    """Whether dulwich may take a directory for a repository's: one with `.git` in it, or a bare one."""
+    return (place / ".git").exists() or (place / "objects").is_dir()

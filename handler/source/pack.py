@@ -23,10 +23,7 @@ from dulwich.pack import (
 
 from handler.model.errors import SourceRefused
 from handler.source.limits import Limits
-
-COMMIT, TREE, BLOB = 1, 2, 3
-Objects = dict[str, tuple[int, bytes]]
-"""Hex id -> type number and content."""
+from handler.source.objects import Objects
 
 _HEADER = 12
 _TRAILER = 20

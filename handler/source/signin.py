@@ -32,7 +32,9 @@ def from_environment(ref: SecretRef) -> Revealing:
 
 
 class SignIn(Protocol):
-    """What signs a request in. Safe to share between threads."""
+    """What signs a request in. Safe to share between threads. `named`: what messages call its credentials; empty: it has none."""
+
+    named: str
 
     def authorization(self) -> str:
         """Return the header's present value; empty: none.
@@ -48,6 +50,8 @@ class SignIn(Protocol):
 class Anonymous:
     """Nobody signs in."""
 
+    named = ""
+
     def authorization(self) -> str:
         """Return nothing."""
         return ""
@@ -62,6 +66,7 @@ class Basic:
 
     def __init__(self, auth: BasicAuth, read: ReadSecret, again: ReadSecret | None = None) -> None:
         """`again` reads what was refused: it may have been rotated since it was asked for."""
+        self.named = f"auth.basic: user {auth.username}, password of {auth.password}"
         self._auth = auth
         self._read = read
         self._again = again or read

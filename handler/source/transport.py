@@ -17,12 +17,12 @@ from dulwich.errors import GitProtocolError
 from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.response import BaseHTTPResponse
 
-from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
+from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source import wire
 from handler.source.connections import Deadline
 from handler.source.exchange import counted, shown_url
-from handler.source.failures import explained, proxy_refused
+from handler.source.failures import DENIALS, denied, explained, proxy_refused
 from handler.source.limits import Limits
 from handler.source.sharing import Sharing
 from handler.source.signin import SignIn
@@ -129,12 +129,8 @@ class Transport:
             )
         if status == 407:
             raise proxy_refused(self.subject)
-        if status in (401, 403):
-            raise AccessDenied.of(self.subject, f"the host answered {status} to our credentials", fix="check repository.auth")
-        if status in (404, 410):
-            raise AccessDenied.of(
-                self.subject, f"the host answered {status}: not found, or no access", fix="check repository.url and repository.auth"
-            )
+        if status in DENIALS:
+            raise denied(status, self.subject, shown_url(self._url), self._sign_in.named)
         if status != 200:
             raise GitUnavailable.of(self.subject, f"the host answered {status}")
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip()

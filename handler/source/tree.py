@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from handler.model.errors import GitUnavailable, SourceRefused
 from handler.model.tree import DIRECTORY, SUBMODULE, CommitInfo, Entry, printable, resolve_links
-from handler.source.checks import Children, has_more, read_tree
-from handler.source.commit import Accept
 from handler.source.limits import Limits
-from handler.source.pack import BLOB, TREE, Objects
+from handler.source.names import Children, has_more
+from handler.source.objects import BLOB, TREE, Objects
+
+if TYPE_CHECKING:
+    from handler.source.commit import Accept
 
 _ENTRY = 300  # bytes that a name, its mode and its id take in memory; measured with 200,000 names of 20 letters
 FetchBlobs = Callable[[Collection[str]], Objects]
+Read = Callable[[bytes, str], Children]
+"""Reads and checks a tree object, which was reached at a path; raises SourceRefused."""
 
 
 def nothing_more(_: Collection[str]) -> Objects:
@@ -21,15 +26,31 @@ def nothing_more(_: Collection[str]) -> Objects:
     return {}
 
 
+def read_strictly(data: bytes, path: str) -> Children:
+    """Read a tree object that came from elsewhere. Raises SourceRefused."""
+    from handler.source.checks import read_tree  # noqa: PLC0415 - a directory's own trees are read without dulwich
+
+    return read_tree(data, path)
+
+
 class FetchedTree:
     """One commit in memory (`handler.model.tree.Tree`). Safe to share between threads; blobs that are missing come at the first need."""
 
-    def __init__(self, commit: CommitInfo, root: str, objects: Objects, limits: Limits, fetch: FetchBlobs = nothing_more) -> None:
+    def __init__(
+        self,
+        commit: CommitInfo,
+        root: str,
+        objects: Objects,
+        limits: Limits,
+        fetch: FetchBlobs = nothing_more,
+        read: Read = read_strictly,
+    ) -> None:
         self.commit = commit
         self._root = root
         self._objects = objects
         self._limits = limits
         self._fetch = fetch
+        self._read = read
         self._children: dict[str, Children] = {}
         self._inflated = sum(len(content) for _, content in objects.values())
         self._listed = 0
@@ -149,7 +170,7 @@ class FetchedTree:
         content = self._content(oid, TREE, printable(path) or "root tree")
         if has_more(content, self._limits.entries):
             raise self._too_many(path)
-        children = read_tree(content, path)
+        children = self._read(content, path)
         self._remember(oid, children)
         return children
 

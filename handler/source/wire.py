@@ -119,20 +119,24 @@ def read_refs(stream: BinaryIO, wanted: Wanted) -> Head | None:
     return _found({name: oid for name, oid in refs.items() if oid}, peeled, wanted)
 
 
-def fetch(offer: Advertisement, wants: Collection[str], *, depth: int = 0, blobs: bool = True) -> bytes:
-    """Return the body that asks for objects. `depth` 0: no commit is among them. `blobs` False: trees only (`offer.filters`)."""
+BLOBS, TREES = "blob:none", "tree:0"
+"""Filters: without blobs, and without trees, too. https://git-scm.com/docs/git-rev-list#Documentation/git-rev-list.txt---filterltfilter-specgt"""
+
+
+def fetch(offer: Advertisement, wants: Collection[str], *, depth: int = 0, leave: str = "") -> bytes:
+    """Return the body that asks for objects. `depth` 0: no commit is among them. `leave`: what is left out (`offer.filters`)."""
     if offer.version == 2:
-        return _fetch_v2(wants, depth, blobs=blobs)
+        return _fetch_v2(wants, depth, leave)
     chosen = b" ".join(cap for cap in _V0_WANTED if cap in offer.capabilities)
     first, *others = [b"want " + want.encode() for want in wants]
     lines = [first + b" " + chosen, *others, *([b"deepen %d" % depth] if depth else [])]
     return b"".join(pkt_line(line + b"\n") for line in lines) + _FLUSH + pkt_line(b"done\n")
 
 
-def _fetch_v2(wants: Collection[str], depth: int, *, blobs: bool) -> bytes:
+def _fetch_v2(wants: Collection[str], depth: int, leave: str) -> bytes:
     arguments = [b"ofs-delta", b"no-progress", *(b"want " + want.encode() for want in wants)]
     arguments += [b"deepen %d" % depth] if depth else []
-    arguments += [] if blobs else [b"filter blob:none"]
+    arguments += [f"filter {leave}".encode()] if leave else []
     command = b"".join(map(pkt_line, build_fetch_request_v2(None)))
     return command + _DELIMITER + b"".join(pkt_line(line + b"\n") for line in [*arguments, b"done"]) + _FLUSH
 

@@ -30,7 +30,7 @@ from handler.state.ran import Ran
 from handler.state.record import FORMAT, Progress, State
 from handler.state.remembered import Remembered, Text
 from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
-from handler.state.summary import Summary
+from handler.state.summary import LONGEST, Summary
 
 ID = "applyset.kubernetes.io/id"
 TOOLING = "applyset.kubernetes.io/tooling"
@@ -269,7 +269,7 @@ def summary_of(state: State) -> str:
 
 def read_summary(text: str) -> Summary | None:
     """Read a summary annotation; None when it is missing, malformed or too long (the reader then looks at the state itself)."""
-    if not text or len(text) > 1024:
+    if not text or len(text) > LONGEST:
         return None
     try:
         return read_record(Summary, json.loads(text))

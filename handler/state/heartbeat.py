@@ -1,36 +1,123 @@
-"""When health was last watched on a cluster: one Lease an installation, renewed by every worker that watches.
+"""Which servers run, and what they last looked at: one Lease an installation and cluster, renewed by each server once a minute.
 
-Law: records tell of another verdict only, so nothing in them says that somebody still looks. Without a renewal for its whole duration
-what they say of health isn't known to hold, unless a run has judged the target since.
+Beside that it holds when health was last watched there, which is another fact: records tell of another verdict only, so nothing in them
+says that a watch still goes on. A server with `healthInterval: 0` renews the Lease and vouches for no health.
+
+    spec.renewTime, holderIdentity     the last renewal, and whose
+    anneal.dev/health                  when health was watched last, and for how many seconds that holds
+    anneal.dev/servers                 by server: its version, its last renewal, and whether it ended with that
+    anneal.dev/targets                 by target: the server that looks after it, when one last looked at it; gzipped above 4 KB
+
+Law: times are the API server's. Each server writes what is its own by compare-and-swap and keeps the rest. What is read is untrusted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import base64
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from handler.model.errors import AccessDenied, Moved
 from handler.model.health import HealthState
-from handler.state.lease_record import LeaseRecord, micro_time, new_lease
+from handler.state.lease_record import micro_time, new_lease
 from handler.state.objects import Body, Objects, create_in_namespace, replace_same
 from handler.state.record import TargetHealth
 from handler.state.rules import seconds_of, stamp
 
+T = TypeVar("T")
 INTERVALS = 3
-"""Without a look for so many intervals health is unknown."""
+"""Without a look for so many intervals health is unknown; without a renewal for so many, a server doesn't run."""
+EVERY = 60.0
+"""Seconds between two renewals."""
+HOLDS = INTERVALS * EVERY
+_HEALTH, _SERVERS, _TARGETS = "anneal.dev/health", "anneal.dev/servers", "anneal.dev/targets"
 _LABELS = {"app.kubernetes.io/managed-by": "anneal"}
+_TRIES = 5
+_REMEMBERED = 86_400.0
+"""Seconds for which a server that doesn't run is remembered; the last one always is."""
+_MOST = 32
+_GZIP_ABOVE = 4096
+_INFLATED = 8_000_000
 
 
 def heartbeat_name(installation: str) -> str:
     """Return the name of an installation's Lease; no target's has a dot in it."""
-    return f"anneal-health.{installation}"
+    return f"anneal-heartbeat.{installation}"
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """The last renewal, in seconds since the epoch, and for how many seconds it holds."""
+    """When health was watched last, in seconds since the epoch, and for how many seconds that holds."""
 
     renewed: float
     duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server. `renewed`: its last renewal, in seconds since the epoch; `ended`: that one said that it ends."""
+
+    name: str
+    version: str
+    renewed: float
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What the Lease says. Times are in seconds since the epoch, `now` is the API server's when it was read.
+
+    `watched`: when health was watched; None: never. `servers`: by name. `targets`: by target, the server that looks after it and when
+    one last looked at it (0: not yet). `readable`: False where the Lease may not be read, so that nothing is known.
+    """
+
+    now: float = 0.0
+    watched: Beat | None = None
+    servers: Mapping[str, Server] = field(default_factory=dict)
+    targets: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    readable: bool = True
+
+    def runs(self, server: Server) -> bool:
+        """Whether a server has renewed lately, and not to say that it ends."""
+        return not server.ended and self.now - server.renewed <= HOLDS
+
+    def server(self, target: str) -> Server | None:
+        """Return the running server that looks after a target; None: no running server does."""
+        found = self.servers.get(self.targets.get(target, ("", 0.0))[0])
+        return found if found and self.runs(found) else None
+
+    def looked(self, target: str) -> float:
+        """Return when a server last looked at a target; 0: never, as far as is known."""
+        return self.targets.get(target, ("", 0.0))[1]
+
+    @property
+    def last(self) -> Server | None:
+        """Return the server that renewed last, whether it runs or not."""
+        return max(self.servers.values(), key=lambda server: server.renewed, default=None)
+
+
+UNREAD = Pulse(readable=False)
+"""Of a Lease that wasn't read, or may not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What one server says at a renewal.
+
+    `looks`: by target that it looks after, how many seconds ago it looked, infinity: not yet. `watched`: how many seconds ago it watched
+    the health of all of them, and for how many that holds. `ended`: it looks after them no more.
+    """
+
+    server: str
+    version: str
+    looks: Mapping[str, float]
+    watched: tuple[float, float] | None = None
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,51 +128,130 @@ class Heartbeat:
     namespace: str
     installation: str
 
-    def read(self) -> Beat | None:
-        """Return the last renewal; None: no worker has ever watched, or that may not be read: then it vouches for nothing."""
+    def read(self) -> Pulse:
+        """Return what it says; nothing where it isn't there. Where it may not be read, it vouches for nothing."""
         try:
             body = self._body()
         except AccessDenied:
-            return None
-        return None if body is None else _beat(body)
+            return UNREAD
+        return Pulse() if body is None else _pulse(body, self.objects.server_time())
 
-    def renew(self, holder: str, interval: float) -> None:
-        """Say that health is watched now; where another worker has just said so, that is as good.
-
-        Args:
-            holder: who says so.
-            interval: seconds between two renewals.
+    def renew(self, signs: Signs) -> None:
+        """Say that a server runs.
 
         Raises:
-            AnnealError: the Lease can't be read or written.
+            AnnealError: the Lease can't be read or written; Moved: others were quicker five times.
 
         """
-        body, now = self._body(), self.objects.server_time()
-        known = _beat(body) if body else None
-        duration = max(int(INTERVALS * interval), 1)
-        if known and known.duration == duration and 0 <= now - known.renewed < interval / 2:
-            return
-        made = body or new_lease(self.namespace, heartbeat_name(self.installation), _LABELS)
-        spec = {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": micro_time(now)}
-        try:
-            (replace_same if body else create_in_namespace)(self.objects, {**made, "spec": spec})
-        except Moved:
+        for left in reversed(range(_TRIES)):
+            body, now = self._body(), self.objects.server_time()
+            known = _pulse(body, now) if body else Pulse(now)
+            made = body or new_lease(self.namespace, heartbeat_name(self.installation), _LABELS)
+            try:
+                (replace_same if body else create_in_namespace)(self.objects, _with(made, _renewed(known, signs, now)))
+            except Moved:
+                if not left:
+                    raise
+                continue
             return
 
     def _body(self) -> Body | None:
         return self.objects.get("Lease", self.namespace, heartbeat_name(self.installation))
 
 
-def _beat(body: Body) -> Beat:
-    return Beat(LeaseRecord.of(body).renewed, float((body.get("spec") or {}).get("leaseDurationSeconds") or 0))
+def _renewed(known: Pulse, signs: Signs, now: float) -> Pulse:
+    """Return what is known with what one server says."""
+    servers = {**known.servers, signs.server: Server(signs.server, signs.version, now, signs.ended)}
+    newest = sorted(servers.values(), key=lambda server: server.renewed, reverse=True)[:_MOST]
+    kept = {server.name: server for server in newest if now - server.renewed <= _REMEMBERED}
+    named = _heir(known, signs.server) if signs.ended else signs.server
+    mine = {name: (named, max(known.looked(name), _before(now, ago))) for name, ago in signs.looks.items()}
+    others = {name: each for name, each in known.targets.items() if each[0] in kept and each[0] != signs.server}
+    watched = known.watched
+    if signs.watched and (watched is None or watched.renewed <= now - signs.watched[0]):
+        watched = Beat(now - signs.watched[0], signs.watched[1])
+    return Pulse(now, watched, kept, others | mine)
 
 
+def _heir(known: Pulse, server: str) -> str:
+    """Return who is named in the place of a server that ends: one that runs, until that itself says what it looks after; else the same."""
+    others = [each for each in known.servers.values() if each.name != server and known.runs(each)]
+    return max(others, key=lambda each: each.renewed).name if others else server
+
+
+def _before(now: float, ago: float) -> float:
+    return 0.0 if math.isinf(ago) else now - ago
+
+
+# --- as a Lease
+def _with(body: Body, pulse: Pulse) -> Body:
+    """Return a Lease that says this."""
+    last = pulse.last
+    assert last is not None  # noqa: S101 - the server that renews is among them
+    servers = {server.name: _facts(server) for server in pulse.servers.values()}
+    targets = {name: [server, int(looked)] for name, (server, looked) in sorted(pulse.targets.items())}
+    said = {_SERVERS: json.dumps(servers), _TARGETS: _packed(json.dumps(targets, separators=(",", ":")))}
+    if pulse.watched:
+        said[_HEALTH] = f"{micro_time(pulse.watched.renewed)} {pulse.watched.duration:.0f}"
+    spec = {"holderIdentity": last.name, "leaseDurationSeconds": int(HOLDS), "renewTime": micro_time(pulse.now)}
+    metadata = {**body["metadata"], "annotations": {**(body["metadata"].get("annotations") or {}), **said}}
+    return {**body, "metadata": metadata, "spec": spec}
+
+
+def _facts(server: Server) -> dict[str, Any]:
+    return {"version": server.version, "renewed": micro_time(server.renewed), **({"ended": True} if server.ended else {})}
+
+
+def _pulse(body: Body, now: float) -> Pulse:
+    annotations = body["metadata"].get("annotations") or {}
+
+    def part(name: str, read: Callable[[str], T], nothing: T) -> T:
+        try:
+            return read(annotations[name])
+        except (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
+            return nothing
+
+    return Pulse(now, part(_HEALTH, _watched, None), part(_SERVERS, _servers, {}), part(_TARGETS, _targets, {}))
+
+
+def _watched(text: str) -> Beat | None:
+    renewed, _, duration = text.partition(" ")
+    return Beat(seconds_of(renewed), float(int(duration)))
+
+
+def _servers(text: str) -> dict[str, Server]:
+    found: dict[str, Any] = json.loads(text)
+    return {name: _server(name, facts) for name, facts in found.items()}
+
+
+def _server(name: str, facts: Any) -> Server:
+    return Server(name, str(facts["version"])[:40], seconds_of(facts["renewed"]), facts.get("ended") is True)
+
+
+def _targets(text: str) -> dict[str, tuple[str, float]]:
+    found: dict[str, Any] = json.loads(_unpacked(text))
+    return {name: (str(server), float(int(looked))) for name, (server, looked) in found.items()}
+
+
+def _packed(text: str) -> str:
+    """Return a text as it is, or gzipped where it is long: a thousand targets are 8 KB."""
+    return text if len(text) <= _GZIP_ABOVE else base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _unpacked(text: str) -> str | bytes:
+    if text.startswith("{"):
+        return text
+    stream = zlib.decompressobj(wbits=31)
+    return stream.decompress(base64.b64decode(text, validate=True), _INFLATED)
+
+
+# --- health
 def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: float) -> TargetHealth:
-    """Return a recorded health as it is known to be now: unknown, if nobody has judged it for three intervals.
+    """Return a recorded health as it is known to be now: unknown, if it wasn't judged for three intervals.
 
     Args:
         health: as recorded.
-        beat: the last renewal on its cluster; None: health isn't watched there, or a run of the target is open: runs judge it.
+        beat: when it was watched last on its cluster; None: it isn't watched there, or a run of the target is open: runs judge it.
         now: seconds since the epoch.
         drift_interval: seconds between two drift runs.
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import ASKED, Delivery
 from handler.model.names import FIELD_MANAGER
-from handler.model.plan import Change
+from handler.model.plan import Action, Change, FieldChange
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
 from handler.state.record import Drift, Run, Status
@@ -199,11 +199,19 @@ def lingering(status: Status, lines: Sequence[str], now: float) -> Status:
 
 
 def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:
-    """Make the drift record of a plan's changes; their texts are masked already. Sorted, at most 200 fields."""
+    """Make the drift record of a plan's changes; their texts are masked already. Sorted, at most 200.
+
+    One a field; without a path of an object that is missing (`live` is empty) or shouldn't be there (`declared` is).
+    """
     found = {
         (change.identity, item.path): Drift(change.identity, item.path, item.declared, item.live, item.manager)
         for change in changes
         if change.writes
-        for item in change.fields
+        for item in change.fields or (_whole(change),)
     }
     return tuple(found[key] for key in sorted(found))[:DRIFTS]
+
+
+def _whole(change: Change) -> FieldChange:
+    declared, live = ("" if change.action is Action.PRUNE else "yes"), ("" if change.action is Action.CREATE else "yes")
+    return FieldChange("", declared, live)

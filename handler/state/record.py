@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.state.ran import Ran
-from handler.state.rules import ChangeKey, Counts, Line, Message, Path, Sha, Time, Token, Word
+from handler.state.rules import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word
 from handler.state.stood import Stood
 
-FORMAT = 3
+FORMAT = 4
 """Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew.
 
-1: no plain keys; 2: no health.
+1: no plain keys; 2: no health; 3: no refusal.
 """
 
 
@@ -37,8 +37,48 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """Something of the cluster that a refusal names. `seen`: how it was found, empty: it wasn't there.
+
+    An object (`plural` is its path segment), a kind that isn't served (`name` is empty), or the record of the target `name` (no kind).
+    """
+
+    name: Segment = ""
+    kind: Segment = ""
+    api_version: ApiVersion = ""
+    plural: Segment = ""
+    namespace: Segment = ""
+    seen: Line = ""
+
+    def __str__(self) -> str:
+        """As messages call it."""
+        if not self.kind:
+            return f"target {self.name}"
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part) if self.name else f"{self.api_version} {self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why ticks don't try a commit again: what its failure follows from, none of which has changed.
+
+    `inputs`: digest of the whole configuration of the target, and of our version; `reads`, `paths`: as `State.reads`, empty: another commit
+    is judged anew; `again`: when a tick tries it all the same, empty: never.
+    """
+
+    commit: Sha
+    inputs: Sha
+    reads: Sha = ""
+    paths: tuple[Path, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    again: Time = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act (operator | author | nobody)."""
+    """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act (operator | author | nobody).
+
+    `refusal`: what was refused isn't tried again while that holds; None: nothing was, or an older version has recorded it.
+    """
 
     phase: Word = ""
     since: Time = ""
@@ -49,6 +89,7 @@ class Status:
     next_try: Time = ""
     code: Word = ""
     who: Word = ""
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +230,10 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One field that was changed behind git's back. `declared`, `live`: masked text; `manager`: who did it."""
+    """One field that was changed behind git's back. `declared`, `live`: masked text; `manager`: who did it.
+
+    Without a path it is about the whole object: it is gone (`live` is empty), or there undeclared (`declared` is).
+    """
 
     identity: Identity
     path: Line

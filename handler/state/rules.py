@@ -193,6 +193,8 @@ Token = Annotated[str, Form(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<tr
 Message = Annotated[str, Free(4000)]
 Line = Annotated[str, Free(300)]
 Path = Annotated[str, Free(4096)]
+Segment = Annotated[str, Form(r"(?!\.{1,2}$)[^/%?#\s\x00-\x1f\x7f\ud800-\udfff]{0,253}", "one segment of a URL's path")]
+ApiVersion = Annotated[str, Form(r"(?:(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z][a-z0-9]{0,62})?", "an API version such as apps/v1")]
 Counts = Annotated[Mapping[str, int], _Counts()]
 ChangeKey = Annotated[tuple[str, str, str], _Key()]
 

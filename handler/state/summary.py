@@ -1,4 +1,7 @@
-"""What overviews and ticks read of a state from metadata alone."""
+"""What overviews and ticks read of a state from metadata alone.
+
+Law: an older version may run beside this one; it reads no summary with a field that it doesn't know, and looks at the state itself.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,21 @@ from dataclasses import dataclass
 
 from handler.model.manifest import canonical
 from handler.state.record import FORMAT, State
-from handler.state.rules import Sha, Time, Word
+from handler.state.rules import Line, Sha, Time, Word
+
+LONGEST = 2048
+"""Characters of a summary's JSON."""
+_SUBJECT = 72
+_GOOD = ("applied", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What overviews and ticks read from metadata alone, at most 1 KB. `attempt`, `pin`: commits; `unhealthy`: how many.
+    """What overviews and ticks read from metadata alone, at most 2 KB. `attempt`, `pin`: commits; `unhealthy`: how many.
 
     `home`: the `home_of` the state; `asked`: a run was asked for that hasn't begun; `orphans`, `drifted`: how many objects.
-    `health`, `health_since`, `judged`: see `TargetHealth`.
+    `health`, `health_since`, `judged`: see `TargetHealth`. `subject`: of the applied commit, cut; `applied`: since when it is applied;
+    `since`: of the phase.
     """
 
     commit: Sha = ""
@@ -35,10 +44,14 @@ class Summary:
     health: Word = ""
     health_since: Time = ""
     judged: Time = ""
+    subject: Line = ""
+    applied: Time = ""
+    since: Time = ""
 
     @classmethod
     def of(cls, state: State) -> Summary:
         """Sum up a state."""
+        runs = [run for run in state.history if state.commit and run.commit == state.commit]
         return cls(
             commit=state.commit,
             settings=state.settings,
@@ -57,7 +70,14 @@ class Summary:
             health=state.health.state,
             health_since=state.health.since,
             judged=state.health.judged,
+            subject=next((_cut(run.subject) for run in runs if run.subject), ""),
+            applied=next((run.started for run in reversed(runs) if run.outcome in _GOOD), ""),
+            since=state.status.since,
         )
+
+
+def _cut(subject: str) -> str:
+    return subject if len(subject) <= _SUBJECT else f"{subject[: _SUBJECT - 1]}…"
 
 
 def home_of(repository: str, installation: str, cluster_uid: str, written: int = FORMAT) -> str:

@@ -21,8 +21,9 @@ from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.stores import fetcher
 from handler.web.app import Routes
+from handler.web.crowd import Front
 from handler.web.server import settings
-from handler.wsgi import NEEDS, application
+from handler.wsgi import FRONT, NEEDS, application
 
 _LOG = logging.getLogger("anneal.queue")
 
@@ -45,6 +46,7 @@ class Door(BaseApplication):
     def load(self) -> Any:  # Flask's and gunicorn's types spell start_response differently
         """Make the application; called once in gunicorn's worker, after its fork."""
         app, self._outbox = self._make(self._environ)
+        self.front: Front = app.extensions[FRONT]
         return app
 
     def idle(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from flask import Flask, Response, g, jsonify, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound
 
 from handler import __version__
 from handler.config.secrets import Accepting
@@ -140,7 +140,12 @@ def _rule() -> str:
 
 
 def _started() -> None:
+    """Let in only paths as our rules are written: Werkzeug decodes what is percent-encoded and takes several leading slashes for one."""
     g.started = time.monotonic()
+    path, raw = request.environ["PATH_INFO"], request.environ.get("RAW_URI", "")
+    if path[1:2] == "/" or "%" in raw.partition("?")[0]:
+        request.url_rule = None
+        raise NotFound
 
 
 def _ended(response: Response, metrics: DoorCounts) -> Response:

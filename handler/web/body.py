@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from handler.model.errors import BadPayload, TooLarge, WrongMediaType
 
 MAX_BODY = 5 * 1024 * 1024
 STEP = 64 * 1024
+COMPRESSED = ("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd")
+CHARSETS = ("utf-8", "utf8", "us-ascii", "iso-8859-1", "windows-1252", "chunked", "json", "application/json", "none", "aws-chunked")
+"""What stands in Content-Encoding by mistake."""
+KINDS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain", "text/json", "application/octet-stream")
+_WHERE = "at the git host's webhook or in the proxy that sets it"
 
 
 def read(environ: dict[str, Any], limit: int = MAX_BODY) -> bytes:
@@ -31,11 +37,22 @@ def read(environ: dict[str, Any], limit: int = MAX_BODY) -> bytes:
 
 
 def require_json(content_type: str, content_encoding: str) -> None:
-    """Raise WrongMediaType unless a body is plain JSON: forms and compressed bodies are never decoded."""
-    if content_encoding.strip().lower() not in ("", "identity"):
-        raise WrongMediaType.of("body", "compressed bodies are not read", fix="send it without Content-Encoding")
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise WrongMediaType.of("body", "is not JSON", fix="set the webhook's content type to application/json")
+    """Raise WrongMediaType unless the headers say that a body is plain JSON: forms and compressed bodies are never decoded."""
+    encoding, kind = content_encoding.strip().lower(), content_type.partition(";")[0].strip().lower()
+    if encoding in COMPRESSED:
+        seen = f"expected none, found {encoding}: compressed bodies are not read"
+        raise WrongMediaType.of("header Content-Encoding", seen, fix=f"switch {encoding} of request bodies off, {_WHERE}")
+    if encoding not in ("", "identity"):
+        seen = f"expected none, found {_known(encoding, CHARSETS, 'what names no compression')}: bodies are read as they are, in UTF-8"
+        raise WrongMediaType.of("header Content-Encoding", seen, fix=f"take the header away, {_WHERE}; a charset belongs to Content-Type")
+    if kind != "application/json":
+        seen = f"expected application/json, found {_known(kind, KINDS, 'another type') if kind else 'none'}: the body is not read as JSON"
+        raise WrongMediaType.of("header Content-Type", seen, fix="set the webhook's content type to application/json")
+
+
+def _known(seen: str, known: Collection[str], other: str) -> str:
+    """Return what was seen if it is a word of ours: refusals are kept, and nothing that a sender writes is."""
+    return seen if seen in known else other
 
 
 def _declared(environ: dict[str, Any]) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from flask import Response, jsonify
 
+from handler import __version__
 from handler.config.settings import ReplayToken, Settings
 from handler.feedback.metrics import CONTENT_TYPE, DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
@@ -71,7 +72,8 @@ class Reads:
         left = [name for name in self._readable(token) if name > query.get("after", "")]
         page = left[:limit]
         rows = self._answered("targets", names=page)["targets"] if page else []
-        return jsonify(targets=sorted(rows, key=lambda row: str(row["target"])), next=page[-1] if len(left) > limit else None)
+        listed, following = sorted(rows, key=lambda row: str(row["target"])), page[-1] if len(left) > limit else None
+        return jsonify(version=__version__, targets=listed, next=following)
 
     def target(self, authorization: str, target: str) -> Response:
         """One target, whole."""
@@ -91,11 +93,11 @@ class Reads:
         """What arrived at this process lately, and what the targets have recorded."""
         token = self._reader(authorization)
         limit = _number(query, "limit", LATEST, MOST_DELIVERIES)
-        wanted = query.get("target", "")
-        if wanted:
+        wanted = query.get("target")
+        if wanted is not None:
             configured(token, wanted, self._settings)
-        names = [name for name in self._readable(token) if wanted in ("", name)]
-        everything = "*" in token.targets and not wanted
+        names = [name for name in self._readable(token) if wanted in (None, name)]
+        everything = "*" in token.targets and wanted is None
         here = self._deliveries.shown(frozenset(names).__contains__, everything=everything, limit=limit)
         kept = self._recorded(names)
         return jsonify(since=self._deliveries.since, process=here, recorded=kept["recorded"][:limit], unread=kept["unread"])
@@ -127,7 +129,8 @@ class Reads:
         try:
             return self._answered("deliveries", names=names) if names else {"recorded": [], "unread": []}
         except WorkerUnavailable as error:
-            return {"recorded": [], "unread": [{"target": name, "code": error.code, "message": str(error)} for name in names]}
+            unread = {"code": error.code, "message": str(error), "seen": "", "age": None}
+            return {"recorded": [], "unread": [{"target": name, **unread} for name in names]}
 
     def _answered(self, question: str, **about: Any) -> dict[str, Any]:
         return _answered(self._ask, question, **about)
@@ -176,8 +179,8 @@ def logged(route: str, view: Callable[..., Response]) -> Callable[..., Response]
 
 
 def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int:
-    text = query.get(name, "")
-    if not text:
+    text = query.get(name)
+    if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= most):
         raise BadPayload.of(f"query {name}", f"expected a number from 1 to {most}")

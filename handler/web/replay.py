@@ -60,13 +60,13 @@ def read(target: str, actor: str, body: bytes) -> Job:
     commit = payload.sha(asked, "commit")
     approve = payload.text(asked, "approve")
     unpin = payload.flag(asked, "unpin")
-    if approve and not _HELD.fullmatch(approve):
-        raise BadPayload.of("payload", "approve is not the id of a held run")
-    if asked.get("commit") is not None and not commit:
+    if "approve" in asked and not _HELD.fullmatch(approve):  # empty or null is a script's mistake, and no plain run
+        raise BadPayload.of("payload", "approve is not the id of a held run", fix="leave the key out, or take the id from `anneal status`")
+    if "commit" in asked and not commit:
         raise BadPayload.of("payload", "commit is not a commit id")
     force = payload.flag(asked, "force")
     if commit and force:  # a host serves the commits of forks under the parent's address, too
-        fix = "run `anneal apply --commit … --force` where you can read the repository"
+        fix = f"run `anneal apply {target} --commit {commit} --force` where you can read the repository"
         raise BadPayload.of("payload", "a commit that this target never ran can't be forced over HTTP", fix=fix)
     rollback = payload.flag(asked, "rollback")
     if rollback and force:

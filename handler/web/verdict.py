@@ -23,7 +23,9 @@ LARGE, MOST = 32 * MIB, 1024 * MIB
 """Bytes to hash, of a body by all secrets: from which on it waits for its turn (some 60 ms), and beyond which it is refused (some 2 s)."""
 PATIENCE = 2.0
 """Seconds that a delivery waits for its turn."""
-_turn = threading.Lock()
+LINE = 4
+"""Large bodies that are verified or wait, each on a thread: the other threads stay free."""
+_turn, _line = threading.Lock(), threading.BoundedSemaphore(LINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,18 @@ def _in_turn(cost: int) -> Iterator[None]:
     if cost <= LARGE:
         yield
         return
-    if not _turn.acquire(timeout=PATIENCE):
-        raise TooManyRequests.of("body", "other large ones are being verified", fix="deliver it again")
+    crowded = TooManyRequests.of("body", "other large ones are being verified", fix="deliver it again")
+    if not _line.acquire(blocking=False):
+        raise crowded
     try:
-        yield
+        if not _turn.acquire(timeout=PATIENCE):
+            raise crowded
+        try:
+            yield
+        finally:
+            _turn.release()
     finally:
-        _turn.release()
+        _line.release()
 
 
 def bounded(event: Event, watched: Index, allowed: frozenset[str]) -> Verdict:

@@ -13,7 +13,19 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.bench import cluster_rows, cold_rows, door_rows, health_rows, many_rows, process_rows, sibling_rows, told_rows, waiting_rows
+from infra.bench import (
+    cli_rows,
+    cluster_rows,
+    cold_rows,
+    door_rows,
+    health_rows,
+    many_rows,
+    process_rows,
+    sibling_rows,
+    status_rows,
+    told_rows,
+    waiting_rows,
+)
 from infra.bench.bed import Bed, bed
 from infra.bench.rows import Row
 
@@ -21,8 +33,12 @@ _DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 Measure = Callable[[Bed], Iterator[Row]]
 
 
-def measures(*, quick: bool) -> dict[str, Measure]:
-    """Every measurement by name. `quick`: kubectl's throttled prune is measured on 60 objects and scaled, the door for 10 s, not 60."""
+def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
+    """Every measurement by name.
+
+    `quick`: kubectl's throttled prune is measured on 60 objects and scaled, the door for 10 s, not 60. `peers`: the command line beside
+    other projects', too.
+    """
     return {
         "import": lambda _: process_rows.door_import(),
         "cold": cold_rows.cold,
@@ -30,12 +46,14 @@ def measures(*, quick: bool) -> dict[str, Measure]:
         "render": process_rows.render,
         "first": cluster_rows.first_apply,
         "unchanged": cluster_rows.unchanged,
+        "cli": lambda bench: cli_rows.cli(bench, peers=peers),
         "prune": lambda bench: cluster_rows.prune(bench, quick=quick),
         "kube-prometheus": lambda bench: cluster_rows.kube_prometheus(bench, _DATA),
         "memory": process_rows.memory,
         "waiting": waiting_rows.waiting,
         "told": told_rows.told,
         "thousand": many_rows.thousand,
+        "status": status_rows.status,
         "health": health_rows.health,
         "siblings": sibling_rows.siblings,
         "door": lambda bench: door_rows.door(bench, quick=quick),
@@ -47,11 +65,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("only", nargs="*", help=f"measure only these: {', '.join(measures(quick=True))}")
     parser.add_argument("--quick", action="store_true", help="kubectl's prune of 60 objects, scaled; 10 s of webhooks, not 60")
+    parser.add_argument("--peers", action="store_true", help="the command line beside kapp, too, which is built first")
     parser.add_argument("--output", type=Path, default=Path("bench.json"))
     asked = parser.parse_args()
     rows: list[Row] = []
     with bed() as bench:
-        for name, measure in measures(quick=asked.quick).items():
+        for name, measure in measures(quick=asked.quick, peers=asked.peers).items():
             if asked.only and name not in asked.only:
                 continue
             for row in measure(bench):

@@ -1,13 +1,15 @@
-"""The door's rows: 200 signed webhooks a second against the real server, idle and while the worker reconciles on the same cores."""
+"""The door's rows: signed webhooks against the real server: idle, while the worker reconciles on the same cores, beside slow sockets."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +27,10 @@ SECRET = "a secret for one bench run"  # noqa: S105 - made for this run and gone
 _RATE, _SENDERS = 200, 8
 _QUICK, _FULL = 10, 60
 """Seconds of load."""
+_SLOW, _PEERS, _PINGS = 500, 10, 20
+_HEAD = b"POST /webhooks/github HTTP/1.1\r\nHost: bench\r\n"
+_BEGUN = (b"", _HEAD + b"X-Slow: ", _HEAD + b"Content-Length: 1000\r\n\r\n{")
+"""What a slow socket begins with: nothing, a head, a body."""
 
 Body = Callable[[], bytes]
 """What the next delivery says: the newest head, as a git host would."""
@@ -51,9 +57,41 @@ def door(bed: Bed, *, quick: bool) -> Iterator[Row]:
         body = _push(shop, shop.work.head())
         idle = _load(server.port, lambda: body, seconds)
         busy = _busy_load(server.port, shop, seconds)
-    for name, load, budget in (("idle", idle, 25), ("while reconciles run", busy, 100)):
+        slow = [_slow(server.port, body, begun) for begun in _BEGUN]
+    for name, load, budget in (("idle", idle, 15), ("while reconciles run", busy, 60)):
         row = f"webhooks at {_RATE}/s acknowledged, {name}, p99"
         yield Row(row, load.p99(), budget, "ms", details={"sent": len(load.taken) + load.lost, "lost": load.lost})
+    lost = sum(load.lost for load in slow)
+    yield Row(f"signed ping beside {_SLOW} slow sockets", max(max(load.taken) for load in slow), 1, "s", details={"lost": lost})
+
+
+def _slow(port: int, body: bytes, begun: bytes) -> Load:
+    """Send signed pings while slow sockets, of as many peers as may have them, are open and send a byte now and then."""
+    load = Load()
+    with contextlib.ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 10, (f"127.0.0.{2 + number % _PEERS}", 0)))
+            for number in range(_SLOW)
+        ]
+        for turn in range(_PINGS):
+            for each in sockets:
+                with contextlib.suppress(OSError):
+                    each.sendall((begun if turn == 0 else b"a")[: len(begun)])
+            _deliver(port, body, f"slow-{turn}", load)
+    return load
+
+
+def _deliver(port: int, body: bytes, delivery: str, load: Load) -> None:
+    """Send one ping on a connection of its own."""
+    connection, since = http.client.HTTPConnection("127.0.0.1", port, timeout=10), time.perf_counter()
+    try:
+        connection.request("POST", "/webhooks/github", body, {**_signed(body, delivery), "X-GitHub-Event": "ping"})
+        load.lost += connection.getresponse().status != 200
+    except (OSError, http.client.HTTPException):
+        load.lost += 1
+    finally:
+        connection.close()
+    load.taken.append(time.perf_counter() - since)
 
 
 def _busy_load(port: int, shop: Shop, seconds: int) -> Load:
@@ -103,12 +141,9 @@ def _send(port: int, body: Body, load: Load, start: float, number: int, seconds:
         due = start + (turn * _SENDERS + number) / _RATE
         time.sleep(max(due - time.perf_counter(), 0))
         sent = body()
-        signature = "sha256=" + hmac.new(SECRET.encode(), sent, hashlib.sha256).hexdigest()
-        headers = {"Content-Type": "application/json", "X-GitHub-Event": "push", "X-Hub-Signature-256": signature}
-        headers["X-GitHub-Delivery"] = f"{number}-{turn}"
         since = time.perf_counter()
         try:
-            connection.request("POST", "/webhooks/github", sent, headers)
+            connection.request("POST", "/webhooks/github", sent, _signed(sent, f"{number}-{turn}"))
             answer = connection.getresponse()
             answer.read()
         except (OSError, http.client.HTTPException):
@@ -117,6 +152,12 @@ def _send(port: int, body: Body, load: Load, start: float, number: int, seconds:
             continue
         load.taken.append(time.perf_counter() - since)
         load.lost += answer.status != 202
+
+
+def _signed(body: bytes, delivery: str) -> dict[str, str]:
+    signature = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    headers = {"Content-Type": "application/json", "X-GitHub-Event": "push", "X-Hub-Signature-256": signature}
+    return headers | {"X-GitHub-Delivery": delivery}
 
 
 class Server:

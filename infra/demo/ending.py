@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import socket
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -74,4 +75,5 @@ def normal(tell: Telling) -> dict[str, str]:
         str(Path.home()): "~",
         stage.git_address: f"{LOOPBACK}:{GIT_PORT}",
         stage.address: f"{LOOPBACK}:{WEB_PORT}",
+        f"{socket.gethostname()}_": "anneal_",
     }

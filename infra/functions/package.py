@@ -31,8 +31,12 @@ _CEL = 17 * _MB
 """Bytes unpacked, without and with --ssh; and more where the configuration has `healthCheckExprs`.
 Lambda's own limit is 250 MB; what is smaller starts sooner."""
 _IMPORTED = (".py", ".pyc", ".so")
-_FOREIGN = ("cli", "__main__.py")
-"""Of the handler, what no function is."""
+_FOREIGN = (
+    *("__main__.py", "cli", "overview.py", "standing.py", "survey.py", "wsgi.py"),
+    *(f"serve/{name}" for name in ("health", "heart.py", "intake.py", "supervise.py", "ticks.py", "worker.py")),
+    *(f"web/{name}.py" for name in ("__main__", "connection", "crowd", "incoming", "loop", "server")),
+)
+"""Of the handler, what no function is: the command line, and the server with its worker."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,7 +118,7 @@ def _own(place: Path, runtime: Runtime) -> Path:
     source = ROOT / "handler"
     for path in source.rglob("*"):
         name = path.relative_to(source)
-        if path.suffix in {".py", ".json", ".yaml"} and name.parts[0] not in _FOREIGN:
+        if path.suffix in {".py", ".json", ".yaml"} and not any(map(name.is_relative_to, _FOREIGN)):
             copy = place / "handler" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())

@@ -14,6 +14,7 @@ import pytest
 from handler.cluster.connect import Connection, connect
 from handler.config.git import Repository
 from handler.config.settings import Cluster, Target
+from handler.render.files import FileRenderer
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.fleet import Fleet
@@ -112,3 +113,17 @@ def open_fleet(host: Host, kubectl: Kubectl, tmp_path: Path) -> Iterator[OpenFle
     yield opened
     for fleet in fleets:
         fleet.close()
+
+
+@pytest.fixture
+def renders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commits that were rendered so far."""
+    seen: list[str] = []
+    render = FileRenderer.render
+
+    def counted(self: FileRenderer, tree: Any, *rest: Any) -> Any:
+        seen.append(tree.commit.sha)
+        return render(self, tree, *rest)
+
+    monkeypatch.setattr(FileRenderer, "render", counted)
+    return seen

@@ -34,6 +34,22 @@ def stateful_set(namespace: str, name: str, service_name: str = "db", **metadata
     return _object("apps/v1", "StatefulSet", namespace, name, metadata) | {"spec": spec}
 
 
+def daemon_set(namespace: str, name: str, nodes: dict[str, str], **metadata: Any) -> Document:
+    """Pods on the Nodes with these labels."""
+    labels = {"app": name}
+    template = pods(labels, "agent:1")
+    template["spec"]["nodeSelector"] = nodes
+    return _object("apps/v1", "DaemonSet", namespace, name, metadata) | {
+        "spec": {"selector": {"matchLabels": labels}, "template": template}
+    }
+
+
+def replication_controller(namespace: str, name: str, **metadata: Any) -> Document:
+    labels = {"app": name}
+    spec = {"replicas": 0, "selector": labels, "template": pods(labels, "oldest:1")}
+    return _object("v1", "ReplicationController", namespace, name, metadata) | {"spec": spec}
+
+
 def job(namespace: str, name: str, image: str = "migrate:1", **metadata: Any) -> Document:
     template = pods({"job": name}, image)
     template["spec"]["restartPolicy"] = "Never"

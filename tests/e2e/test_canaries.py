@@ -17,7 +17,7 @@ import pytest
 
 from handler import log
 from handler.cli.advice import View, next_step
-from handler.cli.status import _facts, _rows
+from handler.cli.page import _rows, facts
 from handler.config.git import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
 from handler.model.event import Job
@@ -82,7 +82,7 @@ def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Se
         "state": state,
         "record": repr(stored),
         "status": repr([*_rows(view)]) + next_step(view).text,
-        "status as JSON": json.dumps(plain(_facts(view))),
+        "status as JSON": json.dumps(plain(facts(view))),
         "API": json.dumps(plain([reader.target(shop.name), reader.targets([shop.name])])),
         "metrics": "".join(map(str, SCRAPED)),
         "log": logged.getvalue(),

@@ -78,7 +78,7 @@ def test_what_an_admission_policy_denies_is_the_authors_and_nothing_is_written(s
     assert shop.versions() == before
     assert shop.state().attempt is None
     forbid("")
-    shop.applied("tick")
+    shop.applied("replay")
     shop.assert_converged()
 
 

@@ -22,7 +22,7 @@ from tests.e2e.trials import NEW, OLD, Running, Trial
 
 BAD, GOOD = 0.5, 0.001
 QUARTER: dict[str, Any] = {"steps": [{"weight": 25, "for": "0s"}]}
-ROW = r"failed [3-6] samples in a row, and its failureLimit is 3: .*0\.5 at \S+, 0\.5 at \S+, 0\.5 at "
+ROW = r"failed \d+ samples in a row, and its failureLimit is 3: .*0\.5 at \S+, 0\.5 at \S+, 0\.5 at "
 
 
 @pytest.fixture
@@ -109,6 +109,6 @@ def test_no_number_at_all_is_no_failure(trial: Trial, exporter: Exporter) -> Non
     result = run.result()
     assert result.outcome is Outcome.ROLLED_BACK, told(result)
     assert f"{metric} is 0.5" in told(result)
-    assert "failed 1 sample in a row, and its failureLimit is 1: 0.5 at " in told(result)
+    assert re.search(r"failed \d+ samples? in a row, and its failureLimit is 1: .*0\.5 at ", told(result)), told(result)
     assert_gone(trial)
     assert recorded(trial.shop, "api").outcome == "done", "of the way back"

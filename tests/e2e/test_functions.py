@@ -17,9 +17,11 @@ import pytest
 from handler.cluster.connect import Connection
 from infra.lambdaruntime import Function
 from infra.moto import Moto
+from tests.e2e.beats import looked_after
 from tests.e2e.conftest import OpenFleet
 from tests.e2e.fleet import Fleet
 from tests.e2e.serving import SECRET, TOKEN, signed
+from tests.e2e.shop import STATES
 from tests.e2e.wire import Wired, is_write
 from tests.packing import host
 from tests.rooms.cluster.wire import Handler
@@ -194,6 +196,7 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
     fleet.move(0, 2)  # a push that nobody told of
     told = deployed.invoke("tick", {"time": "2026-11-21T12:00:00Z", "source": "aws.events", "detail-type": "Scheduled Event"})
     assert told["ticks"] in (1, 2), "a tick, and for some names a drift run of the minute before"
+    assert looked_after(fleet.kubectl, STATES) >= {each.name for each in fleet.reader.settings.targets}
     assert [done for _ in range(told["ticks"]) for done in deployed.deliver()] == [True] * told["ticks"]
     assert fleet.behind() == []
 

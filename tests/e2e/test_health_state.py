@@ -15,6 +15,7 @@ from handler.model.health import HealthState
 from handler.model.names import PART_OF
 from handler.model.result import Outcome
 from handler.serve.health.watch import HealthWatch
+from handler.serve.heart import Heart
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
 from handler.state.rules import seconds_of, stamp
@@ -34,8 +35,15 @@ class Watching:
         self.shop = shop
         self.said: list[tuple[str, HealthState]] = []
         settings = replace(shop.settings, health_interval=2.0)
-        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line))
+        self.heart = Heart(settings, shop.handler.records, str, lambda *_: None)
+        self.watch = HealthWatch(settings, shop.handler, str, lambda *line: self.said.append(line), self.heart.watched)
+        self.heart.start()
         self.watch.start()
+
+    def stop(self) -> None:
+        """End both."""
+        self.watch.stop()
+        self.heart.stop()
 
     def shows(self, state: HealthState, *words: str) -> TargetHealth:
         """Wait until the record says so."""
@@ -68,7 +76,7 @@ def watching(shop: Shop) -> Iterator[Any]:
 
     yield begin
     for each in begun:
-        each.watch.stop()
+        each.stop()
 
 
 def test_what_goes_after_the_record_is_degraded_and_healthy_again_once_it_is_back(shop: Shop, watching: Any) -> None:
@@ -131,11 +139,11 @@ def test_health_that_nobody_watches_any_more_is_unknown(shop: Shop, watching: An
     shop.applied()
     watch = watching()
     objects, beat = shop.handler.objects(shop.target), Heartbeat(shop.handler.objects(shop.target), STATES, "default")
-    until(lambda: (found := beat.read()) and found.duration == 6.0)
-    health, found = shop.state().health, beat.read()
+    until(lambda: (found := beat.read().watched) and found.duration == 6.0)
+    health, found = shop.state().health, beat.read().watched
     assert found
     assert known(health, found, objects.server_time(), 1800.0) == health
-    watch.watch.stop()
+    watch.stop()
     late = known(health, found, found.renewed + found.duration + 1, 1800.0)
     assert (late.state, late.worst[0].startswith("was healthy when it was judged last")) == (HealthState.UNKNOWN, True)
 
@@ -276,8 +284,9 @@ def test_a_server_tells_how_its_targets_do_in_api_metrics_and_log(shop: Shop, tm
         until(
             lambda: f'anneal_target_health{{health="degraded",target="{shop.name}"}} 1.0' in metrics(server), told=lambda: metrics(server)
         )
-        status, told = server.send("GET", f"/api/targets/{shop.name}", headers=bearer(TOKEN))
-        assert (status, told["state"]["status"]["phase"]) == (200, "applied")
+        until(lambda: _whole(server, shop)["trouble"] is None, told=server.log.read_text)
+        told = _whole(server, shop)
+        assert told["state"]["status"]["phase"] == "applied"
         assert "is not there" in told["state"]["health"]["worst"][0]
         until(lambda: [line for line in server.lines("health") if (line["health"], line["target"]) == ("degraded", shop.name)])
     finally:
@@ -296,6 +305,10 @@ def _served(shop: Shop) -> dict[str, Any]:
     token = {"name": "ops", "secret": {"env": "OPS"}, "may": ["read", "metrics"]}
     facts = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES, "driftInterval": NEVER}
     return {**facts, "healthInterval": "2s", "replay": {"tokens": [token]}, "targets": [target]}
+
+
+def _whole(server: Serving, shop: Shop) -> Any:
+    return server.send("GET", f"/api/targets/{shop.name}", headers=bearer(TOKEN))[1]
 
 
 def _row(server: Serving) -> Any:

@@ -16,7 +16,7 @@ import pytest
 
 from handler.build import Handler, Options
 from handler.cli.advice import View
-from handler.cli.status import _show
+from handler.cli.page import show
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
 from handler.model.health import HealthState
@@ -42,7 +42,7 @@ def ends(request: pytest.FixtureRequest, host: Host, sandbox: Sandbox, kubectl: 
     handler = Handler(
         settings, resolve_all(settings, os.environ, needs={"git"}), sandbox, os.environ, Options(kubeconfig=str(kubectl.kubeconfig))
     )
-    watch = HealthWatch(settings, handler, str, lambda *_: None)
+    watch = HealthWatch(settings, handler, str, lambda *_: None, lambda _: None)
     watch.start()
     with ThreadPoolExecutor(len(asked)) as pool:
         yield {incident.name: pool.submit(happens, shops[incident.name], incident) for incident in asked}
@@ -90,8 +90,8 @@ def _told(shop: Shop, incident: Incident) -> tuple[str, ...]:
 def _status(shop: Shop) -> list[str]:
     """Return the lines of `anneal status`."""
     lines: list[str] = []
-    output: Any = SimpleNamespace(line=lambda text, *_: lines.append(text))
-    _show(output, View(shop.target, shop.state(), None, time.time()), ())
+    output: Any = SimpleNamespace(line=lambda text, *_, **__: lines.append(text))
+    show(output, View(shop.target, shop.state(), None, time.time()), ())
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Locutus' own command lines, as its document has them: `anneal locutus` takes each that renders files, against a real control plane."""
+"""Locutus' own command lines against a real control plane: its document's, what both generations share, its metrics, and its records."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
 
-from handler.cli.group import USAGE, anneal
-from handler.cli.locutus import NAME, NAMESPACE
+from handler.cli.group import USAGE
+from handler.cli.locutus_flags import NAME, NAMESPACE
+from handler.model.errors import Stopping
 from handler.state.configmap import state_name
+from tests.e2e.beats import looked_after
 from tests.e2e.serving import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
+from tests.locutus import DIRECTORY, FILE, KEY, ONCE, OTHERS, RENDERED, ROLLOUT, STAYING
 
-SEED = ROOT.parent / "shared" / "seeds" / "locutus.txt"
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
@@ -41,119 +45,272 @@ DEPLOYMENT: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Seed:
-    """What the document shows. `commands`: its command lines; `rollout`: its example of a Rollout."""
-
-    commands: tuple[str, ...]
-    rollout: str
-
-    @property
-    def of_files(self) -> tuple[str, ...]:
-        return tuple(line for line in self.commands if "--renderer=file" in line)
-
-    @property
-    def key(self) -> str:
-        """How its Rollout calls the manifest: the path below the directory of manifests."""
-        return str(yaml.safe_load(self.rollout)["spec"]["groups"][0]["steps"][0]["object"])
-
-
-@dataclass(frozen=True)
 class Place:
-    """Where the commands are run: beside a tree as the document describes it."""
+    """Where the commands are run: beside a tree as the document describes it, and no configuration."""
 
     directory: Path
     kubeconfig: Path
 
     def arguments(self, line: str, *more: str) -> list[str]:
         words = [word.replace("$KUBECONFIG", str(self.kubeconfig)) for word in shlex.split(line)]
-        assert words[0] == "locutus"
         return [sys.executable, "-m", "handler", *words, *more]
 
     @property
     def environ(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
+        kept = {name: value for name, value in os.environ.items() if name != "ANNEAL_CONFIG"}
+        return {**kept, "PYTHONPATH": str(ROOT), "HOME": str(self.directory), "KUBECONFIG": str(self.kubeconfig)}
+
+    def ran(self, line: str, *more: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        command = self.arguments(line, *more)
+        done = subprocess.run(
+            command, cwd=self.directory, env=self.environ, capture_output=True, text=True, check=False, timeout=5 * PATIENCE
+        )
+        assert done.returncode == code, f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
 
     def run(self, line: str, *more: str, code: int = 0) -> str:
         """Run a command to its end; return what it printed."""
-        command = self.arguments(line, *more)
-        done = subprocess.run(command, cwd=self.directory, env=self.environ, capture_output=True, text=True, check=False, timeout=120)
-        assert done.returncode == code, f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return self.ran(line, *more, code=code).stdout
 
+    def json(self, line: str) -> Any:
+        return json.loads(self.run(line, "-o", "json"))
 
-@pytest.fixture(scope="module")
-def seed() -> Seed:
-    if not SEED.is_file():
-        pytest.skip("../shared/seeds/locutus.txt, whose command lines these are, is not beside this checkout")
-    text = SEED.read_text()
-    rollout = re.search(r"^apiVersion: workflow\.kubernetes\.io/v1alpha1\n(?:.+\n)+", text, re.MULTILINE)
-    assert rollout
-    return Seed(tuple(re.findall(r"^locutus --.+$", text, re.MULTILINE)), rollout[0])
+    @property
+    def manifest(self) -> Path:
+        return self.directory / DIRECTORY / KEY
+
+    @contextmanager
+    def staying(self, line: str, log: Path) -> Iterator[None]:
+        """Run a command until the end of the block; it must end well."""
+        command = self.arguments(line)
+        with log.open("wb") as said, subprocess.Popen(command, cwd=self.directory, env=self.environ, stderr=said) as process:
+            try:
+                yield
+            finally:
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0, log.read_text()
 
 
 @pytest.fixture
-def place(seed: Seed, tmp_path: Path) -> Place:
+def nowhere(tmp_path: Path) -> Place:
     """A tree of files, and a kubeconfig that leads nowhere."""
-    flags = dict(word.partition("=")[::2] for line in seed.of_files for word in line.split() if word.startswith("--renderer.file."))
-    directory, rollout = flags["--renderer.file.dir"], flags["--renderer.file.rollout"]
-    manifest = tmp_path / directory / seed.key
-    manifest.parent.mkdir(parents=True)
-    manifest.write_text(json.dumps(DEPLOYMENT))
-    (tmp_path / rollout).write_text(seed.rollout)
-    return Place(tmp_path, tmp_path / "nowhere")
+    place = Place(tmp_path, tmp_path / "nowhere")
+    place.manifest.parent.mkdir(parents=True)
+    place.manifest.write_text(json.dumps(DEPLOYMENT))
+    (tmp_path / FILE).write_text(ROLLOUT)
+    return place
 
 
 @pytest.fixture
-def deployed(kubectl: Kubectl) -> Iterator[None]:
-    """Leave nothing behind in the namespace that everybody has."""
-    yield
+def place(nowhere: Place, kubectl: Kubectl) -> Iterator[Place]:
+    """The same with a cluster; nothing is left behind in the namespace that everybody has."""
+    yield Place(nowhere.directory, kubectl.kubeconfig)
     name = state_name(NAME)
     for what in ("deployment/grafana", f"configmap/{name}", f"lease/{name}"):
         kubectl.tried("delete", what, "-n", NAMESPACE, "--ignore-not-found", "--wait=false")
 
 
-def test_the_document_has_command_lines_of_all_kinds(seed: Seed) -> None:
-    assert len(seed.of_files) == 3
-    assert len(seed.commands) > len(seed.of_files), "and some whose renderer comes with a later version"
+def lines(log: Path) -> list[dict[str, Any]]:
+    """Return what was logged; the last line may be half of one that is being written."""
+    whole = [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n") and line.startswith("{")]
+    return [json.loads(line) for line in whole]
 
 
-def test_render_only_prints_keys_manifests_and_the_rollout_and_asks_no_cluster(seed: Seed, place: Place) -> None:
-    (line,) = [line for line in seed.of_files if "--render-only" in line]
-    printed = place.run(line)
+def runs(log: Path) -> list[dict[str, Any]]:
+    return [line for line in lines(log) if line["message"] == "run" and line.get("code") != Stopping.code]
+
+
+def scraped(log: Path) -> Callable[[], str]:
+    """Wait until a process has told where its metrics are; return what asks for them."""
+
+    def told() -> list[dict[str, Any]]:
+        return [line for line in lines(log) if line["message"] == "listening for metrics"]
+
+    until(told, told=log.read_text)
+    url = f"http://127.0.0.1:{told()[0]['port']}/metrics"
+
+    def ask() -> str:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    return ask
+
+
+def counted(text: str) -> dict[str, float]:
+    """Return Locutus' counts, and ours of the same, from one exposition."""
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    found = {sample.name: sample.value for sample in samples if sample.name.startswith("rollout_")}
+    ends = [(sample.labels["outcome"], sample.value) for sample in samples if sample.name == "anneal_runs_total"]
+    return {**found, "runs": sum(value for _, value in ends), "failed": sum(value for outcome, value in ends if outcome == "failed")}
+
+
+def test_render_only_prints_keys_manifests_and_the_rollout_and_asks_no_cluster(nowhere: Place) -> None:
+    printed = nowhere.run(RENDERED)
     assert printed.count("\n") == 1
-    assert json.loads(printed) == {"objects": {seed.key: DEPLOYMENT}, "rollout": yaml.safe_load(seed.rollout)}
-    bare = re.sub(r"(--renderer\.file\.dir=\S+?)/(?=\s|$)", r"\1", line).replace("--trigger=", "-trigger ")
-    assert bare != line
-    assert place.run(bare, "--render-only=true") == printed, "with and without a slash, one dash or two"
+    assert json.loads(printed) == {"objects": {KEY: DEPLOYMENT}, "rollout": yaml.safe_load(ROLLOUT)}
+    bare = re.sub(r"(--renderer\.file\.dir=\S+?)/(?=\s|$)", r"\1", RENDERED).replace("--trigger=", "-trigger ")
+    assert bare != RENDERED
+    assert nowhere.run(bare, "--render-only=true") == printed, "with and without a slash, one dash or two"
+    newer = RENDERED.replace("--trigger=oneoff", "--one-off --qps=5 --burst=10")
+    assert nowhere.run(newer) == printed, "the newer generation's spelling"
 
 
-def test_what_another_version_brings_is_refused(seed: Seed) -> None:
-    for line in (line for line in seed.commands if line not in seed.of_files):
-        assert CliRunner().invoke(anneal, shlex.split(line)).exit_code == USAGE, line
-
-
-def test_once_applies_and_ends_and_at_an_interval_it_stays_as_declared(
-    seed: Seed, place: Place, kubectl: Kubectl, deployed: None, tmp_path: Path
-) -> None:
-    def uid() -> str:
-        return kubectl.tried("get", "deployment", "grafana", "-n", NAMESPACE, "-o", "jsonpath={.metadata.uid}").stdout
-
-    place = Place(place.directory, kubectl.kubeconfig)
-    once, staying = [line for line in seed.of_files if "--render-only" not in line]
-    assert f"Deployment/{NAMESPACE}/grafana created" in place.run(once)
-    found = kubectl("get", "deployment", "grafana", "-n", NAMESPACE)
-    kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
-    log = tmp_path / "log"
-    command = place.arguments(staying, "-trigger.interval.duration=1s")
-    with log.open("wb") as said, subprocess.Popen(command, cwd=place.directory, env=place.environ, stderr=said) as process:
+def test_render_only_prints_at_each_interval_and_no_mistake_ends_it(nowhere: Place, tmp_path: Path) -> None:
+    log, printed = tmp_path / "log", tmp_path / "printed"
+    command = nowhere.arguments(RENDERED.replace("--trigger=oneoff", "--trigger.interval.duration=1s"))
+    with (
+        log.open("wb") as said,
+        printed.open("wb") as out,
+        subprocess.Popen(command, cwd=nowhere.directory, env=nowhere.environ, stderr=said, stdout=out) as process,
+    ):
         try:
-            until(lambda: uid() not in ("", found["metadata"]["uid"]), told=log.read_text)
-            kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
-            until(uid, told=log.read_text)
+            until(lambda: printed.read_text().count("\n") >= 2, told=log.read_text)
+            nowhere.manifest.write_text("{")
+            until(lambda: KEY in log.read_text(), told=log.read_text)
+            nowhere.manifest.write_text(json.dumps(DEPLOYMENT | {"kind": "StatefulSet"}))
+            until(lambda: "StatefulSet" in printed.read_text(), told=log.read_text)
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
+
+
+def test_what_another_version_brings_is_refused(nowhere: Place) -> None:
+    for line in OTHERS:
+        nowhere.run(line, code=USAGE)
+
+
+def test_once_applies_and_ends_and_at_an_interval_it_stays_as_declared(place: Place, kubectl: Kubectl, tmp_path: Path) -> None:
+    def uid() -> str:
+        return kubectl.tried("get", "deployment", "grafana", "-n", NAMESPACE, "-o", "jsonpath={.metadata.uid}").stdout
+
+    assert f"Deployment/{NAMESPACE}/grafana created" in place.run(ONCE)
+    found = kubectl("get", "deployment", "grafana", "-n", NAMESPACE)
+    kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
+    log = tmp_path / "log"
+    with place.staying(f"{STAYING} -trigger.interval.duration=1s", log):
+        until(lambda: uid() not in ("", found["metadata"]["uid"]), told=log.read_text)
+        kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
+        until(uid, told=log.read_text)
+        until(lambda: NAME in looked_after(kubectl, NAMESPACE), told=log.read_text)
     lease = kubectl("get", "lease", state_name(NAME), "-n", NAMESPACE)
     assert not lease["spec"].get("holderIdentity"), "given back"
-    again = json.loads(place.run(once, "-o", "json"))
+    again = json.loads(place.run(ONCE, "-o", "json"))
     assert again["counts"] == {"unchanged": 1}
+
+
+def test_a_duration_alone_is_an_interval_and_its_runs_are_counted_by_both_names(place: Place, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    line = STAYING.replace("--trigger=interval", "--trigger.interval.duration=1s --web.listen=127.0.0.1:0")
+    with place.staying(line, log):
+        ask = scraped(log)
+
+        def reaches(executions: int, failed: int) -> bool:
+            """Whether so many were counted; what both tools count of one run is told together a moment later, as is its line."""
+            found = counted(ask())
+            logged = [run["outcome"] for run in runs(log)]
+            theirs = (found["rollout_executions_total"], found["rollout_executions_failed_total"])
+            whole = theirs == (found["runs"], found["failed"]) == (len(logged), logged.count("failed"))
+            return whole and theirs[0] >= executions and theirs[1] >= failed
+
+        until(lambda: reaches(2, 0), told=log.read_text)
+        assert counted(ask())["rollout_executions_failed_total"] == 0
+        place.manifest.write_text("{")
+        until(lambda: reaches(3, 1), told=log.read_text)
+        text = ask()
+    for name, kind in (
+        ("rollout_executions_total", "counter"),
+        ("rollout_executions_failed_total", "counter"),
+        ("rollout_execution_duration_seconds", "summary"),
+        ("process_resident_memory_bytes", "gauge"),
+        ("anneal_runs_total", "counter"),
+    ):
+        assert f"# TYPE {name} {kind}\n" in text
+    assert "# HELP rollout_executions_total Total number of times rollouts have been executed.\n" in text
+
+
+def test_without_flags_of_files_it_reads_manifests_and_rollout_yaml(place: Place, kubectl: Kubectl, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    bare = Place(empty, place.kubeconfig)
+    refused = bare.ran("locutus --one-off", code=USAGE).stderr
+    assert "--renderer.file.dir: expected a directory, found none at manifests, the default" in refused
+    (empty / "manifests" / KEY).parent.mkdir(parents=True)
+    (empty / "manifests" / KEY).write_text(json.dumps(DEPLOYMENT))
+    assert "no trigger is named" in bare.ran("locutus", code=USAGE).stderr, "a directory isn't rolled out because a flag is missing"
+    assert json.loads(bare.run("locutus --render-only"))["rollout"] is None
+    (empty / "rollout.yaml").write_text(ROLLOUT)
+    assert json.loads(bare.run("locutus --render-only"))["rollout"]["metadata"]["name"] == "grafana-rollout-0"
+    done = bare.ran("locutus --one-off --qps 5 --web.listen 127.0.0.1:0")
+    assert f"Deployment/{NAMESPACE}/grafana created" in done.stdout
+    assert done.stderr.count("without effect: --qps;") == 1
+    (step,) = bare.json(f"rollout {NAME}")["rollout"]["steps"]
+    assert (step["object"], step["outcome"]) == (f"Deployment/{NAMESPACE}/grafana", "done")
+    said = bare.ran("locutus --one-off --web.listen 127.0.0.1:0 --renderer.file.rollout=missing.yaml", code=USAGE).stderr
+    assert "--renderer.file.rollout: expected a file, found none at missing.yaml" in said
+
+
+def test_where_metrics_cant_be_served_the_flag_is_named(place: Place) -> None:
+    for line in (ONCE, f"{STAYING} --trigger.interval.duration=1s"):
+        assert "--web.listen 192.0.2.1:80: can't listen there" in place.ran(line, "--web.listen=192.0.2.1:80", code=1).stderr
+
+
+def test_an_instance_without_a_configuration_is_shown(place: Place, kubectl: Kubectl, namespace: str) -> None:
+    place.run(ONCE)
+    assert [row["phase"] for row in place.json("status")["targets"]] == ["applied"]
+    assert place.run(f"status {NAME}").startswith(f"{NAME}: applied")
+    assert place.json(f"status {NAME}")["state"]["commit"]
+    assert "grafana-rollout-0" in place.run(f"rollout {NAME}") or "grafana" in place.run(f"rollout {NAME}")
+    assert [run["outcome"] for run in place.json(f"history {NAME}")["runs"]] == ["applied"]
+    assert f"{NAME}: nobody held it" in place.run(f"unlock {NAME}")
+    assert "did you mean locutus?" in place.ran("status locutsu", code=USAGE).stderr
+    assert "found neither" in place.ran(f"plan {NAME}", code=1).stderr, "what needs settings has none"
+    place.manifest.write_text("{")
+    place.run(ONCE, code=1)
+    told = place.run(f"status {NAME}")
+    assert "mend the files as said below" in told
+    assert "anneal apply" not in told, "no command that needs a configuration"
+
+
+def test_two_of_one_name_are_told_apart_and_records_of_repositories_arent_shown(place: Place, kubectl: Kubectl, namespace: str) -> None:
+    place.run(ONCE)
+    other = place.directory / "other"
+    other.mkdir()
+    (other / "one.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}")
+    place.run(f"apply -f other --name {NAME} -n {namespace} --state-namespace {namespace} -y")
+    said = place.ran(f"status {NAME}", code=USAGE).stderr
+    assert f"no target '{NAME}'" in said
+    ours, theirs = f"{NAMESPACE}/{NAME}", f"{namespace}/{NAME}"
+    for qualified in (ours, theirs):
+        assert place.run(f"status {qualified}").startswith(f"{qualified}: applied")
+    assert [run["counts"] for run in place.json(f"history {theirs}")["runs"]] == [{"created": 1}]
+    record = kubectl("get", "configmap", state_name(NAME), "-n", namespace)
+    record["data"]["repository"] = "https://git.example.com/acme/shop.git"
+    record["metadata"]["annotations"].pop("anneal.dev/summary")
+    kubectl.run("replace", "-f", "-", given=json.dumps(record))
+    assert place.run(f"status {NAME}").startswith(f"{NAME}: applied"), "the other one is a repository's now"
+
+
+def test_with_rights_in_one_namespace_its_records_are_shown(place: Place, kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
+    place.run(ONCE)
+    account = Place(place.directory, kubectl.account(f"{namespace}/reader", tmp_path))
+    refused = account.ran("status", code=1).stderr
+    assert "found neither" in refused
+    assert "configmaps" in refused
+    role = f"{namespace}-reads"
+    kubectl.run("create", "role", role, "-n", NAMESPACE, "--verb=get,list", "--resource=configmaps,leases.coordination.k8s.io")
+    kubectl.run("create", "rolebinding", role, "-n", NAMESPACE, f"--role={role}", f"--serviceaccount={namespace}:reader")
+    try:
+        kubectl.judges(f"{namespace}/reader", verb="list", group="", resource="configmaps", namespace=NAMESPACE)
+        assert [row["phase"] for row in account.json("status")["targets"]] == ["applied"]
+        assert "whether the record is of this cluster isn't known" in account.run(f"status {NAME}")
+        assert [run["outcome"] for run in account.json(f"history {NAME}")["runs"]] == ["applied"]
+    finally:
+        kubectl.run("delete", "role,rolebinding", role, "-n", NAMESPACE)
+
+
+def test_without_a_cluster_the_missing_configuration_is_told_first(nowhere: Place) -> None:
+    said = nowhere.ran("status", code=1).stderr
+    assert said.startswith("configuration: found neither")
+    assert "nowhere" in said

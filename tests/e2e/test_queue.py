@@ -17,9 +17,11 @@ import pytest
 from handler.model.event import Job
 from handler.queues.sqs import Entry, Sqs
 from infra.moto import Moto
+from tests.e2e.beats import looked_after, watches
 from tests.e2e.conftest import OpenFleet
 from tests.e2e.fleet import Fleet
 from tests.e2e.serving import PATIENCE, ROOT, Serving, until
+from tests.e2e.shop import STATES
 
 SIZE, TRIES = 4, 3
 BRIEF = "tests.e2e.brief"
@@ -68,21 +70,29 @@ def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFlee
     with working(fleet, tmp_path / "work.log") as worker:
         until(lambda: worker.lines("worker started"), told=worker.log.read_text)
         fleet.converge()
-        with urllib.request.urlopen(
-            f"http://127.0.0.1:{worker.lines('listening for metrics')[0]['port']}/metrics", timeout=PATIENCE
-        ) as told:
-            assert "anneal_worker_start_time_seconds" in told.read().decode()  # which of the two has run a target is chance
+        assert "anneal_worker_start_time_seconds" in scraped(worker)  # which of the two has run a target is chance
+        until(lambda: all("anneal_heartbeat_timestamp_seconds{" in scraped(each) for each in (server, worker)))
+        until(lambda: looked_after(fleet.kubectl, STATES) >= {fleet.target(number) for number in range(SIZE)})
+        until(lambda: watches(fleet.kubectl, STATES))
         for number in range(SIZE):
             assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 1)) == 202
         fleet.converge()
         until(lambda: pushed(server, worker) == {fleet.target(number) for number in range(SIZE)}, told=worker.log.read_text)
         queue.send([Entry("{odd", fleet.target(0), "odd")])
         until(lambda: [*server.lines(UNUSED), *worker.lines(UNUSED)])
+        until(lambda: 'anneal_dead_letters{queue="anneal-dead.fifo"}' in scraped(worker), told=lambda: scraped(worker))
         until(lambda: (left(queue), left(dead)) == (0, 1), told=lambda: f"{left(queue)} messages, dead letters {letters(dead)}")
         assert server.process
         server.process.send_signal(signal.SIGTERM)
     server.stop()
     assert (left(queue), letters(dead)) == (0, ["{odd"]), "all but the odd one is acknowledged"
+
+
+def scraped(server: Serving) -> str:
+    """Return what a server tells at `metrics.bind`."""
+    url = f"http://127.0.0.1:{server.lines('listening for metrics')[0]['port']}/metrics"
+    with urllib.request.urlopen(url, timeout=PATIENCE) as told:
+        return str(told.read().decode())
 
 
 def pushed(*servers: Serving) -> set[str]:

@@ -17,7 +17,7 @@ from tests.e2e.documents import config_map
 from tests.e2e.fleet import Fleet
 from tests.e2e.serving import Part, Serving, until
 
-TARGETS, PUSHES, REPLICAS = 50, 500, 3
+TARGETS, PUSHES, REPLICAS = 30, 240, 3
 VERSIONS = 11
 PACE = 0.05
 """Seconds between two pushes."""

@@ -195,9 +195,12 @@ def test_a_namespace_and_a_kind_that_are_not_allowed_come_with_the_line_to_add(s
     shop.push(namespace("elsewhere"), config_map("kube-system", "a"), config_map(shop.name, "b"))
     result = shop.run()
     assert result.outcome is Outcome.FAILED
-    fixes = [problem.fix for problem in result.problems]
-    assert any("clusterScoped: [Namespace]" in fix for fix in fixes)
-    assert any(f"namespaces: [{shop.name}, {shop.name}-jobs, kube-system]" in fix for fix in fixes)
+    assert [problem.fix for problem in result.problems[:-1]] == ["", ""]
+    assert result.problems[-1].fix.splitlines() == [
+        f"add to target {shop.name}:",
+        f"  namespaces: [{shop.name}, {shop.name}-jobs, kube-system, elsewhere]",
+        "  clusterScoped: [Namespace]",
+    ]
     assert shop.labelled() == {}
 
 

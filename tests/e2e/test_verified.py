@@ -59,11 +59,10 @@ def test_an_unsigned_push_is_refused_and_told_and_the_next_signed_one_applied(st
 
 
 def test_no_kind_of_run_takes_an_unverified_commit(strict: Shop, tmp_path: Path) -> None:
-    before = strict.versions()
+    before, good = strict.versions(), strict.head
     stranger = push_signed(strict, ssh_key(tmp_path, "stranger"), config_map(strict.name, "evil"))
     runs: tuple[tuple[str, dict[str, Any]], ...] = (
         ("tick", {}),
-        ("drift", {}),
         ("push", {"hint": stranger}),
         ("replay", {"commit": stranger, "force": True, "actor": "ann"}),
         ("replay", {"force": True, "actor": "ann"}),
@@ -73,6 +72,8 @@ def test_no_kind_of_run_takes_an_unverified_commit(strict: Shop, tmp_path: Path)
         result = strict.run(trigger, **fields)
         refused(result, stranger)
         assert "is not among the configured ones" in result.message
+    held = strict.run("drift")
+    assert (held.outcome, held.commit) == (Outcome.UNCHANGED, good), "it holds what is recorded"
     assert strict.versions() == before
     with pytest.raises(CommitUnverified):
         strict.handler.source(strict.target).fetch(stranger, PATH)  # what `anneal render` and `anneal check` read

@@ -16,7 +16,7 @@ from tests.model.simulated import simulated
 
 EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0"))
 PROFILE = settings(
-    max_examples=EXAMPLES or 150,
+    max_examples=EXAMPLES or 100,
     stateful_step_count=30,
     deadline=None,
     derandomize=not EXAMPLES,

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from handler import log
+from handler import log, running
+from handler.model.errors import Problem
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.queues.pending import Work
 
 
 class Terminal(io.StringIO):
@@ -132,3 +136,36 @@ def test_lines_for_people_are_plain_wherever_they_go() -> None:
     log.configure(str, stream, plain=True)
     logging.getLogger("anneal.test").warning("seen", extra={"fields": {"cluster": "a"}})
     assert stream.getvalue().endswith('warning seen cluster="a"\n')
+
+
+def logged(result: Result) -> tuple[str, dict[str, Any]]:
+    """Return the line of a run's end, as it is written and read."""
+    stream = io.StringIO()
+    log.configure(str, stream)
+    running.tell(Work.of(Job("shop", "tick")), result, 0.1)
+    text = stream.getvalue()
+    return text, json.loads(text)
+
+
+def test_the_text_of_a_failure_stands_in_its_line_once() -> None:
+    problems = (Problem("ConfigMap/shop/a", "is wrong", "a.yaml:1", "mend it"), Problem("ConfigMap/shop/b", "is wrong, too"))
+    failed = Result("shop", Outcome.FAILED, message="\n".join(map(str, problems)), problems=problems, who="author", code="plan-refused")
+    text, line = logged(failed)
+    assert (text.count("is wrong, too"), text.count("mend it")) == (1, 1)
+    assert line["problems"] == [str(problem) for problem in problems]
+    assert logged(Result("shop", Outcome.UNCHANGED, message="is applied"))[1]["note"] == "is applied"
+
+
+def test_what_nobody_expected_is_told_by_its_trace_alone() -> None:
+    stream = io.StringIO()
+    log.configure(str, stream)
+    job = Job("shop", "tick")
+
+    def fails(_: Job) -> Result:
+        raise ValueError("a riddle")
+
+    running.tell(Work.of(job), running.guarded(fails)(job), 0.1)
+    trace, ended = map(json.loads, stream.getvalue().splitlines())
+    assert "ValueError: a riddle" in trace["trace"]
+    assert "a riddle" not in json.dumps(ended)
+    assert ended["code"] == "internal"

@@ -18,7 +18,7 @@ from handler.config.settings import Target, Wait
 from handler.config.shape import slots
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, identity_of
-from handler.model.rollout import Rollout, Step
+from handler.model.rollout import MAX_STEPS, Rollout, Step
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE
 from handler.rollout import hooks, spec
 from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
@@ -27,7 +27,6 @@ from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.checks.prometheus import INTERVAL
 from handler.rollout.health import ALWAYS_HEALTHY, KINDS
 from handler.rollout.kinds.custom import READY
-from handler.rollout.spec import MAX_STEPS
 from handler.run import gone
 from handler.run.custom_health import KILLED, LIMITS
 from handler.run.rollout.actions import ACTIONS

@@ -5,8 +5,9 @@
       timeout: 1h
       progressTimeout: 5m
 
-A path finds one value; where it finds none, `default` is its value; several are compared with nothing. What is compared is JSON: 1 is 1.0,
-and no "1". Nothing passes before the object's controller has seen what was written.
+A path finds one value; where it finds none, `default` is its value, and under `success` a zero that Kubernetes omits (`omitted_zeros`);
+several are compared with nothing. What is compared is JSON: 1 is 1.0, and no "1". Nothing passes before the object's controller has seen
+what was written.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.rollout import jsonpath
 from handler.rollout.checks.limits import KEYS, limits
+from handler.rollout.checks.omitted_zeros import filled
 from handler.rollout.fields import Fields
 from handler.rollout.health import judge
 from handler.rollout.same import same
@@ -123,10 +125,12 @@ class _Side:
     path: jsonpath.Path
     default: Any = _NOTHING
 
-    def value(self, live: Object, effort: jsonpath.Effort) -> Any:
-        """Return its one value. Raises ValueError: there are several; Spent."""
+    def value(self, live: Object, zeros: Object | None, effort: jsonpath.Effort) -> Any:
+        """Return its one value. `zeros`: the object with what Kubernetes has omitted. Raises ValueError: there are several; Spent."""
         try:
             found = self.path.find(live, effort)
+            if not found and zeros is not None and self.default is _NOTHING:
+                found = self.path.find(zeros, effort)
         except jsonpath.Spent:
             raise
         except jsonpath.TooMany:
@@ -155,9 +159,10 @@ class _Comparison:
         side = _Side(jsonpath.compiled(options["path"]), options.get("default", _NOTHING))
         return cls(options["name"], side, other, value.get("static"))
 
-    def values(self, live: Object, effort: jsonpath.Effort) -> tuple[Any, Any]:
+    def values(self, live: Object, zeros: Object | None, effort: jsonpath.Effort) -> tuple[Any, Any]:
         """Return what is seen, and what it must be. Raises ValueError: a path finds several values; Spent."""
-        return self.side.value(live, effort), self.expected.value(live, effort) if self.expected else self.static
+        seen = self.side.value(live, zeros, effort)
+        return seen, self.expected.value(live, zeros, effort) if self.expected else self.static
 
     def told(self, seen: str, wanted: str, *, holds: bool) -> str:
         """Say what was compared."""
@@ -200,10 +205,11 @@ class _Probe:
 
     def _compared(self, live: Object) -> Judged:
         effort = self.scene.effort()
+        zeros = None if self.scene.failing else filled(live, self.scene.identity.group_kind)
         told, missing, values = [], [], []
         for each in self.comparisons:
             try:
-                seen, wanted = each.values(live, effort)
+                seen, wanted = each.values(live, zeros, effort)
             except ValueError as error:
                 holds, said = False, each.named(str(error))
             else:

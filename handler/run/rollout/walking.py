@@ -71,9 +71,9 @@ class Walk:
 
     def __post_init__(self) -> None:
         """Put the hands together."""
-        run, told = self.run, Lingering(self.run).tell
-        self.applier = Applier(run.rooms.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told)
-        self.pruner = Pruner(run.rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, lingering=told)
+        run, told, rooms = self.run, Lingering(self.run).tell, self.run.rooms
+        self.applier = Applier(rooms.planner, self.planned, run.fence, run.between, noted=self._note, lingering=told, wrote=rooms.wrote)
+        self.pruner = Pruner(rooms.planner, self.planned, run.fence, run.between, self.applier.stored.uids, told, rooms.wrote)
         self.waits = Waits(self.run)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = Hooking(self.run, self.hooked, self.applier, self.waits, self.journal)

@@ -5,6 +5,8 @@
     members                  each judged with each change of it                     a WATCH a kind and identity (`scopes`)
     pods and events          why something isn't healthy                            few reads, bounded
 
+That a cluster is watched is said by the worker's heartbeat (`handler.serve.heart`), as often as this calls `vouch`.
+
 Law: it only looks. Another verdict is written by a swap without the Lease, never while a run is open; a 409 drops it, and no run is asked
 for. A cluster that doesn't answer delays its own targets alone.
 """
@@ -13,9 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import queue
-import socket
 import threading
 import time
 from collections import defaultdict
@@ -29,7 +29,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.following import Scope
 from handler.cluster.store import Objects
 from handler.config.settings import Settings, Target
-from handler.model.errors import AccessDenied, AnnealError, Busy, ClusterUnavailable, Moved
+from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, applyset_id
 from handler.model.resource import Resource
@@ -41,7 +41,7 @@ from handler.serve.health.reasons import EXPLAINED, due, reasons
 from handler.serve.health.scopes import Scopes, account_of
 from handler.serve.health.watched import Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
-from handler.state.heartbeat import INTERVALS, Heartbeat
+from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
 from handler.state.rules import stamp
 from handler.state.store import StateStore
@@ -62,6 +62,8 @@ _OUTAGE = 5.0
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 Tell = Callable[[str, HealthState], None]
 """Takes a target's name, and how it does."""
+Vouch = Callable[[Target], None]
+"""Told with each pass that the health of all targets on this one's cluster is watched."""
 
 
 class Ways(Protocol):
@@ -74,7 +76,7 @@ class Ways(Protocol):
         """Return what a target's cluster serves."""
 
     def records(self, target: Target) -> Objects:
-        """Return raw access to states and Leases for those who won't wait long."""
+        """Return raw access to states and Leases, with short time-outs."""
 
     def custom_health(self, target: Target) -> CustomHealth:
         """Return the operator's expressions for a target's objects."""
@@ -91,15 +93,16 @@ class HealthWatch:
         ways: to their clusters.
         mask: hides secrets in a text.
         tell: told how each target does, with each pass and with each other verdict.
+        vouch: told of each cluster, by a target on it, with each pass.
 
     """
 
-    def __init__(self, settings: Settings, ways: Ways, mask: Callable[[str], str], tell: Tell) -> None:
+    def __init__(self, settings: Settings, ways: Ways, mask: Callable[[str], str], tell: Tell, vouch: Vouch) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets if settings.health_interval > 0 else ():
             grouped[target.cluster].append(target)
         self._stop = threading.Event()
-        self.clusters = [ClusterWatch(settings, ways, targets, mask, tell, self._stop) for targets in grouped.values()]
+        self.clusters = [ClusterWatch(settings, ways, targets, mask, tell, vouch, self._stop) for targets in grouped.values()]
 
     def start(self) -> None:
         """Begin to watch."""
@@ -120,6 +123,7 @@ class ClusterWatch:
     targets: list[Target]
     mask: Callable[[str], str]
     tell: Tell
+    vouch: Vouch
     stop: threading.Event
     scopes: Scopes = field(default_factory=Scopes)
     watched: dict[str, Watched] = field(default_factory=dict)
@@ -132,7 +136,6 @@ class ClusterWatch:
     lapsed: float = math.inf
     resolved: float = 0.0
     unserved: frozenset[GroupKind] = frozenset()
-    mute: bool = False
     cut: bool = False
     worded: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """When each target's verdict was last written in other words."""
@@ -217,20 +220,8 @@ class ClusterWatch:
             and (not each.kinds or self.scopes.are_whole(each.target.name) or self.scopes.trouble(each.target.name, since))
             for each in self.watched.values()
         )
-        if not self.judging:
-            return
-        beat = Heartbeat(self.ways.records(self.targets[0]), self.settings.state_namespace, self.settings.installation)
-        try:
-            beat.renew(f"{socket.gethostname()}_{os.getpid()}", self.settings.health_interval)
-        except AccessDenied as error:  # without it, what is recorded holds as long as drift runs judge it
-            if not self.mute:
-                self._warn("that health is watched can't be recorded", error)
-            self.mute = True
-        except AnnealError as error:
-            self._warn("that health is watched can't be recorded", error)
-
-    def _warn(self, what: str, error: AnnealError) -> None:
-        _LOG.warning(what, extra={"fields": {"why": self.mask(str(error)), "code": error.code}})
+        if self.judging:
+            self.vouch(self.targets[0])
 
     def _take(self, end: float) -> None:
         """Take lines until a moment (monotonic seconds), or as many as there are by then."""

@@ -170,7 +170,7 @@ def _sign_in(transport: paramiko.Transport, address: Address, key: paramiko.PKey
         raise AccessDenied.of(
             f"user {address.user} on {host_name(address.host, address.port)}",
             f"the host doesn't take the key {key.fingerprint}",
-            fix="add its public half to the host, or check repository.auth.ssh.privateKey and the user in repository.url",
+            fix="add its public half to the host (`ssh-keygen -y -f` prints it), or correct auth.ssh.privateKey or the URL's user",
         )
 
 

@@ -180,6 +180,9 @@ class _Channel:
             self._said = (self._said + heard)[:_SAID]
 
 
+_KEY = "add to the repository: auth: {ssh: {privateKey: {file: /run/secrets/key}, knownHosts: /etc/anneal/known_hosts}}"
+
+
 def address_of(url: str) -> Address:
     """Read an ssh:// URL (git-clone(1), GIT URLS). What a shell or an option parser could take for more than a path is refused.
 
@@ -203,7 +206,7 @@ def address_of(url: str) -> Address:
 
 def _key_of(repository: Repository) -> SshAuth:
     if repository.auth.ssh is None:
-        raise ConfigInvalid.of(shown_url(repository.url), "an ssh:// URL needs a key", fix="set repository.auth.ssh")
+        raise ConfigInvalid.of(shown_url(repository.url), "an ssh:// URL needs a key", fix=_KEY)
     return repository.auth.ssh
 
 

@@ -26,10 +26,10 @@ class Cli:
     kubeconfig: Path
     environ: Mapping[str, str] = field(default_factory=dict)
 
-    def __call__(self, *arguments: str, code: int = 0, kubeconfig: Path | None = None) -> Result:
-        """Run it; it must exit with `code`."""
+    def __call__(self, *arguments: str, code: int = 0, kubeconfig: Path | None = None, stdin: str | bytes | None = None) -> Result:
+        """Run it; it must exit with `code`. `stdin`: what is piped into it."""
         environ = {"ANNEAL_CONFIG": str(self.config), "KUBECONFIG": str(kubeconfig or self.kubeconfig), **self.environ}
-        result = CliRunner(env=environ).invoke(anneal, arguments)
+        result = CliRunner(env=environ).invoke(anneal, arguments, input=stdin)
         assert result.exit_code == code, f"{' '.join(arguments)}: {result.exit_code}\n{result.output}\n{result.exception!r}"
         shown = "--show-secrets" in arguments
         assert shown or not any(each in result.output for each in (SECRET, base64.b64encode(SECRET.encode()).decode()))

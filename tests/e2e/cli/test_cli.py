@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +19,10 @@ from tests.kubectl import Kubectl
 
 def test_a_target_is_checked_planned_applied_and_found_unchanged(shop: Shop, kubectl: Kubectl) -> None:
     checked = shop.cli("check").stdout.splitlines()
-    assert [line.split(":")[0] for line in checked] == [
-        f"✓ {step}" for step in ("configuration", "credentials", "git", "cluster", "render", "rights", "plan")
-    ]
+    subjects = ("configuration", "webhooks", "credentials", "queue", "git", "cluster", "render", "rights", "plan")
+    assert [line.split()[:2] for line in checked[1:]] == [[subject, "ok"] for subject in subjects]
     assert "4 to create" in checked[-1]
-    assert "anneal apply shop" in shop.cli("status").stdout
+    assert "anneal apply shop" in shop.cli("status", "shop").stdout
     assert shop.cli("plan", "--exit-code", code=2).stdout.splitlines()[-1].endswith("4 to create")
     assert kubectl("get", "cm,secret", "-n", shop.namespace, "-l", "applyset.kubernetes.io/part-of")["items"] == [], "nothing was written"
     applied = shop.cli("apply").stdout.splitlines()
@@ -56,7 +56,7 @@ def test_what_is_held_names_the_command_that_allows_it(shop: Shop, kubectl: Kube
     (command,) = [line for line in held.splitlines() if line.startswith("allow exactly that: ")]
     approve = command.removeprefix("allow exactly that: anneal ").split()
     assert f"prune    ConfigMap/{shop.namespace}/two" in held
-    assert shop.cli("status").stdout.splitlines()[2].strip() == f"anneal {' '.join(approve)}"
+    assert shop.cli("status", "shop").stdout.splitlines()[2].strip() == f"anneal {' '.join(approve)}"
     assert "can't approve 0123" in shop.cli("approve", "shop", "0123", code=1).stderr
     assert "name what is approved" in shop.cli("approve", code=64).stderr
     found = shop.cli.json("status", "shop")
@@ -70,7 +70,7 @@ def test_what_is_held_names_the_command_that_allows_it(shop: Shop, kubectl: Kube
 
 def test_a_suspended_target_waits_until_it_is_resumed(shop: Shop) -> None:
     shop.cli("suspend", "--reason", "release freeze", "--until", "2h")
-    status = shop.cli("status").stdout
+    status = shop.cli("status", "shop").stdout
     assert "anneal resume shop" in status
     assert "release freeze" in status
     assert "release freeze" in shop.cli("apply", code=4).stderr
@@ -85,7 +85,7 @@ def test_a_target_that_moved_says_so_until_it_is_retargeted(shop: Shop) -> None:
     moved = shop.host.url_of(shop.work.directory.name).replace("127.0.0.1", "localhost")
     shop.configure(repository=moved)
     assert "anneal retarget shop" in shop.cli("apply", code=1).stderr
-    assert shop.cli("status").stdout.splitlines()[2].strip() == "anneal retarget shop"
+    assert shop.cli("status", "shop").stdout.splitlines()[2].strip() == "anneal retarget shop"
     assert moved in shop.cli("retarget", code=1).stdout, "nobody can be asked here"
     shop.cli("retarget", "-y")
     assert shop.cli.json("apply")["outcome"] == "unchanged"
@@ -98,7 +98,7 @@ def test_prune_deletes_what_a_target_without_prune_has_left(shop: Shop, kubectl:
     shop.declare("one", "two")
     shop.push("Three goes")
     assert shop.cli.json("apply")["counts"] == {"unchanged": 3, "skipped": 1}
-    assert "anneal prune shop --dry-run" in shop.cli("status").stdout
+    assert "anneal prune shop --dry-run" in shop.cli("status", "shop").stdout
     assert f"- prune ConfigMap/{shop.namespace}/three" in shop.cli("prune", "--dry-run").stdout
     assert f"ConfigMap/{shop.namespace}/three pruned" in shop.cli("prune").stdout
     assert kubectl.tried("get", "cm", "three", "-n", shop.namespace).returncode == 1
@@ -112,7 +112,7 @@ def test_an_older_commit_pins_until_unpin(shop: Shop) -> None:
     shop.push("Second")
     shop.cli("apply")
     assert shop.cli.json("apply", "--commit", first)["counts"] == {"configured": 3, "unchanged": 1}
-    assert "anneal unpin shop" in shop.cli("status").stdout
+    assert "anneal unpin shop" in shop.cli("status", "shop").stdout
     assert shop.cli.json("unpin")["commit"] == shop.work.head()
     rows = shop.cli("history").stdout.splitlines()
     assert rows[0].split() == ["WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS"]
@@ -131,7 +131,7 @@ def test_a_rollback_goes_to_the_deployment_before_and_shows_first_what_it_would_
     done = shop.cli.json("rollback")
     assert (done["commit"], done["counts"]["pruned"]) == (first, 1)
     assert kubectl.tried("get", "cm", "four", "-n", shop.namespace).returncode == 1
-    assert "anneal unpin shop" in shop.cli("status").stdout
+    assert "anneal unpin shop" in shop.cli("status", "shop").stdout
     assert shop.cli.json("rollback", "--to", shop.work.head()[:12])["commit"] == shop.work.head()
     refused = shop.cli("rollback", "--to", "abc123abc123", code=64)
     assert "none of its history begins so" in refused.output
@@ -150,7 +150,7 @@ def test_the_lease_of_a_living_worker_stays(shop: Shop) -> None:
     objects = Objects(Api(connect(Cluster(), kubeconfig=str(shop.cli.kubeconfig), environ={})))
     with LeaseLock(objects, shop.namespace, "anneal-shop", "alive", 9.0).acquire():
         assert "renews it" in shop.cli("unlock", code=4).stderr
-        status = shop.cli("status").stdout
+        status = shop.cli("status", "shop").stdout
     assert "alive_" in status
 
 
@@ -159,16 +159,16 @@ def test_a_failing_commit_says_whose_turn_it_is(shop: Shop) -> None:
     shop.push("Broken")
     failed = shop.cli("apply", code=1).stderr
     assert "deploy/bad.yaml:1: " in failed
-    status = shop.cli("status").stdout
+    status = shop.cli("status", "shop").stdout
     assert "fix the commit as said below, and push" in status
     assert "deploy/bad.yaml:1" in status
-    assert "✗ render: deploy/bad.yaml:1: " in shop.cli("check", code=1).stdout
+    assert "render         failed   deploy/bad.yaml:1: " in shop.cli("check", code=1).stdout
 
 
 def test_check_goes_on_after_what_is_wrong(shop: Shop) -> None:
     shop.configure(repository=shop.host.url_of("missing"))
-    found = shop.cli.json("check", code=1)["steps"]
-    assert [(step["name"], step["ok"]) for step in found[2:]] == [("git", False), ("cluster", True), ("rights", True), ("plan", None)]
+    found = {row["subject"]: row["verdict"] for row in shop.cli.json("check", code=1)["checks"] if row["target"]}
+    assert found == {"git": "failed", "cluster": "ok", "rights": "ok", "plan": "skipped"}
 
 
 def test_a_directory_is_applied_without_a_configuration(shop: Shop, kubectl: Kubectl) -> None:
@@ -192,10 +192,9 @@ def test_what_a_directory_would_delete_is_held_and_approved_like_any_other(shop:
     shop.push("Eleven more")
     shop.cli(*flags)
     shop.declare("one")
-    held = shop.cli(*flags, code=3).stdout.splitlines()[-2]
-    assert held.startswith("allow exactly that: the same command with --approve ")
-    approved = shop.cli(*flags, "--approve", held.split()[-1])
-    assert "2 unchanged, 11 pruned" in approved.stdout
+    held = shop.cli(*flags, code=3).stdout.splitlines()[-2].removeprefix("allow exactly that: anneal ")
+    assert held.startswith(f"apply -f {directory} --name local ")
+    assert "2 unchanged, 11 pruned" in shop.cli(*shlex.split(held)).stdout
 
 
 def test_a_directory_without_any_repository_has_a_name_too(shop: Shop, tmp_path: Path) -> None:
@@ -205,6 +204,23 @@ def test_a_directory_without_any_repository_has_a_name_too(shop: Shop, tmp_path:
     first, second = shop.cli.json(*flags), shop.cli.json(*flags)
     assert first["commit"] == second["commit"]
     assert second["outcome"] == "unchanged"
+
+
+def test_a_directory_is_validated_first_unless_that_is_left_out(shop: Shop, tmp_path: Path, kubectl: Kubectl) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "good.yaml").write_text(document("ConfigMap", "plain-good"))
+    (tmp_path / "plain" / "bad.yaml").write_text(document("Service", "plain-bad", spec={"ports": [{"port": 99_999}]}))
+    flags = ("apply", "-f", str(tmp_path / "plain"), "--name", "plain", "-n", shop.namespace, "--state-namespace", shop.namespace)
+
+    def written() -> bool:
+        return "plain-good" in [item["metadata"]["name"] for item in kubectl("get", "cm", "-n", shop.namespace)["items"]]
+
+    for validate in ((), ("--validate", "server")):
+        assert "99999" in shop.cli(*flags, *validate, code=1).stderr
+        assert not written()
+    assert "99999" in shop.cli(*flags, "--validate", "none", code=1).stderr
+    assert written()
+    assert "--validate goes with -f" in shop.cli("apply", "--validate", "none", code=64).stderr
 
 
 def test_render_masks_secrets_unless_told(shop: Shop) -> None:
@@ -226,28 +242,19 @@ def test_render_calls_each_object_as_a_rollout_may(shop: Shop) -> None:
 
 
 def test_doctor_finds_this_machine_well(shop: Shop) -> None:
-    steps = {step["name"]: step["ok"] for step in shop.cli.json("doctor")["steps"]}
-    assert steps.keys() >= {"python", "packages", "sandbox", "walls", "configuration", "secrets", "clock", "state", "cluster of shop"}
-    assert set(steps.values()) == {True}
+    found = {row["subject"]: row["verdict"] for row in shop.cli.json("doctor")["checks"]}
+    assert found.keys() >= {"python", "packages", "sandbox", "walls", "configuration", "webhooks", "git", "clock", "rights", "plan"}
+    assert {verdict for subject, verdict in found.items() if subject != "server"} == {"ok"}
 
 
 def test_doctor_needs_no_configuration_but_names_what_is_wrong_in_one(shop: Shop) -> None:
     shop.configure(top="webhooks: {github: {secrets: [{env: WEAK}]}}")
     weak = replace(shop.cli, environ={"WEAK": "short"})
-    found = {step["name"]: step for step in weak.json("doctor", code=1)["steps"]}
-    assert "is shorter than 16 characters" in found["secrets"]["problems"][0]["message"]
+    found = {row["subject"]: row for row in weak.json("doctor", code=1)["checks"]}
+    assert "is shorter than 16 characters" in found["webhooks"]["problems"][0]["message"]
     shop.cli.config.unlink()
     bare = replace(shop.cli, environ={"ANNEAL_CONFIG": ""})
     text = bare("doctor").stdout
-    assert "! configuration: found neither" in text
-    assert "✓ clock: agrees" in text
-    assert "! cluster: " in bare("doctor", kubeconfig=Path("/nonexistent")).stdout
-
-
-def test_init_writes_what_check_accepts(shop: Shop) -> None:
-    shop.cli.config.unlink()
-    shop.work.write("deploy/one.yaml", document("ConfigMap", "one"))
-    url = shop.host.url_of(shop.work.directory.name)
-    flags = ("init", "-c", str(shop.cli.config), "--name", "first", "--repository", url, "-n", shop.namespace, "--provider", "gitlab")
-    assert "/webhooks/gitlab" in shop.cli(*flags, "--path", "deploy").stdout
-    assert "✓ plan: 4 to create" in shop.cli("check").stdout
+    assert "configuration  warning  found neither" in text
+    assert "clock          ok       agrees" in text
+    assert "cluster        warning  " in bare("doctor", kubeconfig=Path("/nonexistent")).stdout

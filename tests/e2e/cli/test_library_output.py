@@ -66,7 +66,7 @@ def served(shop: Shop, kubeconfig: Path, log: Path) -> list[str]:
     ]
     with log.open("wb") as said, subprocess.Popen(command, stdout=said, stderr=said) as server:
         try:
-            until(lambda: "applied" in shop.cli("status").stdout.splitlines()[0], told=log.read_text)
+            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], told=log.read_text)
         finally:
             server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE) == 0, log.read_text()

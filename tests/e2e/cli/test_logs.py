@@ -46,15 +46,15 @@ def crashing(shop: Shop, kubectl: Kubectl) -> Shop:
 
 def test_status_reads_them_live_when_it_is_asked_to(crashing: Shop, kubectl: Kubectl) -> None:
     api = f"Deployment/{crashing.namespace}/api"
-    lines = [line.strip() for line in crashing.cli("status", "--logs").stdout.splitlines()]
+    lines = [line.strip() for line in crashing.cli("status", "shop", "--logs").stdout.splitlines()]
     (begin,) = [number for number, line in enumerate(lines) if line.startswith(f"logs:      {api}, pod api-")]
     assert lines[begin].endswith(", container main, before its last restart:")
     assert [line.removeprefix("| ") for line in lines[begin + 1 :]] == SHOWN
     (found,) = crashing.cli.json("status", "shop", "--logs")["logs"]
     assert (found["object"], found["container"], found["previous"], found["lines"]) == (api, "main", True, SHOWN)
-    (found,) = crashing.cli.json("status", "--logs")["targets"][0]["logs"]
+    (found,) = crashing.cli.json("status", "shop", "--logs")["logs"]
     assert found["object"] == api
-    for quiet in (crashing.cli("status").stdout, crashing.cli("status", "-o", "json").stdout, record(crashing, kubectl)):
+    for quiet in (crashing.cli("status", "shop").stdout, crashing.cli("status", "shop", "-o", "json").stdout, record(crashing, kubectl)):
         assert not any(line in quiet for line in LOG[1:])
         assert '"logs"' not in quiet
 
@@ -111,24 +111,24 @@ def granted(shop: Shop, kubectl: Kubectl, *rules: dict[str, Any]) -> None:
 def test_a_log_that_cant_be_masked_is_withheld_and_the_right_is_named(crashing: Shop, kubectl: Kubectl, tmp_path: Path) -> None:
     reader = kubectl.account(f"{crashing.namespace}/reader", tmp_path)
     granted(crashing, kubectl, *READS)
-    shown = crashing.cli("status", "--logs", code=0, kubeconfig=reader).stdout
+    shown = crashing.cli("status", "shop", "--logs", code=0, kubeconfig=reader).stdout
     assert f"withheld: the pod may print Secret/{crashing.namespace}/file, which can't be read to mask it: 403" in shown
     rule = '{apiGroups: [""], resources: ["secrets"], resourceNames: ["file"], verbs: ["get"]}'
     assert f"add to a Role in {crashing.namespace}: {rule}; kubectl auth can-i get secret/file -n {crashing.namespace}" in shown
     assert not any(line in shown for line in (*LOG[1:], *SHOWN[1:]))
     granted(crashing, kubectl, *READS, {**SECRETS, "resourceNames": ["file"]})
-    shown = crashing.cli("status", "--logs", kubeconfig=reader).stdout
+    shown = crashing.cli("status", "shop", "--logs", kubeconfig=reader).stdout
     assert f"withheld: the pod may print Secret/{crashing.namespace}/url" in shown, "each of them counts"
     granted(crashing, kubectl, *READS, {**SECRETS, "resourceNames": ["file", "url"]})
-    assert "| no table `orders`; password was ***" in crashing.cli("status", "--logs", kubeconfig=reader).stdout
+    assert "| no table `orders`; password was ***" in crashing.cli("status", "shop", "--logs", kubeconfig=reader).stdout
     granted(crashing, kubectl, *READS[:-1], {**SECRETS, "resourceNames": ["file", "url"]})
     asked = {"verb": "get", "resource": "pods", "subresource": "log", "namespace": crashing.namespace}
     kubectl.judges(f"{crashing.namespace}/reader", allows=False, **asked)
-    shown = crashing.cli("status", "--logs", kubeconfig=reader).stdout
+    shown = crashing.cli("status", "shop", "--logs", kubeconfig=reader).stdout
     assert f"| nothing; or it can't be read: kubectl auth can-i get pods --subresource=log -n {crashing.namespace}" in shown
 
 
 def test_what_is_healthy_has_none(shop: Shop) -> None:
     shop.cli("apply")
-    assert "logs:" not in shop.cli("status", "--logs").stdout
+    assert "logs:" not in shop.cli("status", "shop", "--logs").stdout
     assert shop.cli.json("status", "shop", "--logs")["logs"] == []

@@ -72,11 +72,11 @@ def _renamed(printed: str, name: str) -> str:
 
 
 def test_without_rights_check_names_each_that_is_missing(shop: Shop, account: Path) -> None:
-    (step,) = [step for step in shop.cli.json("check", code=1, kubeconfig=account)["steps"] if step["name"] == "rights"]
-    missing = [problem["message"] for problem in step["problems"]]
+    (row,) = [row for row in shop.cli.json("check", code=1, kubeconfig=account)["checks"] if row["subject"] == "rights"]
+    missing = [problem["message"] for problem in row["problems"]]
     assert any("create" in message and "configmaps" in message for message in missing)
-    assert step["problems"][-1]["fix"].endswith("anneal rbac shop | kubectl apply -f -")
-    assert "✗ state: handler: may not" in shop.cli("doctor", code=1, kubeconfig=account).stdout
+    assert row["problems"][-1]["fix"].endswith("anneal rbac shop | kubectl apply -f -")
+    assert "rights         failed   may not" in shop.cli("doctor", code=1, kubeconfig=account).stdout
 
 
 def test_a_target_that_may_use_every_namespace_can_be_granted_those_it_uses(shop: Shop) -> None:

@@ -33,9 +33,10 @@ def rolled(shop: Shop, *, fails: bool = False, timeout: int = 2, met: dict[str, 
 
 def test_a_target_without_a_rollout_says_so(shop: Shop) -> None:
     shop.cli("apply")
-    assert shop.cli("rollout").stdout == "shop has no rollout on record\n"
-    assert shop.cli.json("rollout") == {"target": "shop", "waiting": None, "rollout": None}
-    assert shop.cli("rollout", "--watch").stdout == "shop has no rollout on record\n"
+    for shown in (shop.cli("rollout").stdout, shop.cli("rollout", "--watch").stdout):
+        assert shown.startswith("shop has no rollout on record; how it stands:\nshop: applied\n")
+    found = shop.cli.json("rollout")
+    assert (found["rollout"], found["waiting"], found["health"]["state"]) == (None, None, "healthy")
 
 
 def test_a_rollout_is_shown_as_a_tree_and_in_status(shop: Shop) -> None:
@@ -47,7 +48,7 @@ def test_a_rollout_is_shown_as_a_tree_and_in_status(shop: Shop) -> None:
     assert lines[2].startswith(f"    ! one  CreateOrUpdate ConfigMap/{shop.namespace}/one: failed in ")
     assert '{.data.value} is "1", expected "another"' in lines[3]
     assert lines[4].startswith(f"    + two  CreateOrUpdate ConfigMap/{shop.namespace}/two: done in ")
-    assert "1 of them failed and passed over" in shop.cli("status").stdout
+    assert "1 of them failed and passed over" in shop.cli("status", "shop").stdout
     found = shop.cli.json("rollout")["rollout"]
     assert [(step["step"], step["outcome"]) for step in found["steps"]] == [("one", "failed"), ("two", "done")]
     assert "\x1b" not in "\n".join(lines)
@@ -56,14 +57,14 @@ def test_a_rollout_is_shown_as_a_tree_and_in_status(shop: Shop) -> None:
 def test_a_failed_rollout_is_a_failure(shop: Shop) -> None:
     rolled(shop, fails=True)
     shop.cli("apply", code=1)
-    assert "failed at all, one" in shop.cli("status").stdout
+    assert "failed at all, one" in shop.cli("status", "shop").stdout
     assert shop.cli("rollout", code=1).stdout.splitlines()[-1].strip() == f". two  CreateOrUpdate ConfigMap/{shop.namespace}/two: pending"
 
 
 def test_a_rollout_that_was_gone_back_from_is_a_failure_that_says_why(shop: Shop) -> None:
     rolled(shop, timeout=1)
     shop.cli("apply")
-    good = shop.cli.json("status")["targets"][0]["state"]["commit"]
+    good = shop.cli.json("status")["targets"][0]["commit"]
     bad = rolled(shop, fails=True, timeout=1)
     shop.configure("rollout: rollout.yaml\nrollback: {onFailure: true}")
     shop.cli("apply", code=1)

@@ -14,6 +14,7 @@ from typing import Any
 
 from handler.model.errors import Stopping
 from handler.state.configmap import state_name
+from tests.e2e.beats import looked_after
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.serving import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
@@ -82,6 +83,7 @@ def test_at_an_interval_what_somebody_changes_comes_back_and_no_failure_ends_it(
         head = shop.work.head()
         until(lambda: [line for line in runs(log) if line["outcome"] == "applied" and line["commit"] == head], told=log.read_text)
         until(lambda: any(line["target"] == "broken" for line in runs(log)), told=log.read_text)
+        until(lambda: looked_after(kubectl, shop.namespace) == {"shop", "broken"}, told=log.read_text)
     ends = runs(log)
     assert {line["outcome"] for line in ends if line["target"] == "broken"} == {"failed"}
     assert [line["commit"] for line in ends if line["outcome"] == "applied"][-1] == shop.work.head()
@@ -97,8 +99,8 @@ def test_locutus_follows_the_repository_of_a_configuration(shop: Shop) -> None:
     assert "shop: applied" in shop.cli("locutus", config, "--trigger=oneoff").stdout
     shop.declare("one")
     shop.push("Two go")
-    assert "2 pruned" in shop.cli("locutus", config).stdout, "as the configuration says"
-    assert "--renderer.file.dir" in shop.cli("locutus", config, "--renderer.file.rollout=x", code=64).stderr
+    assert "2 pruned" in shop.cli("locutus", config, "--one-off").stdout, "as the configuration says"
+    assert "--renderer.file.dir" in shop.cli("locutus", config, "--one-off", "--renderer.file.rollout=x", code=64).stderr
 
 
 def test_only_the_named_targets_stay(shop: Shop, tmp_path: Path) -> None:

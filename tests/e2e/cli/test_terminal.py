@@ -44,7 +44,8 @@ def test_a_person_is_asked_before_a_deletion(shop: Shop, kubectl: Kubectl) -> No
     shop.push("Three goes")
     code, shown = typed(shop, "n", "apply")
     assert code == 1
-    assert f"delete ConfigMap/{shop.namespace}/three" in shown
+    assert f"- prune ConfigMap/{shop.namespace}/three  (no longer declared)" in shown
+    assert "1 object of shop would be deleted. Go on? [y/N]:" in shown
     assert "nothing was changed" in shown
     assert kubectl("get", "cm", "three", "-n", shop.namespace)
     code, shown = typed(shop, "y", "apply")
@@ -68,9 +69,9 @@ def test_serve_runs_its_targets_until_sigterm(shop: Shop, kubectl: Kubectl, tmp_
     log = tmp_path / "log"
     with log.open("wb") as said, subprocess.Popen([sys.executable, "-m", "handler", "serve", *options], stderr=said) as served:
         try:
-            until(lambda: "applied" in shop.cli("status").stdout.splitlines()[0], told=log.read_text)
+            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], told=log.read_text)
         finally:
             served.send_signal(signal.SIGTERM)
         assert served.wait(PATIENCE) == 0, log.read_text()
     assert kubectl("get", "cm", "three", "-n", shop.namespace)
-    assert "applied" in shop.cli("status").stdout.splitlines()[0]
+    assert "applied" in shop.cli("status", "shop").stdout.splitlines()[0]

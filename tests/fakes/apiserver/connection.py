@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import urllib3
-from kubernetes.client import Configuration
 
 from handler.cluster.connect import Connection
 from handler.cluster.kubeconfig import Loaded
@@ -46,7 +45,7 @@ class FakeConnection(Connection):
     """The way to a server in memory; `way` sees every call."""
 
     def __init__(self, server: ApiServer, way: Way = straight) -> None:
-        super().__init__(lambda: Loaded(Configuration(host=HOST), {}, None), "memory")
+        super().__init__(lambda: Loaded(HOST, {}, None), "memory")
         self._pool = FakePool(server, way)
 
     def pool(self, size: int) -> urllib3.PoolManager:

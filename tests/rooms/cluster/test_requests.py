@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import urllib3
 import yaml
 
 from handler.cluster.access import Rule, allowed
@@ -121,6 +122,35 @@ def test_401_loads_the_credentials_once_more(wire: Wire, through: Callable[..., 
     assert len(wire.tricks) == 3
 
 
+def test_without_any_credentials_that_is_what_is_said_and_no_right_for_everybody_is_advised(kubeconfig: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"] = [{"name": user["name"], "user": {}} for user in config["users"]]
+    (tmp_path / "nobody").write_text(yaml.safe_dump(config))
+    with pytest.raises(
+        AccessDenied, match=r"403 for GET; credentials: none are configured; .*: kubectl --kubeconfig .*/nobody config set-"
+    ) as told:
+        Api(connect(Cluster(), kubeconfig=str(tmp_path / "nobody"), environ={})).get("/api/v1/namespaces/kube-system")
+    assert "system:anonymous" not in str(told.value)
+
+
+def test_those_who_wont_wait_believe_soon_that_a_server_takes_no_connections(
+    wire: Wire, through: Callable[..., Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, reading = [0.0], through(deadline=30.0, unmet=1.0)
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    def refuses(*_: object, **__: object) -> None:
+        raise urllib3.exceptions.NewConnectionError(None, "refused")  # type: ignore[arg-type]  # nothing asks for the pool
+
+    monkeypatch.setattr("handler.cluster.api.time", SimpleNamespace(monotonic=lambda: now[0], sleep=pause))
+    monkeypatch.setattr(reading.connection, "pool", lambda _: SimpleNamespace(request=refuses))
+    with pytest.raises(ClusterUnavailable):
+        reading.get("/api/v1/namespaces/kube-system")
+    assert 0 < now[0] <= 1
+
+
 def test_a_server_of_another_authority_is_refused_at_once(kubeconfig: Path, tmp_path: Path) -> None:
     config = yaml.safe_load(kubeconfig.read_text())
     for row in config["clusters"]:
@@ -128,7 +158,7 @@ def test_a_server_of_another_authority_is_refused_at_once(kubeconfig: Path, tmp_
     untrusting = tmp_path / "untrusting"
     untrusting.write_text(yaml.safe_dump(config))
     api = Api(connect(Cluster(), kubeconfig=str(untrusting), environ={}))
-    with pytest.raises(KubeconfigInvalid, match="isn't trusted; put its authority into the kubeconfig"):
+    with pytest.raises(KubeconfigInvalid, match=r"isn't trusted \(.*\); put its authority into the kubeconfig"):
         api.get("/version")
     assert api.requests == 2
 

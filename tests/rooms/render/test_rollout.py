@@ -9,7 +9,7 @@ import pytest
 from handler.model.errors import AuthorError, ManifestInvalid, SourceRefused
 from handler.model.render import Files, Rendered, RenderRequest
 from handler.render import RENDERERS, Limits, Sandbox
-from handler.render.rollout import MAX_ROLLOUT_BYTES
+from handler.render.document import MAX_ROLLOUT_BYTES
 from tests.fakes.tree import FakeTree
 
 ROLLOUT = """# how it goes

@@ -101,8 +101,8 @@ OPEN = ". It can make shared memory, make directories and links"
 @pytest.mark.parametrize(
     ("refusing", "line"),
     [
-        (False, f"✓ walls: of a render child: seccomp, {STANDING}"),
-        (True, f"! walls: of a render child: no seccomp filter, {STANDING}{OPEN}"),
+        (False, f"walls          ok       of a render child: seccomp, {STANDING}"),
+        (True, f"walls          warning  of a render child: no seccomp filter, {STANDING}{OPEN}"),
     ],
     ids=["here", "where the kernel takes no filter"],
 )

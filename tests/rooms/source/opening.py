@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from handler.config.git import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
 from handler.config.masking import Mask
-from handler.source import GitHost, Limits
+from handler.source.host import GitHost
+from handler.source.limits import Limits
 
 CANARY = "canary-5f2c9b-password"
 PATIENT = Limits(connect=30, read=60)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handler.config.git import Repository, RepositoryAuth, SecretRef, SshAuth
-from handler.source import GitHost, Limits
+from handler.source.host import GitHost
+from handler.source.limits import Limits
 from handler.source.signin import ReadSecret
 from infra.gitwork import Work
 from infra.sshhost import SshHost

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from handler.config.git import BasicAuth, SecretRef
+from handler.config.load import parse
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.tree import Tree, resolve_links
 from infra.githost import Host, Work
@@ -106,6 +108,27 @@ def test_without_filters_everything_comes_in_one_pack(host: Host) -> None:
     assert len(host.requests) == 3
 
 
+def test_a_commit_alone_is_one_request_more_and_none_of_its_files(host: Host) -> None:
+    _, sha = shop(host)
+    with opened(host.url_of("shop")) as git:
+        git.head(following(MAIN))
+        before = len(host.requests)
+        found = git.commit(sha)
+        assert found
+        assert (found.sha, found.subject, len(host.requests)) == (sha, git.fetch(sha).commit.subject, before + 1)
+        with pytest.raises(RefNotFound):
+            git.commit("1" * 40)
+
+
+@pytest.mark.parametrize("way", ["filters", "protocol_v2"])
+def test_a_host_that_gives_no_commit_alone_is_asked_for_none(host: Host, way: str) -> None:
+    setattr(host, way, False)
+    _, sha = shop(host)
+    with opened(host.url_of("shop")) as git:
+        assert git.commit(sha) is None
+    assert not [request for request in host.requests if b"want" in request.body]
+
+
 def test_a_commit_is_fetched_once_and_a_later_look_at_the_ref_is_one_request(host: Host) -> None:
     _, sha = shop(host)
     with opened(host.url_of("shop")) as git:
@@ -166,12 +189,49 @@ def test_credentials_open_a_private_repository(host: Host) -> None:
         assert git.fetch(git.head(following(MAIN)).commit).commit.sha == sha
 
 
-@pytest.mark.parametrize("secret", [None, Secret("wrong")])
-def test_wrong_or_no_credentials_are_denied(host: Host, secret: Secret | None) -> None:
+def test_wrong_credentials_are_named_by_their_place(host: Host) -> None:
     host.accounts = {"deployer": CANARY}
     shop(host)
-    with opened(host.url_of("shop"), secret=secret) as git, pytest.raises(AccessDenied, match="401"):
+    with opened(host.url_of("shop"), secret=Secret("wrong")) as git, pytest.raises(AccessDenied) as caught:
         git.head(following(MAIN))
+    (problem,) = caught.value.problems
+    named = "auth.basic: user deployer, password of environment variable GIT_TOKEN"
+    assert problem.message == f"the host answered 401 to our credentials ({named})"
+    assert problem.fix == f"they are wrong or have ended: give a token that may read {host.url_of('shop')}"
+
+
+def test_without_credentials_the_way_out_is_the_block_to_paste(host: Host) -> None:
+    host.accounts = {"deployer": CANARY}
+    shop(host)
+    url = host.url_of("shop")
+    with opened(url) as git, pytest.raises(AccessDenied) as caught:
+        git.head(following(MAIN))
+    (problem,) = caught.value.problems
+    assert problem.message == "the host answered 401; credentials: none are configured"
+    block = problem.fix.partition("write in the target: ")[2]
+    top = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
+    settings = parse(f"{top}targets:\n  - name: shop\n    namespaces: [shop]\n    {block}\n", "pasted.yaml")
+    repository = settings.targets[0].repository
+    assert (repository.url, repository.auth.basic) == (url, BasicAuth("x-access-token", SecretRef(env="GIT_TOKEN")))
+
+
+@pytest.mark.parametrize(
+    ("secret", "status", "message", "fix"),
+    [
+        (None, 403, "the host answered 403; credentials: none are configured", "if it is private, write in the target: repository: "),
+        (None, 404, "404: not found, or no access; credentials: none are configured", "correct repository.url; or, if it is private, "),
+        (Secret(), 403, "the host answered 403 to our credentials (auth.basic: ", "they may not read it: "),
+        (Secret(), 404, "404: not found, or no access for our credentials (auth.basic: ", "correct repository.url, or let them read "),
+    ],
+)
+def test_a_host_that_says_no_is_told_by_what_it_was_shown(host: Host, secret: Secret | None, status: int, message: str, fix: str) -> None:
+    shop(host)
+    host.fail = status
+    with opened(host.url_of("shop"), secret=secret) as git, pytest.raises(AccessDenied) as caught:
+        git.head(following(MAIN))
+    (problem,) = caught.value.problems
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
 
 
 def test_a_repository_that_isnt_there_may_also_be_one_without_access(host: Host) -> None:

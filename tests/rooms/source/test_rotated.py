@@ -12,7 +12,7 @@ from handler.config.remote import Clocks
 from handler.config.rotation import Rotation
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied
-from handler.source import GitHost
+from handler.source.host import GitHost
 from infra.githost import Host, Work
 
 MAIN = Revision(branch="main")

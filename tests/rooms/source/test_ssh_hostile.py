@@ -15,7 +15,7 @@ import pytest
 from handler.config.git import Repository, RepositoryAuth, SecretRef, SshAuth
 from handler.config.load import load
 from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
-from handler.source import GitHost
+from handler.source.host import GitHost
 from handler.source.ssh.upload_pack import address_of
 from infra.sshhost import SshHost
 from tests.rooms.source.opening import PATIENT, following

@@ -253,7 +253,7 @@ def test_a_git_host_that_fails_leaves_its_targets_to_their_runs(host: Host, tmp_
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who only reads asks a cluster that breaks off once more, and no longer."""
-    monkeypatch.setattr("handler.reaching.DEADLINE", 0.2)
+    monkeypatch.setattr("handler.reaching.PATIENCE", 0.2)
 
 
 @pytest.mark.usefixtures("impatient")

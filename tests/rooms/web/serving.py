@@ -1,6 +1,7 @@
 """`anneal serve` with a trivial engine, as a program: `python -m tests.rooms.web.serving CONFIG BIND RECORD`.
 
 Each run appends its job to RECORD; a target named `slow` waits: a push for the stop event, a replay until RECORD.go is there.
+With PATIENT set no slow client is ever late for its head or body.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.serve.supervise import serve
+from handler.serve.supervise import Program, serve
 from handler.serve.worker import Engine, Parts
+from handler.web import __main__ as door
+from handler.web import loop
 from tests.fakes.parts import parts_of
 
 
@@ -47,5 +51,11 @@ def engine(record: Path) -> Engine:
     return Engine(prepare, build)
 
 
+def patient(environ: Mapping[str, str]) -> int:
+    loop.HEAD_SECONDS = loop.BODY_SECONDS = 3600.0
+    return door.main(environ)
+
+
 if __name__ == "__main__":
-    sys.exit(serve(Path(sys.argv[1]), sys.argv[2], engine(Path(sys.argv[3]))))
+    program = Program(door=patient if os.environ.get("PATIENT") else None)
+    sys.exit(serve(Path(sys.argv[1]), sys.argv[2], engine(Path(sys.argv[3])), program=program))

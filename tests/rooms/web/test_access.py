@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from handler.cli import serve as command
+from handler.cli import serve as serving
+from handler.cli.commands.serve import serve
 from handler.web.defaults import BIND, MAX_REQUESTS
 from tests.fakes.door import SECRETS
 from tests.rooms.web.conftest import CONFIG, ROOT, Serving, served
@@ -78,11 +79,11 @@ def test_flags_win_over_the_environment_and_both_reach_the_web_process(
         called.append(given)
         return 0
 
-    monkeypatch.setattr(command, "supervised", supervised)
+    monkeypatch.setattr(serving, "supervised", supervised)
     for name in ("ANNEAL_BIND", "ANNEAL_ACCESS_LOG", "ANNEAL_MAX_REQUESTS"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "anneal.yaml").write_text(CONFIG)
-    done = CliRunner().invoke(command.serve, ["-c", str(tmp_path / "anneal.yaml"), *arguments], env=environment)
+    done = CliRunner().invoke(serve, ["-c", str(tmp_path / "anneal.yaml"), *arguments], env=environment)
     assert done.exit_code == 0, done.output
     ((_, given_bind, _, given_web, *_),) = called
     assert (given_bind, given_web) == (bind, web)

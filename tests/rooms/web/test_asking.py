@@ -76,7 +76,7 @@ def test_metrics_have_a_listener_of_their_own_that_serves_nothing_else(serving: 
     serving.push()
     run = serving.replay("shop-prod")
     serving.wait(lambda: status(serving, run) == "ended")
-    counted = 'anneal_runs_total{outcome="unchanged",target="shop-prod",trigger="replay"} 1.0'
+    counted = 'anneal_runs_total{code="",outcome="unchanged",target="shop-prod",trigger="replay"} 1.0'
     serving.wait(lambda: counted in scraped(serving))  # after its end is told
     code, _, text = scraped(serving).partition("\n")
     assert code == "200"
@@ -101,7 +101,7 @@ def test_metrics_on_the_door_want_a_token_for_them(door: Serving) -> None:
 
 
 def test_while_the_worker_is_paused_reading_is_refused_in_time_and_the_door_stays_open(serving: Serving) -> None:
-    """Eight questions wait for the worker at most; the other threads are for deliveries."""
+    """A quarter of the threads waits for the worker; the others are for deliveries."""
     os.kill(serving.pid(), signal.SIGSTOP)
     try:
         answers: list[tuple[int, Any]] = []
@@ -114,7 +114,8 @@ def test_while_the_worker_is_paused_reading_is_refused_in_time_and_the_door_stay
         for reader in readers:
             reader.join(PATIENCE)
         assert len(answers) == 20
-        assert {(code, answer["code"]) for code, answer in answers} == {(503, "worker-unavailable")}
+        assert {code for code, _ in answers} == {503}
+        assert {answer["code"] for _, answer in answers} <= {"worker-unavailable", "too-many-requests"}
         assert "anneal_worker_up 0.0" in "".join(seen)
     finally:
         os.kill(serving.pid(), signal.SIGCONT)

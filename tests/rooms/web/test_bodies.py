@@ -12,7 +12,7 @@ import pytest
 
 from handler.triggers import TRIGGERS
 from handler.web.body import MAX_BODY, STEP
-from handler.web.server import LINGER_BYTES
+from handler.web.loop import LINGER_BYTES
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.rooms.web.conftest import PATIENCE, Serving, resident
 

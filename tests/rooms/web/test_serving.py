@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from handler.web.server import SETTINGS
+from handler.web.loop import THREADS
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.rooms.web.conftest import PATIENCE, ROOT, Serving, alive, children, resident
 
@@ -136,7 +136,7 @@ def test_no_header_moves_a_path_out_of_what_a_proxy_publishes(door: Serving, hea
     "begun", [b"POST /webhooks/github HTTP/1.1\r\n", POST + b"Content-Length: 100000\r\n\r\n"], ids=["headers", "body"]
 )
 def test_slow_clients_are_cut_off_and_free_the_door(serving: Serving, begun: bytes) -> None:
-    heads = [serving.connect() for _ in range(SETTINGS["threads"])]
+    heads = [serving.connect() for _ in range(THREADS)]
     for connection in heads:
         connection.sendall(begun)
     ended = threading.Event()

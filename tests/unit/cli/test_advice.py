@@ -9,11 +9,12 @@ import pytest
 
 from handler.cli.advice import View, next_step
 from handler.cli.times import ago, moment, span, until
-from handler.config.git import Repository
-from handler.config.settings import Target
+from handler.cli.ways_out import Given
+from handler.config.git import Repository, SecretRef
+from handler.config.settings import Cluster, Target
 from handler.model.names import Identity
 from handler.state.lease import Peek
-from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, State, Status, Suspend, TargetHealth
+from handler.state.record import Approval, Attempt, Drift, Fact, Held, Orphan, Pin, Refusal, State, Status, Suspend, TargetHealth
 from handler.state.rules import seconds_of, stamp
 
 NOW = 1_800_000_000.0
@@ -22,6 +23,21 @@ LATER = stamp(NOW + 90)
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
 APPLIED = State("shop", "default", "uid", TARGET.repository.url, commit=SHA, status=Status("applied", stamp(NOW)))
 ONE = Identity("", "ConfigMap", "shop", "one")
+FACTS = (
+    Fact("web", "Namespace", "v1", "namespaces"),
+    Fact("a", "ConfigMap", "v1", "configmaps", "shop"),
+    Fact(kind="Tea", api_version="v1"),
+)
+REFUSAL = Refusal(SHA, "b" * 64, facts=(*FACTS, Fact("back", seen="7")))
+FULL = 'Deployment/shop/web: pods "web-1" is forbidden: exceeded quota: tight, requested: pods=1, used: pods=2, limited: pods=2'
+MOVED = (
+    "ConfigMap/s/anneal-shop: Target/shop: repository was a, is now b; `anneal retarget shop` accepts that\nTarget/shop: x was c; `anneal`"
+)
+OPEN = Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))
+GONE = 'ConfigMap/x/a: namespaces "x" not found; create it: kubectl create namespace x; or declare it in the same path: {}'
+DENIED = 'Service/x/a: 403: services is forbidden: User "system:serviceaccount:s:anneal" cannot create resource "services"'
+GRANTS = "anneal rbac shop --service-account s/anneal | kubectl apply -f -"
+HOLDS = "ConfigMap/x/a: is not gone yet; finalizers: y; kubectl get ConfigMap/a -n x -o yaml shows who must act"
 HELD = Held("58eb1fd1ec42", ("too many",), (("prune", "ConfigMap/shop/one", "uid"),), SHA, SHA, SHA, stamp(NOW))
 
 
@@ -44,7 +60,26 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("rolling-out", next_try=LATER)}, "", "rollout goes on"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": Status("rolling-out")}, "anneal apply shop", "didn't finish"),
         ({"status": failed("author")}, "", "fix the commit"),
+        ({"status": replace(failed("author"), refusal=REFUSAL)}, "", "changes about Namespace/web, ConfigMap/shop/a, v1 Tea and 1 more"),
+        ({"status": replace(failed("author"), refusal=replace(REFUSAL, facts=()))}, "", "and push"),
+        ({"status": replace(failed("operator"), code="quota-exceeded")}, "anneal apply shop", "a quota is full: its owner makes room"),
+        ({"status": replace(failed("author"), code="rollout-failed", message=FULL)}, "anneal apply shop", "a quota is full"),
+        ({"status": replace(failed("author"), code="plan-refused", message=f"{FULL}\nanother")}, "", "fix the commit"),
         ({"status": failed("operator")}, "anneal apply shop", "said below"),
+        ({"attempt": OPEN, "status": replace(failed("operator"), code="quota-exceeded")}, "anneal apply shop", "a quota is full"),
+        ({"status": replace(failed("author"), message=GONE)}, "kubectl create namespace x", "a Namespace is missing"),
+        ({"status": replace(failed("author"), message=f"{GONE}\nanother")}, "", "fix the commit"),
+        ({"status": replace(failed("operator"), code="access-denied", message=DENIED)}, GRANTS, "a right is missing"),
+        (
+            {"status": replace(failed("nobody", LATER), phase="pruning", message=HOLDS)},
+            "kubectl get ConfigMap/a -n x -o yaml",
+            "isn't gone",
+        ),
+        (
+            {"status": replace(failed("author"), code="rollout-failed"), "health": TargetHealth("degraded", worst=("Pod/shop/a: failed",))},
+            "anneal status shop --logs",
+            "fix the commit as said below, and push; to see what its containers wrote:",
+        ),
         ({"status": failed("nobody", LATER)}, "anneal apply shop", "tried again in 1 min"),
         ({"health": TargetHealth("degraded", LATER, LATER, ("Deployment/shop/a: 0 of 1",))}, "anneal status shop --logs", "degraded"),
         ({"health": TargetHealth("degraded", LATER, LATER, ("PersistentVolumeClaim/shop/a: lost",))}, "", "degraded"),
@@ -55,6 +90,11 @@ def failed(who: str, next_try: str = "") -> Status:
         ({"pin": Pin(SHA)}, "anneal unpin shop", "pinned"),
         ({"pin": Pin(SHA, automatic=True)}, "anneal unpin shop", "rolled back"),
         ({"drift": (Drift(ONE, "data.a", "1", "2"),)}, "anneal apply shop", "1 field differs from git; to bring it back:"),
+        (
+            {"drift": (Drift(ONE, "", "yes", ""), Drift(ONE, "data.a", "1", "2"))},
+            "anneal apply shop",
+            "1 object and 1 field differ from git",
+        ),
         (
             {"orphans": (Orphan("uid", ONE, stamp(NOW)),)},
             "anneal prune shop --dry-run",
@@ -72,8 +112,8 @@ def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], 
     ("view", "command", "said"),
     [
         (View(TARGET, None, None, NOW), "anneal apply shop", "never ran"),
-        (View(TARGET, None, None, NOW, "cluster-unavailable", "no answer"), "", "no answer"),
-        (View(TARGET, APPLIED, None, NOW, "target-moved", "moved"), "anneal retarget shop", "another repository"),
+        (View(TARGET, None, None, NOW, "cluster-unavailable", "no answer"), "kubectl get --raw /readyz --request-timeout 5s", "no answer"),
+        (View(TARGET, APPLIED, None, NOW, "target-moved", MOVED), "anneal retarget shop", "elsewhere: repository was a, is now b, x was c"),
         (View(TARGET, APPLIED, Peek("pod-1", True, 1.0, False), NOW), "", "pod-1 works on it now"),
         (View(TARGET, APPLIED, Peek("pod-1", False, 90.0, False), NOW), "anneal unlock shop", "hasn't renewed for 90 s"),
     ],
@@ -109,3 +149,37 @@ def test_what_the_configuration_suspends_is_resumed_there() -> None:
     step = next_step(View(replace(TARGET, suspend=True), APPLIED, None, NOW))
     assert (step.command, step.urgent) == ("", True)
     assert "set `suspend: false` in anneal.yaml" in step.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "command", "said"),
+    [
+        ({}, "", "nothing to do"),
+        ({"status": failed("author")}, "", "mend the files as said below; one that runs at an interval takes them by itself"),
+        (
+            {"status": failed("operator")},
+            "",
+            "said below, then: run the same `anneal locutus` or `anneal apply -f` command again",
+        ),
+        ({"held": HELD}, "", "run the same `anneal locutus` or `anneal apply -f` command again with --approve 58eb1fd1ec42"),
+        ({"health": TargetHealth("degraded", LATER, LATER, ("Pod/shop/a: failed",))}, "anneal status shop --logs", "degraded"),
+    ],
+)
+def test_no_command_is_advised_that_only_a_configuration_has(changed: dict[str, Any], command: str, said: str) -> None:
+    local = replace(TARGET, repository=Repository("directory:shop"))
+    step = next_step(View(local, replace(APPLIED, **changed), None, NOW))
+    assert (step.command, said in step.text) == (command, True), step
+
+
+def test_commands_reach_the_same_configuration_and_cluster() -> None:
+    """As status was asked; what kubectl is to do on the target's cluster as the target says."""
+    given = Given(("-c", "a b.yaml", "--context", "east"), ("--context", "east"))
+    view = View(TARGET, replace(APPLIED, status=replace(failed("operator"), code="access-denied", message=DENIED)), None, NOW, given=given)
+    assert next_step(view).command == (
+        "anneal -c 'a b.yaml' --context east rbac shop --service-account s/anneal | kubectl --context east apply -f -"
+    )
+    away = replace(TARGET, cluster=Cluster(SecretRef(file="/etc/far"), context="west"))
+    for target, wanted in ((TARGET, GONE), (away, GONE.replace("kubectl", "kubectl --kubeconfig /etc/far --context west"))):
+        assert View(target, None, None, NOW).complete(GONE) == wanted
+    theirs = replace(view, state=replace(APPLIED, status=replace(failed("operator"), code="secret-unavailable")))
+    assert theirs.complete("kubectl get secret -n x") == "kubectl get secret -n x", "that one is on the handler's own cluster"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from handler.cli.commands.deploy import locutus
 from handler.cli.directory import Directory, Rereading
-from handler.cli.goflags import go_duration, spelled
+from handler.cli.goflags import go_duration, go_int, spelled
 from handler.cli.group import USAGE, anneal
-from handler.cli.locutus import locutus
 from handler.config.git import Revision
 from handler.model.errors import RefNotFound
 
@@ -59,6 +59,7 @@ def test_a_go_command_line_is_read(given: str, read: str) -> None:
         ("1500ms", 1.5),
         (".5m", 30.0),
         ("2us", 2e-6),
+        ("0", 0.0),
         ("1m 0s", None),
         ("60", None),
         ("", None),
@@ -66,7 +67,12 @@ def test_a_go_command_line_is_read(given: str, read: str) -> None:
     ],
 )
 def test_a_go_duration_is_read(text: str, found: float | None) -> None:
-    assert go_duration(text) == pytest.approx(found) if found else go_duration(text) is None
+    assert go_duration(text) == (found if found is None else pytest.approx(found))
+
+
+@pytest.mark.parametrize(("text", "found"), [("5", 5), ("-1", -1), ("0x10", 16), ("017", 15), ("1_000", 1000), ("0", 0)])
+def test_a_go_number_is_read(text: str, found: int) -> None:
+    assert go_int(text) == found
 
 
 @pytest.mark.parametrize(
@@ -76,10 +82,9 @@ def test_a_go_duration_is_read(text: str, found: float | None) -> None:
         (("--trigger=resource",), "--trigger=resource comes with a later version; this one has oneoff, interval"),
         (("--renderer=helm",), "--renderer=helm isn't known"),
         (("--renderer=resource",), "--renderer=resource isn't known"),
-        (("-renderer.jsonnet.entrypoint=main.jsonnet",), "No such option '--renderer.jsonnet.entrypoint'"),
+        (("-renderer.yaml.dir=a",), "No such option '--renderer.yaml.dir'"),
         (("--render-only=yes",), "expected true or false"),
         (("--trigger.interval.duration=500ms",), "expected a duration"),
-        ((), "--renderer.file.dir is missing"),
         (("--log-level=loud",), "--log-level"),
         (("--renderer.file.dir=",), "--renderer.file.dir': is empty"),
         (("--renderer.file.dir=.", "--renderer.file.rollout", ""), "--renderer.file.rollout': is empty"),
@@ -134,9 +139,14 @@ def test_a_configuration_brings_its_target(tmp_path: Path) -> None:
     for flag in (f"--config-file={config}", f"--config={config}"):
         assert list(printed(manifests, flag)["objects"]) == ["two.yml"]
     config.write_text(header + target + target.replace("shop,", "other,", 1))
-    assert "expected one target, found 2" in ran(f"--renderer.file.dir={manifests}", f"--config-file={config}", code=USAGE).stderr
+    assert (
+        "expected one target, found 2" in ran(f"--renderer.file.dir={manifests}", "--one-off", f"--config-file={config}", code=USAGE).stderr
+    )
     config.write_text('{"replicas": 3}')
-    assert "is no configuration of Anneal" in ran(f"--renderer.file.dir={manifests}", f"--config-file={config}", code=USAGE).stderr
+    assert (
+        "is no configuration of Anneal"
+        in ran(f"--renderer.file.dir={manifests}", "--one-off", f"--config-file={config}", code=USAGE).stderr
+    )
 
 
 def test_a_directory_is_read_anew_at_each_look(tmp_path: Path) -> None:

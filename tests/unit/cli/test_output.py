@@ -11,7 +11,7 @@ import yaml
 
 from handler.cli import differences, reports
 from handler.cli.findings import Findings
-from handler.cli.printing import Output
+from handler.cli.printing import Output, wrapped
 from handler.cli.values import as_yaml
 from handler.config.masking import Mask
 from handler.model.errors import AnnealError, Busy, ConfigInvalid, ManifestInvalid, Problem, Suspended
@@ -88,9 +88,31 @@ def test_what_was_done_is_told_in_past_participles(capsys: pytest.CaptureFixture
     reports.result(Output(), result(Outcome.APPLIED))
     assert capsys.readouterr().out.splitlines() == [
         "Deployment/shop/api configured",
+        "    spec.replicas: 3 → 2  (live by kubectl-edit)",
+        "    - spec.paused: true → (removed)",
         "Service/shop/old pruned  (no longer declared)",
         "shop: applied cccccccccccc in 1.2 s: 1 configured, 1 pruned",
     ]
+
+
+def test_what_was_told_as_it_was_written_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    reports.result(Output(), result(Outcome.APPLIED), told={ONE})
+    assert capsys.readouterr().out.splitlines()[0] == "Service/shop/old pruned  (no longer declared)"
+
+
+def test_of_many_fields_twenty_lines_are_shown_what_goes_first_and_all_on_v(capsys: pytest.CaptureFixture[str]) -> None:
+    fields = (*(FieldChange(f"data.k{number}", "new", "old") for number in range(30)), FieldChange("data.gone", "", "old"))
+    plan = replace(PLAN, stages=((replace(PLAN.stages[0][0], fields=fields),),), prunes=(), notes=(), hold=None)
+    differences.show(Output(), plan)
+    shown = capsys.readouterr().out.splitlines()[1:-1]
+    assert (shown[0], shown[1], shown[-1]) == (
+        "    - data.gone: old → (removed)",
+        "    data.k0: old → new",
+        "    and 12 fields more; -v shows all",
+    )
+    assert len(shown) == 20
+    reports.result(Output(verbose=True), result(Outcome.APPLIED, plan))
+    assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]) == 31
 
 
 def test_what_is_held_ends_in_the_command_that_allows_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,6 +186,8 @@ def test_a_run_that_failed_in_the_middle_tells_what_it_wrote(capsys: pytest.Capt
     reports.result(Output(), ended)
     assert capsys.readouterr().out.splitlines() == [
         "Deployment/shop/api configured",
+        "    spec.replicas: 3 → 2  (live by kubectl-edit)",
+        "    - spec.paused: true → (removed)",
         "shop: failed cccccccccccc in 1.2 s: 1 configured",
     ]
     (told,) = reports.facts(ended)["changes"]
@@ -173,7 +197,7 @@ def test_a_run_that_failed_in_the_middle_tells_what_it_wrote(capsys: pytest.Capt
 def test_a_run_that_wrote_and_then_waits_for_a_person_tells_both(capsys: pytest.CaptureFixture[str]) -> None:
     (updated,) = PLAN.stages[0]
     reports.result(Output(), result(Outcome.HELD, written=(updated,)))
-    lines = capsys.readouterr().out.splitlines()
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  ")]
     assert lines[:2] == ["Deployment/shop/api configured", "shop waits for approval:"]
     told = reports.facts(result(Outcome.HELD, written=(updated,)))["changes"]
     assert [change["done"] for change in told] == [True, False, False]
@@ -205,7 +229,8 @@ def test_json_leaves_no_other_line_on_standard_output(capsys: pytest.CaptureFixt
     findings.skip("three", "why")
     findings.document()
     found = json.loads(capsys.readouterr().out)
-    assert (found["ok"], [step["ok"] for step in found["steps"]]) == (False, [True, False, None])
+    assert (found["ok"], [row["verdict"] for row in found["checks"]]) == (False, ["ok", "failed", "skipped"])
+    assert found["checks"][1]["problems"] == [{"subject": "a", "message": "b", "place": "", "fix": "c"}]
 
 
 def test_findings_are_a_line_each_with_the_way_out_below(capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,10 +239,11 @@ def test_findings_are_a_line_each_with_the_way_out_below(capsys: pytest.CaptureF
     assert not findings.step("two", lambda: _raise(ConfigInvalid.of("file", "is wrong", place="a:1", fix="do this")))
     findings.warn("three", "is slow", "do that")
     assert capsys.readouterr().out.splitlines() == [
-        "✓ one: well",
-        "✗ two: a:1: file: is wrong",
+        "SUBJECT        VERDICT  SEEN",
+        "one            ok       well",
+        "two            failed   a:1: file: is wrong",
         "    → do this",
-        "! three: is slow",
+        "three          warning  is slow",
         "    → do that",
     ]
 
@@ -257,3 +283,33 @@ def test_a_whole_object_is_masked_in_its_shape() -> None:
     assert (shown["kind"], shown["type"], shown["data"]) == ("Secret", "Opaque", {"password": "***"})
     other = masked({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"api_token": SECRET, "colour": "red"}})
     assert other["data"] == {"api_token": "***", "colour": "red"}
+
+
+LINE = "  unhealthy: Deployment/shop/api: 0 of 1 replica available; pod api-5c9f8d7b6-abcde: container main waits: CrashLoopBackOff"
+
+
+def test_a_line_is_wrapped_at_the_terminals_width_under_its_own_text() -> None:
+    assert wrapped(LINE, None) == LINE
+    assert wrapped(LINE, 60, 13).split("\n") == [
+        "  unhealthy: Deployment/shop/api: 0 of 1 replica available;",
+        "             pod api-5c9f8d7b6-abcde: container main waits:",
+        "             CrashLoopBackOff",
+    ]
+    assert wrapped("short\n" + "a " * 10, 12).split("\n") == ["short", "a a a a a a", "  a a a a"]
+    assert wrapped("    " + "x" * 40, 20) == "    " + "x" * 40, "what has no blank is broken by the terminal, so that it can be copied"
+
+
+def test_a_command_in_a_text_isnt_broken_if_it_fits_on_a_line() -> None:
+    assert wrapped("start it with `anneal serve` now", 24).split("\n") == ["start it with", "  `anneal serve` now"]
+    assert wrapped("so `anneal apply shop --approve e0` now", 16).split("\n") == ["so `anneal apply", "  shop --approve", "  e0` now"]
+
+
+def test_what_is_to_be_copied_stays_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    Output().line(LINE, whole=True)
+    Output().line(LINE)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == LINE
+    assert max(map(len, shown[1:])) <= 40

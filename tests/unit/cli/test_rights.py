@@ -101,7 +101,7 @@ def test_roles_and_bindings_are_escalated_by_name_only() -> None:
 def test_the_handler_reads_and_writes_only_its_own_record_by_name() -> None:
     named = {(grant.resource, grant.verbs, grant.names) for grant in own_grants(SETTINGS, TARGET)}
     assert ("configmaps", ("get", "update"), ("anneal-shop",)) in named
-    assert ("leases", ("get", "update"), ("anneal-shop", "anneal-health.default")) in named
+    assert ("leases", ("get", "update"), ("anneal-shop", "anneal-heartbeat.default")) in named
     assert not any(set(verbs) & {"delete", "patch"} for _, verbs, _ in named)
     assert [(resource, names) for resource, verbs, names in named if "list" in verbs] == [("configmaps", ())], "for overviews and surveys"
 

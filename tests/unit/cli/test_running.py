@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from handler.cli import reports
 from handler.cli.printing import Output
-from handler.cli.running import run, stoppable
+from handler.cli.running import retry, run, stoppable
 from handler.cli.session import Session
+from handler.config.git import Repository
+from handler.config.settings import Settings, Target
+from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.result import Outcome, Result
+from handler.state.heartbeat import UNREAD, Pulse, Server
 
 
 @pytest.fixture
@@ -69,3 +77,32 @@ def test_what_was_stopped_or_asked_for_elsewhere_says_what_goes_on(session: Sess
     outcomes(session, Result("shop", Outcome.BUSY, code="stopping"))
     outcomes(session, Result("shop", Outcome.SUPERSEDED, message="it was pinned"))
     assert capsys.readouterr().err.count("anneal apply shop") == 2
+
+
+NOW = 1_900_000_000.0
+RUNS = Pulse(NOW, servers={"one": Server("one", "1.2.3", NOW)}, targets={"shop": ("one", NOW)})
+
+
+@pytest.mark.parametrize(
+    ("pulse", "code", "said"),
+    [
+        (RUNS, "", r"next try in 29\d s"),
+        (Pulse(NOW), "", "no server runs that would try again; now: anneal apply shop"),
+        (replace(RUNS, targets={}), "", "no server runs that would try again; now: anneal apply shop"),
+        (UNREAD, "", r"next try in 29\d s, if a server runs"),
+        (ClusterUnavailable.of("x", "y"), "", r"next try in 29\d s, if a server runs"),
+        (None, ClusterUnavailable.code, r"next try in 29\d s, if a server runs"),
+    ],
+)
+def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(session: Session, pulse: Any, code: str, said: str) -> None:
+    def ask(_target: Target) -> Any:
+        assert pulse is not None, "a cluster that hasn't answered isn't asked again"
+        if isinstance(pulse, AnnealError):
+            raise pulse
+        return pulse
+
+    target = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
+    session.__dict__ |= {"handler": SimpleNamespace(pulse=ask), "settings": Settings((target,))}
+    failed = Result("shop", Outcome.FAILED, next_try=time.time() + 299.5, code=code)
+    assert re.fullmatch(f"shop: failed in 0.0 s; {said}", reports.summary(failed, retry(session)))
+    session._sandbox = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from handler.cli.advice import View
-from handler.cli.status import _phase, _rows, _status_rows, run_text
+from handler.cli.page import _phase, _rows, _status_rows, run_text
 from handler.config.git import Repository
 from handler.config.settings import Target
 from handler.state.record import Progress, Run, State, Status, StepRecord, Waiting
@@ -66,12 +66,12 @@ def test_a_rollout_says_where_it_stands() -> None:
 
 def test_what_isnt_gone_is_named_while_it_is_waited_for() -> None:
     status = Status("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
-    found = [*_status_rows(State("shop", "default", "uid", "url", status=status), NOW)]
+    found = [*_status_rows(View(TARGET, None, None, NOW), status)]
     assert found == [("pruning", "ConfigMap/shop/a: is not gone yet"), ("", "ConfigMap/shop/b: is not gone yet")]
 
 
 def test_one_failure_is_one() -> None:
-    found = dict(_status_rows(State("shop", "default", "uid", "url", status=Status("failed", failures=1, next_try=stamp(NOW + 15))), NOW))
+    found = dict(_status_rows(View(TARGET, None, None, NOW), Status("failed", failures=1, next_try=stamp(NOW + 15))))
     assert found["next try"] == "in 15 s, after 1 failure"
 
 

@@ -13,8 +13,6 @@ from click.testing import CliRunner, Result
 
 from handler import __version__
 from handler.cli.group import COMMANDS, anneal
-from handler.config.load import load
-from handler.config.settings import Rollback, Wait
 
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
@@ -70,11 +68,21 @@ def test_python_m_handler_is_anneal() -> None:
 @pytest.mark.parametrize(
     ("arguments", "seen"),
     [
-        (("aply",), "No such command 'aply'"),
+        (("aply",), "No such command 'aply'; for that: anneal apply"),
+        (("diff",), "No such command 'diff'; for that: anneal plan"),
+        (("logs",), "No such command 'logs'; for that: anneal status --logs"),
+        (("zzz",), "No such command 'zzz'"),
         (("plan", "--nope"), "No such option"),
         (("plan",), "which target? configured are: infra, shop"),
         (("plan", "shopp"), "did you mean shop?"),
-        (("history", "shop", "-n", "0"), "-n"),
+        (("history", "shop", "-n", "0"), "-n 0: expected a number of 1 or more; a namespace goes with --name"),
+        (("history", "-n", "shop"), "-n shop: expected a number"),
+        (
+            ("apply", "-f", "https://example.com/a.yaml"),
+            "a URL isn't fetched; pipe it: curl -fsSL https://example.com/a.yaml | anneal apply -f -",
+        ),
+        (("apply", "-f", "x.yaml", "-n", "a"), "-f needs --name NAME and -n NAMESPACE: anneal apply -f x.yaml --name shop -n a"),
+        (("plan", "shop", "--prune"), "--prune goes with -f"),
         (("apply", "shop", "--name", "x"), "--name goes with -f DIR"),
         (("apply", "shop", "-n", "x"), "--namespace goes with -f DIR"),
         (("apply", "shop", "--prune"), "--prune goes with -f"),
@@ -94,6 +102,13 @@ def test_a_mistake_of_usage_exits_with_64(config: str, arguments: tuple[str, ...
     result = run("-c", config, *arguments)
     assert (result.exit_code, result.stdout) == (64, "")
     assert seen in result.stderr
+
+
+@pytest.mark.parametrize("name", ["apply", "plan", "check", "render", "prune", "status", "history"])
+def test_what_takes_files_takes_them_by_the_same_flags(name: str) -> None:
+    shown = run(name, "--help").stdout
+    flags = ("-f, --filename", "--name", "-n, --namespace", "--cluster-scoped", "--adopt", "--recreate", "--validate", "--state-namespace")
+    assert [flag for flag in flags if flag not in shown] == []
 
 
 def test_the_common_options_may_stand_before_and_after_the_command(config: str) -> None:
@@ -127,10 +142,21 @@ def test_without_a_kubeconfig_the_way_out_is_named(config: str, name: str) -> No
 
 
 def test_status_says_what_is_wrong_with_each_target(config: str) -> None:
-    result = run("-c", config, "status")
+    result = run("-c", config, "status", "--offline")
     assert result.exit_code == 1
-    assert result.stdout.count(": unknown") == 2
-    assert "pass --kubeconfig FILE" in result.stdout
+    assert [line.split()[:2] for line in result.stdout.splitlines()[1:3]] == [["infra", "unknown"], ["shop", "unknown"]]
+    assert result.stdout.count("pass --kubeconfig FILE") == 1, "one verdict a cluster"
+    page = run("-c", config, "status", "shop", "--offline")
+    assert (page.exit_code, page.stdout.splitlines()[0]) == (1, "shop: unknown")
+    assert "pass --kubeconfig FILE" in page.stdout
+
+
+def test_a_form_that_a_command_doesnt_have_is_refused_wherever_it_is_given(config: str) -> None:
+    assert run("-c", config, "-o", "wide", "status", "--offline").exit_code == 1
+    for arguments in (["-o", "wide", "history", "shop"], ["history", "shop", "-o", "wide"]):
+        result = run("-c", config, *arguments)
+        assert result.exit_code == 64
+        assert "wide" in result.stderr
 
 
 def test_another_targets_missing_credential_is_not_in_the_way(tmp_path: Path) -> None:
@@ -141,51 +167,7 @@ def test_another_targets_missing_credential_is_not_in_the_way(tmp_path: Path) ->
     assert "NO_SUCH_TOKEN" not in run("-c", str(path), "plan", "infra").stderr
 
 
-# --- init and completion
-INIT = ("--repository", "https://git.example.com/acme/shop.git", "-n", "shop", "-n", "jobs", "--path", "")
-
-
-@pytest.mark.parametrize("provider", ["github", "gitlab"])
-def test_init_writes_what_loads_and_never_replaces_it(tmp_path: Path, provider: str) -> None:
-    path = tmp_path / "anneal.yaml"
-    result = run("init", "-c", str(path), *INIT, "--provider", provider)
-    assert result.exit_code == 0, result.output
-    (target,) = load(path).targets
-    assert (target.name, target.path, target.namespaces, target.namespace) == ("shop", "", ("shop", "jobs"), "shop")
-    assert f"/webhooks/{provider}" in result.stdout
-    path.write_text(path.read_text().replace("# wait:", "wait:").replace("# rollback:", "rollback:"))  # what it offers loads, too
-    (target,) = load(path).targets
-    assert (target.wait, target.rollback) == (Wait(), Rollback(on_failure=True))
-    assert f'export {provider.upper()}_WEBHOOK_SECRET="$(openssl rand -hex 32)"' in result.stdout
-    path.write_text("# mine\n")
-    again = run("init", "-c", str(path), *INIT)
-    assert (again.exit_code, path.read_text()) == (1, "# mine\n")
-    assert "pass --force" in again.stderr
-    assert run("init", "-c", str(path), *INIT, "--force", "-o", "json").exit_code == 0
-    assert load(path).targets
-
-
-@pytest.mark.parametrize(
-    ("flags", "seen"),
-    [
-        (("--repository", "https://x:y@git.example.com/a/b.git", "-n", "b"), "holds credentials"),
-        (("--repository", "https://git.example.com/a/b.git", "-n", "Shop"), "expected a namespace"),
-        (("--repository", "https://git.example.com/a/b.git", "-n", "yes", "--name", "a b"), "expected a DNS label"),
-    ],
-)
-def test_init_refuses_what_would_not_load(tmp_path: Path, flags: tuple[str, ...], seen: str) -> None:
-    path = tmp_path / "anneal.yaml"
-    result = run("init", "-c", str(path), *flags)
-    assert result.exit_code == 1
-    assert seen in result.stderr
-    assert not path.exists()
-
-
-def test_init_asks_for_nothing_where_nobody_sits(tmp_path: Path) -> None:
-    result = run("init", "-c", str(tmp_path / "a.yaml"))
-    assert (result.exit_code, "--repository is needed" in result.stderr) == (64, True)
-
-
+# --- completion
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_clicks_own_code(shell: str) -> None:
     result = run("completion", shell)

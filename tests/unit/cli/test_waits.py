@@ -12,7 +12,7 @@ from handler.cli import waits
 from handler.cli.printing import Output
 from handler.cli.running import run
 from handler.cli.session import Session
-from handler.cli.waits import EVERY, Telling
+from handler.cli.waits import AGAIN, EVERY, Telling
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.state.record import Attempt, Progress, State, Status, StepRecord, Waiting
@@ -61,6 +61,21 @@ def test_a_wait_is_told_when_it_begins_and_when_something_else_is_missing(tell: 
     assert tell(waiting(API, WEB)) == [f"shop waits for everything: {API}; {WEB}"]
     assert tell(waiting(API, WEB), EVERY) == []
     assert tell(waiting(WEB), EVERY) == [f"shop waits for everything: {WEB}"]
+
+
+def test_one_that_doesnt_change_is_told_again_with_how_long_it_has_lasted(tell: Teller) -> None:
+    assert tell(waiting(API)) != []
+    assert tell(waiting(API), AGAIN - 1) == []
+    assert tell(waiting(API), 1) == [f"shop waits for everything, {AGAIN:.0f} s so far: {API}"]
+    assert tell(waiting(API), AGAIN - 1) == []
+    assert tell(waiting(API), 1) == [f"shop waits for everything, {2 * AGAIN:.0f} s so far: {API}"]
+
+
+def test_a_deletion_is_told_with_what_holds_it(tell: Teller) -> None:
+    held = "ConfigMap/shop/old: is not gone yet; finalizers: acme.io/hold (the controller of acme.io)"
+    pruning = replace(stepping(), status=Status("pruning", message=held), rollout=None)
+    assert tell(pruning) == [f"shop waits for deletions: {held}"]
+    assert tell(replace(pruning, attempt=None)) == [], "nobody waits any more"
 
 
 def test_what_changes_all_the_time_is_told_now_and_then_and_nothing_is_left_untold(tell: Teller) -> None:

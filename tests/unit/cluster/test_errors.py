@@ -164,6 +164,11 @@ def test_rbac_words_about_a_secret_are_told() -> None:
     assert message in str(error)
 
 
+def test_a_namespace_that_a_secret_lacks_is_told_and_no_other() -> None:
+    assert 'namespaces "shop" not found' in str(refused(404, status('namespaces "shop" not found', "NotFound"), "PATCH", SECRET, "s"))
+    assert "hunter2" not in str(refused(404, status('namespaces "hunter2" not found', "NotFound"), "PATCH", SECRET, "s"))
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -207,9 +212,12 @@ def test_a_broken_way_is_told_from_a_wrong_address(error: Exception, kind: type[
     assert type(unreachable(error, "https://a:6443", "GET", "ConfigMap/shop/a")) is kind
 
 
-def test_object_addresses_arent_part_of_a_message() -> None:
+def test_a_vendors_words_arent_part_of_a_message() -> None:
     error = urllib3.exceptions.ProtocolError("<urllib3.connection.HTTPSConnection object at 0x7f00aa>: refused")
-    assert str(unreachable(error, "https://a", "GET", "x")) == "x: GET got no answer from https://a: refused"
+    assert (
+        str(unreachable(error, "https://a", "GET", "x"))
+        == "x: GET got no answer from https://a: the host broke off the connection or its answer"
+    )
 
 
 def test_only_a_connection_never_made_is_surely_not_sent() -> None:

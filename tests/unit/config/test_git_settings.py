@@ -15,7 +15,9 @@ SEMVER = "expected a range of versions such as >=1.2 <2, ^1.2 or 1.x"
 NO_V = "leave it out: tags with and without it count alike"
 KEYED = "ssh: {privateKey: {file: k}, knownHosts: h}"
 APP = "githubApp: {appId: a, installationId: 1, privateKey: {file: k}}"
-NEEDS_KEY = ".auth: an ssh:// URL needs a key; add `auth: {ssh: {privateKey: {file: ...}, knownHosts: ...}}`"
+NEEDS_KEY = (
+    ".auth: an ssh:// URL needs a key; add `auth: {ssh: {privateKey: {file: /run/secrets/key}, knownHosts: /etc/anneal/known_hosts}}`"
+)
 
 
 @pytest.mark.parametrize(

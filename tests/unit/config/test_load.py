@@ -108,6 +108,7 @@ def test_the_full_sample_is_read_beside_its_targets() -> None:
     )
     assert settings.health_check_exprs == (s.HealthCheckExpr("bitnami.com/v1alpha1", "status.phase == 'Ready'"),)
     assert settings.secrets_interval == 120.0
+    assert settings.webhooks.trusted_proxies == ("10.0.0.0/8", "fd00::/8")
     assert (settings.webhooks.max_body, settings.metrics.bind) == (1_048_576, "127.0.0.1:9464")
     assert settings.replay.tokens[0].may == ("replay", "approve", "rollback", "read", "metrics")
 

@@ -18,6 +18,7 @@ SERVER = "expected the https:// or http:// address of an API server"
 INSIDE = "expected a directory inside the repository"
 QUOTE = "quote a value that begins with one of * & ! % @ `"
 BIND = "expected host:port"
+NETWORK = "expected a network or an address, e.g. 10.0.0.0/8 or fd00::/8"
 TOOLS = ("flux", "argocd", "helm", "kapp", "kluctl", "kubernixos", "cli-utils", "fleet")
 ADOPT = f"expected never, unowned or a list of {', '.join(TOOLS)}"
 AUTH = "credentials go under `auth: {basic: {username: ..., password: {env: GIT_TOKEN}}}`"
@@ -167,6 +168,9 @@ def test_what_is_no_configuration_at_all(text: str, expected: str) -> None:
         ),
         ("webhooks: {maxBody: 4095}", "webhooks.maxBody: expected a number of bytes from 4096 to 26214400, found 4095"),
         ("webhooks: {maxBody: 5Mi}", 'webhooks.maxBody: expected a number of bytes from 4096 to 26214400, found "5Mi"'),
+        ("webhooks: {trustedProxies: [10.0.0.0/33]}", f'webhooks.trustedProxies[0]: {NETWORK}, found "10.0.0.0/33"'),
+        ("webhooks: {trustedProxies: [ingress]}", f'webhooks.trustedProxies[0]: {NETWORK}, found "ingress"'),
+        ("webhooks: {trustedProxies: ['1::2::3/64']}", f'webhooks.trustedProxies[0]: {NETWORK}, found "1::2::3/64"'),
         ("webhooks: {azureDevops: {}}", "webhooks.azureDevops: unknown key; did you mean `azuredevops`?"),
         ("metrics: {bind: 9464}", f'metrics.bind: {BIND}, found 9464, which YAML reads as a number; write "9464"'),
         ("metrics: {bind: ':9464'}", f'metrics.bind: {BIND}, found ":9464"'),

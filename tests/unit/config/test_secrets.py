@@ -185,9 +185,9 @@ def test_a_missing_key_is_named_by_its_place() -> None:
     with pytest.raises(SecretUnavailable) as caught:
         resolve_all(WAYS, {}, needs={"git"})
     assert str(caught.value).splitlines() == [
-        "targets[keyed].repository.auth.ssh.privateKey: environment variable KEY is not set",
-        "targets[keyed].repository.auth.ssh.passphrase: environment variable PHRASE is not set",
-        "targets[app].repository.auth.githubApp.privateKey: environment variable PEM is not set",
+        "targets[keyed].repository.auth.ssh.privateKey: environment variable KEY is not set; export KEY=VALUE, where Anneal runs",
+        "targets[keyed].repository.auth.ssh.passphrase: environment variable PHRASE is not set; export PHRASE=VALUE, where Anneal runs",
+        "targets[app].repository.auth.githubApp.privateKey: environment variable PEM is not set; export PEM=VALUE, where Anneal runs",
     ]
 
 
@@ -202,12 +202,13 @@ def test_every_weak_or_missing_secret_is_reported_at_once() -> None:
     with pytest.raises(SecretUnavailable) as caught:
         resolve_all(SETTINGS, environ)
     short = "is shorter than 16 characters; make one with `openssl rand -hex 32`"
+    new = 'export {}="$(openssl rand -hex 32)"; or set it to what the other side has already'
     assert str(caught.value).splitlines() == [
-        "targets[shop].repository.auth.basic.password: environment variable PASSWORD is empty",
-        "webhooks.github.secrets: environment variable NEW is empty",
+        "targets[shop].repository.auth.basic.password: environment variable PASSWORD is empty; export PASSWORD=VALUE, where Anneal runs",
+        f"webhooks.github.secrets: environment variable NEW is empty; {new.format('NEW')}",
         f"webhooks.github.secrets: environment variable OLD {short}",
         f"targets[infra].repository.webhook.secrets: environment variable INFRA {short}",
-        "webhooks.gitlab.secrets: environment variable GITLAB is not set",
+        f"webhooks.gitlab.secrets: environment variable GITLAB is not set; {new.format('GITLAB')}",
         f"replay.tokens[ci].secret: environment variable CI {short}",
     ]
     assert "CANARY" not in "".join(traceback.format_exception(caught.value))

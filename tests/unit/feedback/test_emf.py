@@ -55,6 +55,7 @@ def test_a_run_is_one_line_of_the_embedded_metric_format(lines: Lines, told: lis
         "anneal_run_duration_seconds": 1.235,
         "anneal_changes": 1,
         "anneal_target_failures": 2,
+        "anneal_target_refused": 0,
         "anneal_target_held": 1,
         "anneal_target_suspended": 0,
         "anneal_target_pinned": 0,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from handler.feedback.metrics import DoorMetrics, RunMetrics
+from handler.feedback.metrics import DoorMetrics, Place, RunMetrics
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
@@ -47,9 +47,9 @@ def test_a_run_is_counted_by_target_trigger_and_outcome_and_what_it_wrote_by_act
     metrics.run(TICK, Result("shop", Outcome.HELD, plan=plan, standing=GOOD), 0.01)
     found = parsed(metrics.text())
     assert {key: value for key, value in found.items() if key[0] == "anneal_runs_total"} == {
-        ("anneal_runs_total", ("applied", "shop", "push")): 1.0,
-        ("anneal_runs_total", ("unchanged", "shop", "tick")): 1.0,
-        ("anneal_runs_total", ("held", "shop", "tick")): 1.0,
+        ("anneal_runs_total", ("", "applied", "shop", "push")): 1.0,
+        ("anneal_runs_total", ("", "unchanged", "shop", "tick")): 1.0,
+        ("anneal_runs_total", ("", "held", "shop", "tick")): 1.0,
     }
     assert {key[1]: value for key, value in found.items() if key[0] == "anneal_changes_total"} == {
         ("created", "shop"): 1.0,
@@ -57,7 +57,7 @@ def test_a_run_is_counted_by_target_trigger_and_outcome_and_what_it_wrote_by_act
     }
     assert found["anneal_run_duration_seconds_count", ("shop",)] == 3
     assert found["anneal_run_duration_seconds_bucket", ("0.05", "shop")] == 2
-    assert (found["anneal_queue_waiting", ()], found["anneal_queue_running", ()], found["anneal_cluster_requests", ()]) == (2, 1, 7)
+    assert (found["anneal_queue_waiting", ()], found["anneal_queue_running", ()], found["anneal_cluster_requests_total", ()]) == (2, 1, 7)
 
 
 def test_what_a_run_wrote_is_counted_however_it_ended_and_its_cause_is_the_act() -> None:
@@ -66,19 +66,20 @@ def test_what_a_run_wrote_is_counted_however_it_ended_and_its_cause_is_the_act()
     metrics.run(replace(TICK, trigger="oneoff", rollback=True), Result("shop", Outcome.FAILED, written=(made,)), 0.1)
     found = parsed(metrics.text())
     assert found["anneal_changes_total", ("created", "shop")] == 1
-    assert found["anneal_runs_total", ("failed", "shop", "rollback")] == 1
+    assert found["anneal_runs_total", ("", "failed", "shop", "rollback")] == 1
 
 
 def test_how_a_target_stands_is_what_its_record_says() -> None:
     metrics = counting()
     standing = Standing(failures=3, next_try=2000.0, succeeded=1000.0, held=True, suspended=True, pinned=True, orphans=4, drifted=5)
-    standing = replace(standing, rolled_back=True, waiting=1500.0)
+    standing = replace(standing, rolled_back=True, waiting=1500.0, refused=True)
     metrics.run(TICK, Result("shop", Outcome.FAILED, next_try=2000.0, standing=standing), 0.1)
     found = parsed(metrics.text())
     assert {key[0].removeprefix("anneal_target_"): value for key, value in found.items() if key[0].startswith("anneal_target_")} == {
         "failures": 3,
         "next_try_timestamp_seconds": 2000,
         "last_success_timestamp_seconds": 1000,
+        "refused": 1,
         "held": 1,
         "suspended": 1,
         "pinned": 1,
@@ -115,7 +116,49 @@ def test_a_refused_request_is_no_failed_run_and_its_target_stands_as_before() ->
     assert failures(metrics) == 1
     found = parsed(metrics.text())
     assert found["anneal_target_next_try_timestamp_seconds", ("shop",)] == 2000
-    assert found["anneal_runs_total", ("refused", "shop", "replay")] == 3
+    assert found["anneal_runs_total", ("", "refused", "shop", "replay")] == 3
+
+
+def test_a_run_is_counted_by_the_code_of_its_failure_and_no_other_word_becomes_a_label() -> None:
+    metrics = counting()
+    for code in ("plan-refused", "internal", "whatever a record says"):
+        metrics.run(TICK, Result("shop", Outcome.FAILED, code=code), 0.1)
+    codes = {key[1][0] for key in parsed(metrics.text()) if key[0] == "anneal_runs_total"}
+    assert codes == {"plan-refused", "internal", "other"}
+
+
+def test_a_host_or_a_cluster_is_away_until_a_run_has_heard_from_it() -> None:
+    metrics = RunMetrics(*[lambda: 0.0] * 3, places={"shop": Place("git.example.com", "prod"), "site": Place("git.example.com", "stage")})
+
+    def up() -> dict[str, float]:
+        return {key[1][0]: value for key, value in parsed(metrics.text()).items() if key[0] in ("anneal_git_host_up", "anneal_cluster_up")}
+
+    assert up() == {}, "nobody was asked yet"
+    metrics.run(TICK, Result("shop", Outcome.FAILED, code="cluster-unavailable"), 0.1)
+    assert up() == {"prod": 0}, "the host wasn't asked"
+    metrics.run(TICK, Result("shop", Outcome.FAILED, code="git-unavailable"), 0.1)
+    assert up() == {"prod": 1, "git.example.com": 0}
+    for code in ("access-denied", "kubeconfig-invalid"):
+        metrics.run(TICK, Result("shop", Outcome.FAILED, code=code), 0.1)
+    assert up() == {"prod": 1, "git.example.com": 0}, "these may come before anybody is heard"
+    metrics.quiet(replace(TICK, target="site"), Result("site", Outcome.UNCHANGED, standing=GOOD))
+    assert up() == {"prod": 1, "git.example.com": 1, "stage": 1}
+    info = [key[1] for key in parsed(metrics.text()) if key[0] == "anneal_target_info"]
+    assert sorted(info) == [("prod", "git.example.com", "shop"), ("stage", "git.example.com", "site")]
+
+
+def test_a_refused_commit_is_one_failure_however_often_it_is_looked_at() -> None:
+    metrics = counting()
+    standing = replace(GOOD, failures=1, refused=True)
+    for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.FAILED, Outcome.APPLIED):
+        metrics.run(TICK, Result("shop", outcome, standing=standing), 0.1)
+        assert failures(metrics) == 1, "also after a drift run that held the commit before"
+
+
+def test_a_wait_is_shown_while_its_run_is_under_way() -> None:
+    metrics = counting()
+    metrics.waiting("shop", 1500.0)
+    assert parsed(metrics.text())["anneal_target_waiting_since_timestamp_seconds", ("shop",)] == 1500
 
 
 def test_both_parts_make_one_text_and_a_silent_worker_is_a_zero() -> None:
@@ -126,7 +169,7 @@ def test_both_parts_make_one_text_and_a_silent_worker_is_a_zero() -> None:
     door.request("/webhooks/github", 202, 0.004)
     whole = parsed(door.merged(runs.text()))
     assert whole["anneal_worker_up", ()] == 1
-    assert whole["anneal_runs_total", ("unchanged", "shop", "tick")] == 1
+    assert whole["anneal_runs_total", ("", "unchanged", "shop", "tick")] == 1
     assert whole["anneal_deliveries_total", ("", "matched", "github")] == 1
     assert whole["anneal_deliveries_total", ("bad-signature", "refused", "github")] == 1
     assert whole["anneal_requests_total", ("/webhooks/github", "202")] == 1

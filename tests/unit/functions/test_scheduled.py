@@ -14,12 +14,13 @@ import pytest
 from handler.config.git import SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.functions.scheduled import AGAIN, Minutes, by_clock, by_record, window
+from handler.looks import Looks
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import message
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Sqs
-from handler.reading import Looks
+from handler.state.heartbeat import Heartbeat
 from handler.state.objects import Body
 from handler.state.record import Attempt, State, Status, Suspend
 from handler.state.rules import stamp
@@ -135,7 +136,39 @@ def test_what_records_say_is_due_is_asked_for_by_one_list_a_cluster() -> None:
     assert minutes(known, queue, records) == {"ticks": 0, "due": ["one", OFTEN], "unread": {}}
     assert [(job.target, job.trigger) for job in queue.jobs] == [("one", "tick"), (OFTEN, "tick")]
     assert queue.jobs[0].moment == END - 5
-    assert sorted(asked) == ["one", OFTEN]
+    assert sorted(set(asked)) == ["one", OFTEN], "one of each cluster leads there"
+
+
+def test_the_schedule_is_a_server_that_looks_after_all_targets_of_a_cluster_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "anneal-schedule")
+    east, west, queue = FakeObjects(clock=lambda: END), FakeObjects(clock=lambda: END), Kept()
+    known = settings(target("asked"), target("resting", suspend=True), target("far", WEST), interval=60.0)
+
+    def records(asked_for: Target) -> Readable:
+        if asked_for.cluster == WEST:
+            raise ClusterUnavailable.of("cluster west", "can't be reached")
+        return east
+
+    minutes(known, queue, records)
+    pulse = Heartbeat(east, "anneal-system", "default").read()
+    server = pulse.server("asked")
+    assert server
+    assert (server.name, pulse.server("resting"), pulse.server("far")) == ("anneal-schedule", server, None)
+    assert (pulse.looked("asked"), pulse.looked("resting"), pulse.watched) == (END, 0.0, None)
+    assert Heartbeat(west, "anneal-system", "default").read().last is None
+
+
+def test_a_heartbeat_that_cant_be_renewed_keeps_no_schedule_up(caplog: pytest.LogCaptureFixture) -> None:
+    objects, queue = FakeObjects(), Kept()
+
+    def denying(verb: str, body: Body) -> None:
+        if verb == "create" and body["kind"] == "Lease":
+            raise AccessDenied.of("leases", "may not be created")
+
+    objects.before = denying
+    told = minutes(settings(target("one"), interval=60.0), queue, lambda _target: objects)
+    assert (told["ticks"], [job.target for job in queue.jobs]) == (1, ["one"])
+    assert "the heartbeat can't be renewed" in [record.message for record in caplog.records]
 
 
 def test_an_event_that_comes_twice_asks_for_the_same() -> None:

@@ -91,6 +91,30 @@ def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
             "0.yaml:1: Deploymnt/web: the API server doesn't serve apps/v1 Deploymnt; did you mean apps/v1 Deployment?",
         ),
         (
+            document("Namespace", "bank"),
+            {"cluster_scoped": ("ClusterRole",)},
+            (
+                "0.yaml:1: Namespace/bank: Namespace is cluster-scoped and not allowed here, and namespace bank is not in the target's "
+                "whitelist; add to target shop:\n  namespaces: [shop, bank]\n  clusterScoped: [ClusterRole, Namespace]"
+            ),
+        ),
+        (
+            document("Deployment", api="extensions/v1beta1"),
+            {},
+            (
+                "0.yaml:1: Deployment/web: the API server doesn't serve extensions/v1beta1 Deployment; did you mean apps/v1 Deployment? "
+                "Else declare its CustomResourceDefinition in the same path, or install it first"
+            ),
+        ),
+        (
+            document("ConfigMapList", api="monitoring.coreos.com/v1"),
+            {},
+            (
+                "0.yaml:1: ConfigMapList/web: the API server doesn't serve monitoring.coreos.com/v1 ConfigMapList; "
+                "declare its CustomResourceDefinition in the same path, or install it first"
+            ),
+        ),
+        (
             document("Qqq", api="zzz.example/v9"),
             {},
             (
@@ -125,7 +149,44 @@ def test_two_documents_for_one_object_name_both_places() -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    assert len(refusals(document("Nope"), document(metadata={"namespace": "bank"}), document("Namespace", "x"))) == 4
+    assert len(refusals(document("Nope"), document(metadata={"namespace": "bank"}), document("Namespace", "x"))) == 4  # and the block
+
+
+def test_what_settings_lack_is_one_block_at_the_end_with_the_union_and_each_reason_counted() -> None:
+    there = [document(name=name, metadata={"namespace": space}) for space in ("bank", "club") for name in ("a", "b")]
+    assert refusals(document("Nope"), *there, document("Namespace", "bank"), cluster_scoped=("ClusterRole",))[1:] == [
+        "1.yaml:1: ConfigMap/bank/a and 1 more: namespace bank is not in the target's whitelist",
+        "3.yaml:1: ConfigMap/club/a and 1 more: namespace club is not in the target's whitelist",
+        "5.yaml:1: Namespace/bank: Namespace is cluster-scoped and not allowed here, and namespace bank is not in the target's whitelist",
+        (
+            "target shop: 5 objects need what it doesn't allow; add to target shop:\n"
+            "  namespaces: [shop, bank, club]\n  clusterScoped: [ClusterRole, Namespace]"
+        ),
+    ]
+
+
+def test_objects_of_one_unknown_kind_are_one_line_with_its_own_way_out() -> None:
+    kinds = [document(kind, name, "zzz.example/v1") for kind in ("Pump", "Valve") for name in "abc"]
+    assert refusals(*kinds, document(metadata={"namespace": "bank"})) == [
+        (
+            "0.yaml:1: Pump/a and 2 more: the API server doesn't serve zzz.example/v1 Pump; "
+            "declare its CustomResourceDefinition in the same path, or install it first"
+        ),
+        (
+            "3.yaml:1: Valve/a and 2 more: the API server doesn't serve zzz.example/v1 Valve; "
+            "declare its CustomResourceDefinition in the same path, or install it first"
+        ),
+        "6.yaml:1: ConfigMap/bank/web: namespace bank is not in the target's whitelist; add to target shop: namespaces: [shop, bank]",
+    ]
+
+
+def test_objects_that_lack_the_same_are_one_line() -> None:
+    assert refusals(*[document(name=name, metadata={"namespace": "bank"}) for name in "abc"]) == [
+        (
+            "0.yaml:1: ConfigMap/bank/a and 2 more: namespace bank is not in the target's whitelist; "
+            "add to target shop: namespaces: [shop, bank]"
+        )
+    ]
 
 
 def test_a_kind_that_this_commit_brings_is_known_and_waits_for_its_crd_and_namespace() -> None:

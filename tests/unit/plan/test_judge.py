@@ -92,7 +92,7 @@ def test_a_takeover_that_changes_nothing_isnt_written_on_what_is_ours() -> None:
     ("metadata", "adopt", "told"),
     [
         ({}, "unowned", ""),
-        ({}, "never", "ConfigMap/shop/web: exists already and isn't ours; set adopt: unowned on target shop"),
+        ({}, "never", "ConfigMap/shop/web: exists already and isn't ours; set on target shop: adopt: unowned"),
         (
             {"labels": {"kapp.k14s.io/app": "1"}, "ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]},
             "unowned",

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.plan.admit import Desired
-from handler.plan.missing import Missing, among, declare, put_before, read, without
-from tests.unit.plan.samples import desired, document
+from handler.plan.missing import Missing, among, declare, put_before, read, without, without_namespace
+from tests.unit.plan.samples import desired, document, target
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -81,7 +82,19 @@ def test_rbac_calls_a_role_by_the_kind_of_its_binding() -> None:
 def test_the_ways_out_can_be_pasted() -> None:
     block = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: shop}}"
     assert block in declare(Missing("serviceaccount", "", "web"), pod())
-    assert "{apiVersion: v1, kind: Namespace, metadata: {name: bank}}" in declare(Missing("namespaces", "", "bank"), pod())
+
+
+@pytest.mark.parametrize(
+    ("kinds", "more"), [((), ", and add to target shop: clusterScoped: [Namespace]"), (("Namespace",), ""), (("*",), "")]
+)
+def test_a_namespace_that_isnt_there_names_both_ways_to_one(kinds: tuple[str, ...], more: str) -> None:
+    refusal = Problem("Pod/bank/p", 'namespaces "bank" not found', "p.yaml:1")
+    told = without_namespace(Missing("namespaces", "", "bank"), target(cluster_scoped=kinds), refusal)
+    block = "{apiVersion: v1, kind: Namespace, metadata: {name: bank}}"
+    assert str(told) == (
+        'p.yaml:1: Pod/bank/p: namespaces "bank" not found; '
+        f"create it: kubectl create namespace bank; or declare it in the same path: {block}{more}"
+    )
     assert "declare it in the same path" in declare(Missing("PriorityClass", "", "high"), pod())
     account_of, priority = Identity("", "ServiceAccount", "shop", "web"), Identity("scheduling.k8s.io", "PriorityClass", "", "high")
     assert '{config.kubernetes.io/depends-on: "/namespaces/shop/ServiceAccount/web"}' in put_before(account_of, pod().identity)

@@ -67,7 +67,8 @@ def test_each_trouble_names_the_queue_and_the_way_out_and_aws_own_words_are_for_
     fifo = Fifo(trouble=[error])
     raised = trouble(Sqs(fifo.url, fifo))
     assert text(raised).startswith(told)
-    assert raised.__notes__ == [str(error)]
+    ways = (ConnectTimeoutError, ReadTimeoutError, EndpointConnectionError)
+    assert getattr(raised, "__notes__", []) == ([] if isinstance(error, ways) else [str(error)])
     assert "123456789012" not in text(raised)  # the account
 
 

@@ -13,14 +13,15 @@ import pytest
 
 from handler.config.git import SecretRef
 from handler.config.settings import Cluster, Settings, Target
+from handler.looks import Looks, Sights
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Hold, Plan
 from handler.model.result import Outcome, Result
-from handler.reading import MOST, Looks, Reader, ended
+from handler.reading import MOST, Reader, ended
 from handler.state.configmap import SUMMARY
-from handler.state.heartbeat import Heartbeat
+from handler.state.heartbeat import Heartbeat, Signs
 from handler.state.record import Attempt, Orphan, TargetHealth
 from handler.summaries import Readable
 from tests.fakes.door import INFRA, SHOP, door_settings
@@ -101,10 +102,76 @@ def test_a_cluster_that_never_answers_delays_nobody_and_holds_one_thread(here: F
     for _ in range(3):
         rows = {row["target"]: row for row in slow.targets(ALL)}
         assert rows["infra"]["trouble"] == {"code": "cluster-unavailable", "message": "cluster: hasn't answered within 0.3 s"}
+        assert (rows["infra"]["seen"], rows["infra"]["age"]) == ("", None), "nothing is known of it"
         assert rows["shop-prod"]["commit"] == sha()
     assert asked.acquire(timeout=PATIENCE)
     assert not asked.acquire(blocking=False), "one look at a time"
     answer.set()
+
+
+class Hangs:
+    """A cluster that answers until it hangs, and again when it is let go."""
+
+    def __init__(self) -> None:
+        self.objects = FakeObjects()
+        self.well = threading.Event()
+        self.well.set()
+        remember(self.objects, replace(full(), target="infra", repository=INFRA))
+
+    def __call__(self) -> Readable:
+        assert self.well.wait(PATIENCE)
+        return self.objects
+
+
+def test_a_cluster_that_has_died_is_told_as_it_was_seen_last_and_how_long_ago(here: FakeObjects, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, late = Hangs(), {"code": "cluster-unavailable", "message": "cluster: hasn't answered within 0.1 s"}
+    look = reader(here, there)
+    (row,), whole, deliveries = look.targets(["infra"]), look.target("infra"), look.deliveries(["infra"])
+    assert (row["trouble"], row["age"], whole["trouble"], whole["age"]) == (None, 0, None, 0)
+    then = time.time()
+    monkeypatch.setattr("handler.looks.time.time", lambda: then + 3600)
+    there.well.clear()
+    look._looks = Looks(0.1)
+    try:
+        (stale,) = look.targets(["infra"])
+        assert stale == {**row, "trouble": late, "age": stale["age"]}
+        assert stale["age"] in range(3600, 3600 + int(PATIENCE) * 60)
+        assert look.target("infra") == {**whole, "trouble": late, "age": stale["age"]}
+        told = look.deliveries(["infra"])
+        assert (told["recorded"], told["unread"][0]["code"]) == (deliveries["recorded"], "cluster-unavailable")
+        assert told["unread"][0]["age"] == stale["age"]
+    finally:
+        there.well.set()
+
+
+def test_a_look_that_came_too_late_is_what_the_next_one_falls_back_to(here: FakeObjects) -> None:
+    there = Hangs()
+    there.well.clear()
+    look = reader(here, there)
+    look._looks = Looks(0.1)
+    (row,) = look.targets(["infra"])
+    assert (row["recorded"], row["seen"]) == (False, "")
+    under_way = next(iter(look._looks._running.values()))
+    there.well.set()
+    assert under_way.result(PATIENCE)
+    there.well.clear()
+    try:
+        (row,) = look.targets(["infra"])
+        assert (row["recorded"], row["commit"], row["trouble"]["code"]) == (True, sha(), "cluster-unavailable")
+        assert row["seen"]
+    finally:
+        there.well.set()
+
+
+def test_of_whole_targets_the_longest_unasked_are_forgotten() -> None:
+    sights, looks = Sights[int](2), Looks(PATIENCE)
+
+    def broken() -> int:
+        raise ClusterUnavailable.of("cluster", "is away")
+
+    for place in ("a", "b", "a", "c"):
+        sights.all(looks, {place: lambda: 1})
+    assert {place: sights.all(looks, {place: broken})[place].what for place in "abc"} == {"a": 1, "b": None, "c": 1}
 
 
 def test_a_look_that_has_ended_is_made_anew() -> None:
@@ -127,7 +194,7 @@ def test_what_nobody_foresaw_is_the_trouble_of_its_place_alone(
     assert rows["shop-prod"]["commit"] == sha()
     told = {"code": "internal", "message": f"anneal: internal error: {type(error).__name__}; the worker's log has its trace"}
     assert rows["infra"]["trouble"] == told
-    assert look.deliveries(ALL)["unread"] == [{"target": "infra", **told}]
+    assert look.deliveries(ALL)["unread"] == [{"target": "infra", **told, "seen": "", "age": None}]
     assert look.target("infra")["trouble"] == told
     assert caplog.records[0].exc_info
 
@@ -253,7 +320,7 @@ def test_the_end_of_a_run_is_told_in_the_records_own_words_and_within_bounds() -
 def test_who_watches_vouches_for_health_but_not_while_a_run_is_open(attempt: Attempt | None, shown: str) -> None:
     objects, well, known = FakeObjects(clock=time.time), TargetHealth("healthy", NOON, NOON), replace(settings(), drift_interval=60.0)
     remember(objects, replace(blank(commit=sha("b")), target="shop-dev", repository=SHOP, health=well, attempt=attempt))
-    Heartbeat(objects, known.state_namespace, known.installation).renew("worker", 60.0)
+    Heartbeat(objects, known.state_namespace, known.installation).renew(Signs("worker", "1.0.0", {}, (0.0, 180.0)))
     looks = Reader(known, lambda _: objects, str, PATIENCE)
     (row,) = looks.targets(["shop-dev"])
     assert (row["health"], looks.target("shop-dev")["state"]["health"]["state"]) == (shown, shown)

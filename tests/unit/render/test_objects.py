@@ -102,7 +102,7 @@ def test_an_object_is_its_identity_its_canonical_form_and_its_place() -> None:
         (CONFIG + "  annotations: {anneal.dev/identity: x}", "ConfigMap/a: metadata.annotations holds anneal.dev/identity"),
         (CONFIG + "  labels: {v: 1.10}", "ConfigMap/a: metadata.labels.v is a number, not text; quote it"),
         (CONFIG + "  annotations: [a]", "ConfigMap/a: metadata.annotations is a list, not a mapping"),
-        ("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization", "this is kustomize's own file"),
+        ("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization", "kustomize reads this as kustomization.yaml alone: rename it"),
         ("replicas: 3\nimage: x", "add the file to .annealignore if it isn't for the cluster"),
     ],
 )

@@ -13,9 +13,9 @@ import yaml
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.rollout import Rollout
+from handler.model.rollout import MAX_STEPS, Rollout
 from handler.rollout.checks import CHECKS as LITERAL
-from handler.rollout.spec import MAX_STEPS, read
+from handler.rollout.spec import read
 from handler.run.rollout.actions import ACTIONS
 from tests.unit.rollout.documents import CHECKS, KEYED, LISTED, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
@@ -83,7 +83,7 @@ def test_what_has_another_shape_is_said(document: dict[str, Any], said: str) -> 
 def test_reports_to_a_database_are_refused_by_name(step: dict[str, Any]) -> None:
     [said] = mistakes(spec=groups({"object": "deployment", "action": "CreateOrUpdate", **step}))
     assert "report" in said.partition(": ")[2].partition(": ")[0]
-    assert "Anneal reports to no database; remove it, and let an outgoing webhook tell" in said
+    assert "Anneal reports to no database; remove it; `anneal rollout TARGET` and the record" in said
 
 
 @pytest.mark.parametrize(

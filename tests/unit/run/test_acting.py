@@ -230,7 +230,9 @@ def test_what_is_not_ours_is_deleted_only_where_it_may_be_adopted(cluster: Clust
     bodies = (config("old"), config("web"))
     found = change(cluster.plan({"old": "DeleteIfExist"}, *bodies), "old")
     assert (found.action, found.uid, found.adopted) == (Action.PRUNE, uid, True)
-    with pytest.raises(PlanRefused, match=r"exists already and isn't ours, and step old in all would delete it; set adopt: unowned"):
+    with pytest.raises(
+        PlanRefused, match=r"exists already and isn't ours, and step old in all would delete it; set on target shop: adopt: unowned"
+    ):
         cluster.plan({"old": "DeleteIfExist"}, *bodies, adopt="never")
     assert "old" not in actions(cluster.plan({"old": "DeleteIfExist"}, *bodies, due=False))
 

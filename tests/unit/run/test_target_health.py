@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import cast
-from unittest.mock import Mock
 
 import pytest
 
@@ -14,12 +12,11 @@ from handler.model.names import Identity
 from handler.model.rollout import Mode
 from handler.run.custom_health import no_expressions
 from handler.run.health import Look, after_writing, judged, judged_absent, judged_live, renewed
-from handler.state.heartbeat import Beat, Heartbeat, heartbeat_name, known
-from handler.state.lease_record import micro_time, new_lease
-from handler.state.objects import Objects
+from handler.state.heartbeat import Beat, Heartbeat, Signs, known
 from handler.state.ran import Ran
 from handler.state.record import TargetHealth
 from handler.state.rules import stamp
+from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import blank, sha
 
 NOW = 1_900_000_000.0
@@ -156,15 +153,11 @@ def test_a_state_that_nobody_knows_is_unknown() -> None:
     assert after(TargetHealth("splendid", stamp(NOW)), Look({API: WELL})).state == HealthState.HEALTHY
 
 
-def test_a_beat_holds_for_as_long_as_its_lease_says() -> None:
-    body = new_lease("anneal", heartbeat_name("default"), {})
-    interval = 7200.0
-    body |= {
-        "metadata": {**body["metadata"], "uid": "u"},
-        "spec": {"leaseDurationSeconds": int(3 * interval), "renewTime": micro_time(NOW)},
-    }
-    beat = Heartbeat(cast("Objects", Mock(get=lambda *_: body)), "anneal", "default").read()
-    assert beat == Beat(NOW, 3 * interval)
+def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
+    objects, interval = FakeObjects(clock=lambda: NOW), 7200.0
+    lease = Heartbeat(objects, "anneal-system", "default")
+    lease.renew(Signs("one", "1.0.0", {}, (90.0, 3 * interval)))
+    assert lease.read().watched == Beat(NOW - 90, 3 * interval)
 
 
 def test_a_reason_that_a_look_no_longer_finds_is_not_told_any_more() -> None:

@@ -40,7 +40,7 @@ def said() -> list[tuple[str, HealthState]]:
 def watch(said: list[tuple[str, HealthState]]) -> ClusterWatch:
     ways: Any = Silent()
     settings = Settings((target(),), health_interval=0.01)
-    return ClusterWatch(settings, ways, [target()], str, lambda *line: said.append(line), threading.Event())
+    return ClusterWatch(settings, ways, [target()], str, lambda *line: said.append(line), lambda _: None, threading.Event())
 
 
 def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded(

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
-from handler.source.checks import has_more, read_tree
+from handler.source.checks import read_tree
+from handler.source.names import has_more
 from handler.source.wire import HostRefused, read_fetched
 
 TOKENS = (b"packfile\n", b"NAK\n", b"shallow " + b"1" * 40, b"shallow-info\n", b"\x01PACK", b"\x02on", b"\x03no", b"ERR no\n", b"\x09", b"")

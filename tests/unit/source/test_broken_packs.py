@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
 from handler.source.limits import Limits
-from handler.source.pack import Objects, PackBroken, read_pack
+from handler.source.objects import Objects
+from handler.source.pack import PackBroken, read_pack
 from infra.gitwork import run_git
 
 LIMITS = Limits(objects=200, object=1 << 20, inflated=4 << 20)

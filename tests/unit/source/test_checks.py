@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
-from handler.source.checks import name_problem, read_tree
+from handler.source.checks import read_tree
+from handler.source.names import name_problem
 
 OID = b"\x11" * 20
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
 from handler.source.limits import Limits
-from handler.source.pack import BLOB, PackBroken, read_pack
+from handler.source.objects import BLOB
+from handler.source.pack import PackBroken, read_pack
 
 LIMITS = Limits(objects=100, object=100_000, inflated=400_000)
 TEXT = b"kind: ConfigMap\n" * 50

@@ -11,7 +11,7 @@ from dulwich.objects import Tree as GitTree
 from handler.model.errors import GitUnavailable, SourceRefused
 from handler.model.tree import CommitInfo, is_lfs_pointer, printable, resolve_links
 from handler.source.limits import Limits
-from handler.source.pack import BLOB, TREE, Objects
+from handler.source.objects import BLOB, TREE, Objects
 from handler.source.tree import FetchedTree
 
 Files = dict[str, "str | Files | tuple[int, str]"]

@@ -14,10 +14,12 @@ from handler.state.record import (
     Approval,
     Attempt,
     Drift,
+    Fact,
     Held,
     Orphan,
     Pin,
     Progress,
+    Refusal,
     Request,
     Run,
     State,
@@ -47,6 +49,16 @@ def blank(**parts: Any) -> State:
     return State(**(known | parts))
 
 
+REFUSAL = Refusal(
+    "e" * 40,
+    "1" * 64,
+    "2" * 64,
+    ("deploy", "lib/common"),
+    (Fact("web", "Namespace", "v1", "namespaces"), Fact(kind="Offer", api_version="tea.example.com/v1"), Fact("back", seen="7")),
+    NOON,
+)
+
+
 def full() -> State:
     return blank(
         path="deploy",
@@ -57,7 +69,7 @@ def full() -> State:
         drift_due=NOON,
         reads_paths=("deploy", "deploy/api.yaml"),
         attempt=Attempt(sha("e"), "b" * 64, "c" * 64, TOKEN, NOON),
-        status=Status("failed", NOON, {"created": 3}, ("Deployment/shop/api",), "no", 2, NOON, "transient", "nobody"),
+        status=Status("failed", NOON, {"created": 3}, ("Deployment/shop/api",), "no", 2, NOON, "transient", "nobody", refusal=REFUSAL),
         health=TargetHealth(
             "degraded", NOON, NOON, ("Deployment/shop/api: 0 of 2 replicas available",), ("Service/shop/api: no address",), (API,)
         ),

@@ -294,3 +294,16 @@ def test_a_hook_is_found_again_by_the_longest_name_that_it_can_have() -> None:
     written, _ = fitted(blank(rollout=Progress(sha(), "d" * 64, NOON, steps=steps)), NAMESPACE, TOOLING)
     assert written.rollout
     assert written.rollout.steps == steps
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("name", "../secrets"), ("name", ".."), ("namespace", "a/b"), ("plural", "x?y"), ("apiVersion", "v1/../x")]
+)
+def test_a_fact_of_a_refusal_leads_nowhere_else(key: str, value: str) -> None:
+    """What a record names is asked of the API server."""
+    body = encode(full(), NAMESPACE, TOOLING)
+    status = json.loads(body["data"]["status.json"])
+    status["refusal"]["facts"][0][key] = value
+    body["data"]["status.json"] = json.dumps(status)
+    with pytest.raises(StateInvalid, match=f"refusal: facts: {key}: expected"):
+        read(body)

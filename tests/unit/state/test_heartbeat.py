@@ -1,30 +1,187 @@
-"""The Lease that says that health is watched: what can't be read vouches for nothing, and is no trouble."""
+"""The heartbeat: which servers run, what each looks after and when it looked, and when health was watched, which is another fact."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
-from handler.model.errors import AccessDenied
-from handler.state.heartbeat import Heartbeat, heartbeat_name
-from tests.fakes.objects import FakeObjects
+import pytest
+
+from handler.model.errors import AccessDenied, Moved
+from handler.state.heartbeat import EVERY, HOLDS, Beat, Heartbeat, Pulse, Server, Signs, heartbeat_name
+from handler.state.lease_record import micro_time
+from tests.fakes.objects import Body, FakeObjects
+
+NOW = 1_900_000_000.0
+DAY = 86_400.0
 
 
-class Denying:
-    """Objects that may not be read."""
+class Cluster:
+    """A cluster whose clock the test moves, and the Lease on it."""
 
-    def get(self, *_: str) -> Any:
-        raise AccessDenied.of("get Lease", "is forbidden")
+    def __init__(self) -> None:
+        self.now = NOW
+        self.objects = FakeObjects(clock=lambda: self.now)
+        self.lease = Heartbeat(self.objects, "anneal-system", "default")
+
+    def body(self) -> Body:
+        found = self.objects.get("Lease", "anneal-system", heartbeat_name("default"))
+        assert found
+        return found
+
+    def write(self, annotations: dict[str, Any]) -> None:
+        body = self.body()
+        self.objects.replace({**body, "metadata": {**body["metadata"], "annotations": annotations}})
 
 
-def test_a_reader_without_the_right_to_it_knows_of_no_watch() -> None:
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def signs(server: str = "one", *targets: str, ago: float = 0.0, watched: tuple[float, float] | None = None) -> Signs:
+    return Signs(server, "1.2.3", dict.fromkeys(targets, ago), watched)
+
+
+def test_a_reader_without_the_right_to_it_knows_of_no_watch_and_says_that_it_knows_nothing() -> None:
+    class Denying:
+        def get(self, *_: str) -> Any:
+            raise AccessDenied.of("get Lease", "is forbidden")
+
     objects: Any = Denying()
-    assert Heartbeat(objects, "anneal-system", "default").read() is None
+    assert Heartbeat(objects, "anneal-system", "default").read() == Pulse(readable=False)
 
 
-def test_a_beat_that_is_young_is_left_whatever_the_interval() -> None:
-    objects = FakeObjects(clock=lambda: 1_900_000_000.0)
-    beat = Heartbeat(objects, "anneal-system", "default")
-    beat.renew("worker", 2.5)
-    before = objects.get("Lease", "anneal-system", heartbeat_name("default"))
-    beat.renew("another", 2.5)
-    assert objects.get("Lease", "anneal-system", heartbeat_name("default")) == before
+def test_where_there_is_none_no_server_was_ever_seen(cluster: Cluster) -> None:
+    found = cluster.lease.read()
+    assert (found.readable, found.last, found.server("shop"), found.looked("shop"), found.watched) == (True, None, None, 0.0, None)
+
+
+def test_a_server_says_who_it_is_what_it_looks_after_and_when_it_looked(cluster: Cluster) -> None:
+    cluster.lease.renew(Signs("one", "1.2.3", {"shop": 40.0, "bank": math.inf}))
+    cluster.now += EVERY
+    found = cluster.lease.read()
+    assert found.server("shop") == found.server("bank") == found.last == Server("one", "1.2.3", NOW)
+    assert (found.looked("shop"), found.looked("bank")) == (NOW - 40, 0.0)
+    assert found.server("other") is None
+    body = cluster.body()
+    assert body["metadata"]["name"] == "anneal-heartbeat.default"
+    assert body["spec"] == {"holderIdentity": "one", "leaseDurationSeconds": int(HOLDS), "renewTime": micro_time(NOW)}
+
+
+def test_a_server_that_renews_no_more_doesnt_run_and_is_remembered_as_the_last(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("one", "shop"))
+    cluster.now += HOLDS
+    assert cluster.lease.read().server("shop")
+    cluster.now += 1
+    found = cluster.lease.read()
+    assert found.server("shop") is None
+    assert (found.last, found.looked("shop")) == (Server("one", "1.2.3", NOW), NOW)
+
+
+def test_each_server_keeps_what_the_others_say_and_the_older_look_is_no_news(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("one", "shop", ago=10.0))
+    cluster.lease.renew(signs("two", "bank"))
+    cluster.now += 60
+    cluster.lease.renew(Signs("three", "1.2.4", {"shop": math.inf}))
+    found = cluster.lease.read()
+    assert {name: found.server(name).name for name in ("shop", "bank")} == {"shop": "three", "bank": "two"}  # type: ignore[union-attr]  # both run
+    assert found.looked("shop") == NOW - 10, "looked at by the server before"
+
+
+def test_what_a_server_has_given_up_is_looked_after_by_none(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("one", "shop", "bank"))
+    cluster.lease.renew(signs("one", "shop"))
+    assert cluster.lease.read().server("bank") is None
+
+
+def test_servers_that_are_long_gone_are_forgotten_and_so_are_all_but_the_newest(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("old", "gone"))
+    cluster.now += DAY + 1
+    for number in range(40):
+        cluster.now += 1
+        cluster.lease.renew(signs(f"crashed-{number}", "shop"))
+    found = cluster.lease.read()
+    assert len(found.servers) == 32
+    assert "old" not in found.servers
+    assert set(found.targets) == {"shop"}
+    assert found.last == found.server("shop") == Server("crashed-39", "1.2.3", cluster.now)
+
+
+def test_a_server_that_doesnt_watch_vouches_for_no_health_and_keeps_what_another_says(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("blind", "shop"))
+    assert cluster.lease.read().watched is None
+    cluster.lease.renew(signs("one", "shop", watched=(5.0, 180.0)))
+    cluster.lease.renew(signs("blind", "shop"))
+    assert cluster.lease.read().watched == Beat(NOW - 5, 180.0)
+    cluster.lease.renew(signs("late", "shop", watched=(50.0, 9.0)))
+    assert cluster.lease.read().watched == Beat(NOW - 5, 180.0), "watched later by another"
+
+
+def test_a_thousand_targets_are_few_bytes_and_read_as_they_are(cluster: Cluster) -> None:
+    names = [f"team-{number % 7}-service-{number}" for number in range(1000)]
+    cluster.lease.renew(signs("anneal-5c9f8d7b6-abcde_12", *names))
+    assert len(cluster.body()["metadata"]["annotations"]["anneal.dev/targets"]) < 12_000
+    found = cluster.lease.read()
+    assert set(found.targets) == set(names)
+    assert found.looked(names[-1]) == NOW
+
+
+def test_who_is_quicker_is_not_undone(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("one", "shop"))
+    others = iter(["two", "three"])
+
+    def between(verb: str, _body: Body) -> None:
+        if verb == "replace" and (name := next(others, "")):
+            cluster.objects.before = None
+            cluster.lease.renew(signs(name, name))
+            cluster.objects.before = between
+
+    cluster.objects.before = between
+    cluster.lease.renew(signs("one", "shop"))
+    assert set(cluster.lease.read().servers) == {"one", "two", "three"}
+
+
+def test_where_others_are_always_quicker_it_is_given_up(cluster: Cluster) -> None:
+    def moved(verb: str, _body: Body) -> None:
+        if verb == "create":
+            raise Moved.of("Lease", "exists already")
+
+    cluster.objects.before = moved
+    with pytest.raises(Moved):
+        cluster.lease.renew(signs("one", "shop"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"one": 7}', '{"one": [1]}', '{"one": ["a", Infinity]}', "H4sIAAAA", '"x"', '{"one": {"version": 1}}']
+)
+def test_what_cant_be_read_says_nothing_and_the_next_renewal_replaces_it(cluster: Cluster, text: str) -> None:
+    cluster.lease.renew(signs("one", "shop", watched=(0.0, 180.0)))
+    cluster.write({"anneal.dev/servers": text, "anneal.dev/targets": text, "anneal.dev/health": text})
+    found = cluster.lease.read()
+    assert (found.watched, found.last, found.server("shop")) == (None, None, None)
+    cluster.lease.renew(signs("one", "shop"))
+    assert cluster.lease.read().server("shop")
+
+
+def test_a_server_that_says_that_it_ends_doesnt_run_from_then_on(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("one", "shop"))
+    cluster.lease.renew(replace(signs("one", "shop"), ended=True))
+    found = cluster.lease.read()
+    assert found.server("shop") is None
+    assert (found.last, found.looked("shop")) == (Server("one", "1.2.3", NOW, ended=True), NOW)
+    cluster.lease.renew(signs("one", "shop"))
+    assert cluster.lease.read().server("shop") == Server("one", "1.2.3", NOW), "started anew, by the same name"
+
+
+def test_what_a_server_that_ends_looked_after_is_anothers_until_that_says_otherwise(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("two", "shop"))
+    cluster.lease.renew(signs("gone", "shop"))
+    cluster.lease.renew(replace(signs("gone", "shop"), ended=True))
+    cluster.lease.renew(signs("one", "shop", "bank"))
+    cluster.lease.renew(replace(signs("one", "shop", "bank"), ended=True))
+    found = cluster.lease.read()
+    assert {name: found.server(name) for name in ("shop", "bank")} == dict.fromkeys(("shop", "bank"), Server("two", "1.2.3", NOW))
+    cluster.lease.renew(signs("two", "shop"))
+    assert cluster.lease.read().server("bank") is None

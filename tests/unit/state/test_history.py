@@ -142,6 +142,12 @@ def test_the_drift_record_names_fields_and_their_managers() -> None:
     ]
 
 
+def test_the_drift_record_names_whole_objects_too() -> None:
+    changes = [Change(action, Identity("", "ConfigMap", "shop", str(action))) for action in (Action.CREATE, Action.PRUNE, Action.UPDATE)]
+    found = {item.identity.name: (item.path, bool(item.live), bool(item.declared)) for item in drift_of(changes)}
+    assert found == {"create": ("", False, True), "prune": ("", True, False), "update": ("", True, True)}
+
+
 def test_a_run_has_one_entry_its_last() -> None:
     """A worker found the target held by another one of the same run, which then came to its end."""
     busy = Run("shop.asked", "replay", "busy", "2026-03-01T12:00:00Z")

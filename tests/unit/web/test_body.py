@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from handler.model.errors import BadPayload, TooLarge
-from handler.web.body import STEP, read
+from handler.model.errors import BadPayload, TooLarge, WrongMediaType
+from handler.web.body import STEP, read, require_json
 
 
 class Endless(io.RawIOBase):
@@ -73,3 +73,34 @@ def test_whatever_the_server_raises_is_the_senders_mistake() -> None:
 
     with pytest.raises(BadPayload):
         read(environ(Broken(), **CHUNKED))
+
+
+_WHERE = "at the git host's webhook or in the proxy that sets it"
+_COMPRESSED = "header Content-Encoding: expected none, found gzip: compressed bodies are not read; switch gzip of request bodies off"
+_MISUSED = "header Content-Encoding: expected none, found {}: bodies are read as they are, in UTF-8; take the header away, {}; {}"
+_CHARSET = "a charset belongs to Content-Type"
+_KIND = "header Content-Type: expected application/json, found {}: the body is not read as JSON; {}"
+_SET = "set the webhook's content type to application/json"
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding", "told"),
+    [
+        ("application/json", "GZIP", f"{_COMPRESSED}, {_WHERE}"),
+        ("application/json", "utf-8", _MISUSED.format("utf-8", _WHERE, _CHARSET)),
+        ("application/json", "gzip, a-secret", _MISUSED.format("what names no compression", _WHERE, _CHARSET)),
+        ("application/x-www-form-urlencoded; charset=utf-8", "", _KIND.format("application/x-www-form-urlencoded", _SET)),
+        ("", "", _KIND.format("none", _SET)),
+        ("a-secret", "identity", _KIND.format("another type", _SET)),
+    ],
+)
+def test_a_header_that_keeps_a_body_unread_is_named_with_what_was_seen(kind: str, encoding: str, told: str) -> None:
+    """But for words that a sender chose: refusals are kept, and logged."""
+    with pytest.raises(WrongMediaType) as caught:
+        require_json(kind, encoding)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", " Identity "])
+def test_json_as_it_is_is_read(encoding: str) -> None:
+    require_json("Application/JSON; charset=utf-8", encoding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -40,6 +41,7 @@ def test_large_bodies_by_many_secrets_are_verified_one_at_a_time_and_small_ones_
     monkeypatch.setattr(verdict, "PATIENCE", 0.05)
     right, wrong, slow = Secret(SECRETS["GITHUB"]), Secret("another-secret-0123"), Watched("a-third-secret-0123")
     refused: list[BaseException] = []
+    slow.go.clear()
 
     def large() -> None:
         try:
@@ -59,6 +61,37 @@ def test_large_bodies_by_many_secrets_are_verified_one_at_a_time_and_small_ones_
         first.join(PATIENCE)
     assert len(refused) == 1
     assert judged(right, wrong, wrong).event.kind == "push", "its turn is given back"
+
+
+def test_no_more_large_bodies_wait_than_leave_threads_for_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict, "LARGE", 2 * len(BODY))
+    monkeypatch.setattr(verdict, "PATIENCE", PATIENCE)
+    right, wrong, slow = Secret(SECRETS["GITHUB"]), Secret("another-secret-0123"), Watched("a-third-secret-0123")
+    ended: list[object] = []
+    slow.go.clear()
+
+    def large() -> None:
+        try:
+            ended.append(judged(slow, wrong, wrong))
+        except (BadSignature, TooManyRequests) as error:
+            ended.append(error)
+
+    in_line = [threading.Thread(target=large) for _ in range(verdict.LINE)]
+    for each in in_line:
+        each.start()
+    try:
+        assert slow.used.acquire(timeout=PATIENCE)
+        until = time.monotonic() + PATIENCE
+        while verdict._line._value and time.monotonic() < until:
+            time.sleep(0.01)
+        with pytest.raises(TooManyRequests, match="other large ones"):
+            judged(right, wrong, wrong)
+        assert ended == [], "it was turned away at once, while all of them are still in line"
+    finally:
+        slow.go.set()
+        for each in in_line:
+            each.join(PATIENCE)
+    assert [type(each) for each in ended] == [BadSignature] * verdict.LINE
 
 
 def test_what_all_secrets_together_would_hash_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

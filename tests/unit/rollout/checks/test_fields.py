@@ -96,6 +96,69 @@ def test_nothing_is_compared_before_it_is_about_what_was_written(live: Any, said
     assert said in message
 
 
+SEED = [
+    {"name": "Generation correct", "path": "{.metadata.generation}", "value": {"path": "{.status.observedGeneration}"}},
+    {"name": "All replicas updated", "path": "{.status.replicas}", "value": {"path": "{.status.updatedReplicas}"}},
+    {"name": "No replica unavailable", "path": "{.status.unavailableReplicas}", "default": 0, "value": {"static": 0}},
+]
+"""Upstream's own example."""
+
+
+def workload(wanted: int, **status: Any) -> dict[str, Any]:
+    return {"metadata": {"generation": 1}, "spec": {"replicas": wanted}, "status": status}
+
+
+@pytest.mark.parametrize("raw", [SEED, {"expectedValues": SEED}])
+def test_a_deployment_of_no_replicas_passes_in_both_dialects_though_the_server_omits_its_zeros(raw: Any) -> None:
+    assert told(raw, workload(0, observedGeneration=1), generation=1)[0] is Verdict.PASSED
+    _, said = told([SEED[1]], workload(0, observedGeneration=1))
+    assert said == "All replicas updated: {.status.replicas} is 0"
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        workload(0),
+        workload(0, conditions=[{"type": "Progressing", "status": "True"}]),
+        workload(2, observedGeneration=1),
+        workload(2, observedGeneration=1, unavailableReplicas=2),
+        workload(2, observedGeneration=1, replicas=2),
+        {"metadata": {"generation": 1}, "status": {"observedGeneration": 1}},
+    ],
+)
+def test_no_zero_is_taken_for_equal_before_the_controller_has_counted(live: dict[str, Any]) -> None:
+    assert told([SEED[1]], live)[0] is Verdict.PENDING
+
+
+@pytest.mark.parametrize(
+    ("kind", "live", "path", "zero"),
+    [
+        (("apps", "Deployment"), workload(0, observedGeneration=1), "{.status.readyReplicas}", 0),
+        (("apps", "Deployment"), workload(0, observedGeneration=1), "{.status['availableReplicas']}", 0),
+        (("apps", "Deployment"), workload(2, observedGeneration=1, replicas=2), "status.unavailableReplicas", 0),
+        (("apps", "Deployment"), workload(0, observedGeneration=1), "{.spec.paused}", False),
+        (("apps", "StatefulSet"), workload(0, observedGeneration=1, replicas=0), "{$.status.currentReplicas}", 0),
+        (("apps", "ReplicaSet"), workload(0, observedGeneration=1, replicas=0), "{.status.fullyLabeledReplicas}", 0),
+        (("", "ReplicationController"), workload(0, observedGeneration=1, replicas=0), "{.spec.minReadySeconds}", 0),
+        (
+            ("apps", "DaemonSet"),
+            {"status": {"observedGeneration": 1, "desiredNumberScheduled": 0, "currentNumberScheduled": 0}},
+            "{.status.numberAvailable}",
+            0,
+        ),
+        (("batch", "Job"), {"status": {"startTime": "2026-01-01T00:00:00Z", "active": 1}}, "{.status.failed}", 0),
+        (("batch", "Job"), {"status": {"conditions": [{"type": "Suspended", "status": "True"}]}}, "{.status.active}", 0),
+    ],
+)
+def test_what_a_kind_omits_at_zero_is_its_zero(kind: tuple[str, str], live: dict[str, Any], path: str, zero: Any) -> None:
+    check, found = [{"path": path, "value": {"static": zero}}], identity(*kind)
+    assert told(check, live, found)[0] is Verdict.PASSED
+    assert told([check[0] | {"default": 7}], live, found)[0] is Verdict.PENDING, "what the author says comes first"
+    assert told(check, live, found, failing=True)[0] is Verdict.PENDING, "what isn't there fails nothing"
+    assert told(check, live, identity("example.com", kind[1]))[0] is Verdict.PENDING, "only Kubernetes' own kinds are known"
+    assert told([{"path": "{.status.raedyReplicas}", "value": {"static": 0}}], live, found)[0] is Verdict.PENDING
+
+
 def test_a_secrets_values_are_never_shown_and_the_operators_are_masked() -> None:
     comparison = {"path": "{.data.token}", "value": {"static": "other"}}
     assert (

@@ -1,0 +1,74 @@
+"""Commands by which a person decides what runs do next."""
+
+from __future__ import annotations
+
+import click
+
+from handler.cli.options import all_option, command, target_argument, yes_option
+
+
+@command("approve")
+@target_argument
+@click.argument("held_id", metavar="[ID]", required=False)
+@yes_option
+def approve() -> None:
+    """Allow exactly the deletions that TARGET holds under ID, and run it.
+
+    Without ID a person at a terminal is shown what is held and asked; elsewhere -y allows whatever is held now.
+    """
+
+
+@command("approve", renders=True)
+@target_argument
+def unpin() -> None:
+    """Follow the branch of TARGET again, and run it."""
+
+
+@command("pause")
+@target_argument
+@all_option
+@click.option("--reason", default="", help="Shown in status and to whoever runs it.")
+@click.option("--until", default="", metavar="2h|TIME", help="When it ends by itself: a duration or an RFC 3339 time.")
+def suspend() -> None:
+    """Pause TARGET: no run writes until `anneal resume`, one under way stops before its next stage."""
+
+
+@command("pause")
+@target_argument
+@all_option
+def resume() -> None:
+    """End the pause of TARGET; its next run goes on, at once with `anneal apply`."""
+
+
+@command("replay")
+@click.argument("target")
+@click.option("--commit", metavar="SHA", default="", help="Deploy this commit; one that isn't the head pins the target.")
+@click.option("--dry-run", is_flag=True, help="Only plan.")
+@click.option("--force", is_flag=True, help="Run although nothing changed; no guard is passed.")
+@click.option("--approve", metavar="ID", default="", help="Allow what is held under this id.")
+@click.option("--unpin", is_flag=True, help="Follow the branch again.")
+@click.option("--rollback", is_flag=True, help="Go back to what was deployed before, and pin it.")
+@click.option("--server", metavar="URL", envvar="ANNEAL_SERVER", help="The server [ANNEAL_SERVER]; the token is in ANNEAL_TOKEN.")
+@click.option("--ca-file", metavar="FILE", default="", help="PEM file of the authorities to trust instead of the system's.")
+@click.option("--insecure-http", is_flag=True, help="Send the token over plain http:// to another machine.")
+@click.option("--wait/--no-wait", default=None, help="Wait for the end of the run [wait, if the token may read].")
+@click.option("--timeout", metavar="DURATION", default="15m", show_default=True, help="How long to wait.")
+@click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
+def replay() -> None:
+    """Ask the server for a run of TARGET, as whoever the token in ANNEAL_TOKEN names."""
+
+
+@command("retarget")
+@target_argument
+@yes_option
+def retarget() -> None:
+    """Accept the repository, installation and cluster that TARGET's configuration names now.
+
+    The next run plans fully: what the new place no longer declares is judged by the guards as ever.
+    """
+
+
+@command("unlock", reads=True)
+@target_argument
+def unlock() -> None:
+    """Free the Lease of TARGET when its holder doesn't renew it; watches for one Lease duration at most."""

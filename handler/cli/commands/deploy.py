@@ -1,0 +1,111 @@
+"""Commands that bring a cluster to what git or a directory declares, or show what that would change."""
+
+from __future__ import annotations
+
+import click
+
+from handler.cli.goflags import go_int
+from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus
+from handler.cli.options import PATH, command, files_options, target_argument, targets_argument, yes_option
+
+
+@command("render", renders=True)
+@click.option("--commit", metavar="SHA", default="", help="Render this commit instead of the head.")
+@click.option("--rollout", is_flag=True, help='Print {"objects": {key: manifest}, "rollout": {…}} as one line of JSON, as Locutus does.')
+@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets, and of fields named like one.")
+@files_options
+def render() -> None:
+    """Print the objects that a commit of TARGET declares, as YAML or JSON. Asks no cluster.
+
+    With --rollout, each object has the key by which a Rollout may call it.
+    """
+
+
+@command("plan", renders=True)
+@click.option("--commit", metavar="SHA", default="", help="Plan this commit instead of the head.")
+@click.option("--no-prune", is_flag=True, help="Plan without deleting anything.")
+@click.option("--prune", "with_prune", is_flag=True, help="With -f: show what `apply -f --prune` would delete.")
+@click.option("--exit-code", is_flag=True, help="Exit with 2 when something would change.")
+@files_options
+def plan() -> None:
+    """Show what a run of TARGET would change, or one of files; change nothing.
+
+    Fields are shown live → declared, with the manager that owns them live. Values of Secrets are masked.
+    """
+
+
+@command("apply", renders=True)
+@click.option("--commit", metavar="SHA", default="", help="Deploy this commit; one that isn't the head pins the target.")
+@click.option("--force", is_flag=True, help="With --commit: also one that this target never ran.")
+@click.option("--no-prune", is_flag=True, help="Delete nothing.")
+@yes_option
+@click.option("--approve", metavar="ID", default="", help="Allow what an earlier run holds under this id.")
+@click.option("--prune", "with_prune", is_flag=True, help="With -f: delete what the files no longer declare.")
+@files_options
+def apply() -> None:
+    """Bring the cluster to what git declares for TARGET, or to what files declare.
+
+    `anneal apply -f deploy --name shop -n shop` applies a directory, `kustomize build x | anneal apply -f - …` standard input. Nothing is
+    deleted then without --prune. At a terminal the plan is shown and asked about first.
+    """
+
+
+@command("apply", renders=True)
+@yes_option
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@files_options
+def prune() -> None:
+    """Delete what TARGET's git no longer declares, also where its runs don't prune; its guards hold as ever.
+
+    It is a whole run: what differs from git is brought back, too.
+    """
+
+
+@command("run")
+@targets_argument
+@click.option("--trigger", type=click.Choice(["oneoff", "interval"]), default="oneoff", show_default=True, help="Once, or until SIGTERM.")
+@click.option("--interval", metavar="DURATION", default="1m", show_default=True, help="With --trigger=interval: from run to run, about.")
+def run() -> None:
+    """Bring TARGETS, or all that are configured, to what git declares; nobody has to push for it.
+
+    `oneoff` runs each of them once and exits with the worst of their ends. `interval` stays: it begins at once, then compares live with
+    git each time and mends what differs, whoever changed it; a failure is a line of its log and ends nothing.
+    """
+
+
+@command("rollback", renders=True)
+@target_argument
+@click.option("--to", "commit", metavar="SHA", default="", help="Go to this commit of its history instead of the one before.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@yes_option
+def rollback() -> None:
+    """Deploy what TARGET was on before, whole, and pin it.
+
+    After a rollout that failed or hangs that is the commit it was on; else the newest other deployment that succeeded. Commits that change
+    nothing of the target keep the pin; `anneal unpin` follows the branch again.
+    """
+
+
+@command("locutus", Locutus)
+@click.option("--master", metavar="URL", default="", help="Address of the API server, before the kubeconfig's.")
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True, help="What is logged.")
+@click.option("--renderer", metavar="NAME", default="file", show_default=True, help="What makes the objects.")
+@click.option(
+    "--config-file",
+    type=PATH,
+    help="An anneal.yaml with one target: its guards instead of none, and its repository where no directory is named.",
+)
+@click.option("--renderer.file.dir", "directory", type=PATH, help=f"Directory of the manifests [{DIRECTORY}/].")
+@click.option("--renderer.file.rollout", "rollout", type=PATH, help=f"File of the Rollout [{ROLLOUT}, if it is there].")
+@click.option("--trigger", metavar="NAME", help="oneoff | interval.")
+@click.option("--one-off", is_flag=True, help="Roll out once, whatever other triggers are configured.")
+@click.option("--trigger.interval.duration", "interval", metavar="DURATION", help="From run to run [1m0s with --trigger=interval].")
+@click.option("--render-only", is_flag=True, help="Print the objects and the Rollout as JSON, and ask no cluster.")
+@click.option("--web.listen", "listen", metavar="HOST:PORT", default="", help="Serve /metrics there while it runs; upstream's is :8080.")
+@click.option("--qps", metavar="NUMBER", type=go_int, help="Without effect.")
+@click.option("--burst", metavar="NUMBER", type=go_int, help="Without effect.")
+def locutus() -> None:
+    """Roll files out as Locutus does: its flags, written as in Go.
+
+    Without --config-file the target is called `locutus`, its state is kept in namespace `default`, and nothing is pruned.
+    """

@@ -1,0 +1,87 @@
+"""Commands of a first day: what is needed, whether it is there, which rights it takes."""
+
+from __future__ import annotations
+
+import click
+
+from handler.cli.options import PATH, command, files_options, target_argument
+
+
+@command("init")
+@click.option("--repository", metavar="URL", help="https:// or ssh:// URL of the repository.")
+@click.option("--ssh-key", metavar="FILE", help="For ssh://: a private key that may read it.")
+@click.option("--known-hosts", metavar="FILE", help="For ssh://: the known_hosts lines of its host.")
+@click.option("--token-env", metavar="NAME", help="For https://: the environment variable of a token that may read it.")
+@click.option("--branch", help="The branch it follows [main].")
+@click.option("--path", help="Directory of the manifests in the repository; a dot: its root [deploy].")
+@click.option("--name", help="The target's name [the repository's].")
+@click.option("-n", "--namespace", "namespaces", multiple=True, help="A namespace it may touch; the first is the default.")
+@click.option(
+    "--provider",
+    metavar="NAME",
+    help="Whose webhooks are sent: github, gitlab, gitea, bitbucket, azuredevops, generic, none [by the URL].",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def init() -> None:
+    """Write a first anneal.yaml (or the file that --config or ANNEAL_CONFIG names), and say what comes next.
+
+    On a terminal it asks for what no flag says.
+    """
+
+
+@command("check")
+@files_options
+def check() -> None:
+    """Look at configuration, secrets, git, cluster, rights, render and plan of TARGET; change nothing.
+
+    When no target is named, all of them, and also all that `anneal serve` needs to start.
+    """
+
+
+@command("check")
+@target_argument
+@click.option("--server", metavar="URL", envvar="ANNEAL_SERVER", help="A server to ask, too [ANNEAL_SERVER]; the token is in ANNEAL_TOKEN.")
+@click.option("--ca-file", metavar="FILE", default="", help="PEM file of the authorities to trust instead of the system's, for the server.")
+@click.option("--insecure-http", is_flag=True, help="Send the token over plain http:// to another machine.")
+def doctor() -> None:
+    """Look at this machine and its tools, at what `anneal check` looks at, and at a running server; change nothing."""
+
+
+@command("rbac")
+@target_argument
+@click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')
+@click.option("--service-account", metavar="NS/NAME", help="Who the handler is [anneal in the state namespace].")
+@click.option("--group", metavar="NAME", help="The same where it is none: a group of the cluster, as an access entry of EKS names it.")
+@click.option("-f", "--filename", type=PATH, help="A checkout of its repository, instead of git: no secret is read.")
+def rbac() -> None:
+    """Print the least Roles and ClusterRoles that TARGET needs, with their bindings.
+
+    They are for exactly the kinds that its git declares now and its record knows: print them again when git brings a new kind.
+    """
+
+
+@command("explain_delivery")
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option("--provider", metavar="NAME", help="Whose delivery it is; else the payload's shape tells.")
+@click.option(
+    "--headers",
+    type=click.Path(allow_dash=True),
+    help="Its headers, `Name: value` a line: then the signature is verified.",
+)
+def explain_delivery() -> None:
+    """Say what the door would answer to the webhook payload in FILE (- for standard input): which targets, and why.
+
+    FILE holds the body byte for byte. Nothing is run; only the configuration and its webhook secrets are read.
+    """
+
+
+@command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion() -> None:
+    """Print what makes SHELL complete commands, options and targets.
+
+    \b
+    bash: eval "$(anneal completion bash)" in ~/.bashrc
+    zsh:  eval "$(anneal completion zsh)" in ~/.zshrc, after compinit
+    fish: anneal completion fish > ~/.config/fish/completions/anneal.fish
+    """  # noqa: D301 - \b is click's mark of lines that aren't joined

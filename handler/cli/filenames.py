@@ -1,0 +1,308 @@
+"""`-f`: manifests that no configuration names, taken by each command alike: files, directories, and standard input (`-`).
+
+The flags (`files_options`) make the settings of one target; work that is decorated with `from_files` is done on it as on a configured one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+from click.core import ParameterSource
+
+from handler.cli.options import STATE_NAMESPACE
+
+if TYPE_CHECKING:
+    from handler.cli.session import Session
+    from handler.config.git import Revision
+    from handler.config.settings import Settings
+    from handler.model.errors import Problem
+    from handler.model.refs import Head
+    from handler.model.tree import Tree
+    from handler.run.preparing import Source
+
+STDIN = "-"
+PIPED = "standard input"
+"""What places in messages call it."""
+_FLAGS = {"namespaces": "namespaces", "clusterScoped": "cluster_scoped", "adopt": "adopt", "recreate.kinds": "recreate"}
+"""A setting that may lack a value -> the flag that gives it."""
+_GLOBS = ("**/*.yaml", "**/*.yml", "**/*.json")
+
+
+@dataclass(frozen=True, slots=True)
+class FromFiles:
+    """The flags of `-f`."""
+
+    filenames: tuple[str, ...]
+    name: str
+    namespaces: tuple[str, ...]
+    cluster_scoped: tuple[str, ...]
+    adopt: tuple[str, ...]
+    recreate: tuple[str, ...]
+    validate: str
+    state_namespace: str
+
+    @property
+    def piped(self) -> bool:
+        """Whether standard input holds manifests."""
+        return STDIN in self.filenames
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory, where nothing else is named."""
+        only = Path(self.filenames[0]) if len(self.filenames) == 1 else None
+        return only if only and only.is_dir() else None
+
+    def paths(self) -> dict[str, Path]:
+        """Return where each is found by its path in the commit that they make: below the present directory, else below their common one."""
+        wanted = [Path(os.path.abspath(each)) for each in self.filenames if each != STDIN]  # noqa: PTH100 - links are followed later
+        base = Path.cwd()
+        if not all(base in each.parents for each in wanted):
+            base = Path(os.path.commonpath([each.parent for each in wanted]))
+        return {each.relative_to(base).as_posix(): each for each in wanted}
+
+    def include(self) -> list[str]:
+        """Return the globs that select what is named, whatever its name ends in."""
+        if self.directory:
+            return list(_GLOBS)
+        found = [PIPED] if self.piped else []
+        for name, path in self.paths().items():
+            plain = "".join(f"\\{char}" if char in "*?[\\" else char for char in name)
+            found += [f"{plain}/{glob}" for glob in _GLOBS] if path.is_dir() else [plain]
+        return found
+
+    def settings(self) -> Settings:
+        """Return the settings of the one target: only these namespaces, and the first for objects that name none.
+
+        Raises ConfigInvalid for what isn't a name.
+        """
+        from handler.config.git import Repository, directory_url  # noqa: PLC0415 - `--help` stays fast
+        from handler.config.load import API_VERSION, parse  # noqa: PLC0415 - the same
+
+        lone = "*" in self.namespaces
+        target = {
+            "name": self.name,
+            "repository": {"url": "https://local.invalid/directory"},
+            "renderer": {"include": self.include()},
+            "namespaces": "*" if lone else list(self.namespaces),
+            "clusterScoped": list(self.cluster_scoped),
+            "validate": self.validate,
+            **({} if lone else {"namespace": self.namespaces[0]}),
+            **({"adopt": list(self.adopt)} if self.adopt else {}),
+            **({"recreate": {"kinds": list(self.recreate)}} if self.recreate else {}),
+        }
+        header = {"apiVersion": API_VERSION, "kind": "Config", "stateNamespace": self.state_namespace}
+        settings = parse(json.dumps({**header, "targets": [target]}), "command line")
+        local = Repository(url=directory_url(self.name))
+        return replace(settings, targets=tuple(replace(made, repository=local) for made in settings.targets))
+
+
+_NAMES = ("filenames", "name", "namespaces", "cluster_scoped", "adopt", "recreate", "validate", "state_namespace")
+
+
+def from_files(*, record: bool = False, number: str = "") -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Let the work of a command that is declared with `files_options` be of the target that those make.
+
+    Args:
+        record: the command reads the target's record only: --name is enough, and files are read when they are asked for.
+        number: the parameter that `-n NUMBER` sets where nothing else of `-f` is given.
+
+    """
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(function)
+        def opened(session: Session, *, target: str | None, **given: Any) -> int:
+            flags = {name: given.pop(name) for name in _NAMES}
+            if number and len(flags["namespaces"]) == 1 and sum(map(bool, flags.values())) == 1:
+                given[number] = _number(flags["namespaces"][0])
+                flags["namespaces"] = ()
+            files = _files(target, given.get("commit"), flags, record=record)
+            if files:
+                target = _open(session, files, record=record)
+            return function(session, target=target, **given)
+
+        return opened
+
+    return decorate
+
+
+def _number(text: str) -> int:
+    """Read what `-n` says where it is a number."""
+    if not text.isdecimal() or int(text) < 1:
+        raise click.UsageError(f"-n {text}: expected a number of 1 or more; a namespace goes with --name")
+    return int(text)
+
+
+def _files(target: str | None, commit: str | None, flags: Mapping[str, Any], *, record: bool) -> FromFiles | None:
+    """Return the flags of `-f`, None without it. Raises click.UsageError for what doesn't go together."""
+    written = [name for name in _NAMES[1:] if flags[name]]
+    if not flags["filenames"] and not (record and flags["name"]):
+        if written:
+            raise click.UsageError(f"--{written[0].rstrip('s').replace('_', '-')} goes with -f DIR, -f FILE or -f -")
+        return None
+    if target or commit:
+        raise click.UsageError(f"-f names the manifests; {'TARGET' if target else '--commit'} doesn't go with it")
+    if not flags["name"] or not (record or flags["namespaces"]):
+        example = again(name=flags["name"] or "shop", namespaces=flags["namespaces"] or ("shop",))
+        raise click.UsageError(f"-f needs --name NAME and -n NAMESPACE: {example}")
+    return FromFiles(
+        tuple(flags["filenames"]),
+        flags["name"],
+        tuple(flags["namespaces"]) or ("default",),  # a record needs none
+        tuple(flags["cluster_scoped"]) or ("Namespace",),
+        tuple(flags["adopt"]),
+        tuple(flags["recreate"]),
+        flags["validate"] or "server",
+        flags["state_namespace"] or STATE_NAMESPACE,
+    )
+
+
+def _open(session: Session, files: FromFiles, *, record: bool) -> str:
+    """Make the files' target the session's; return its name. Raises ConfigInvalid, SourceRefused, click.UsageError."""
+    settings = files.settings()
+    source: Source = _Later(session, files) if record else read(session, files)
+    session.files, session.output.way_out = files, _way_out
+    session.output.piped = files.piped
+    session.__dict__["path"] = Path("command line")  # no file configures it
+    return session.use(settings, source).name
+
+
+def read(session: Session, files: FromFiles) -> Source:
+    """Read what is named. Raises SourceRefused, click.UsageError."""
+    from handler.cli.directory import Directory, Files  # noqa: PLC0415 - `--help` stays fast
+
+    directory = files.directory
+    if directory is None:
+        found: dict[str, Path | bytes] = {PIPED: _stdin()} if files.piped else {}
+        return Files(found | {name: _stream(path) if _is_stream(path) else path for name, path in files.paths().items()})
+    source = Directory(directory)
+    if source.differs:
+        session.output.note(f"{directory} differs from commit {source.committed.sha[:12]}; what lies there counts")
+    return source
+
+
+def _stdin() -> bytes:
+    """Return standard input. Raises click.UsageError, SourceRefused."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError(f"-f -: nothing is piped into it; write: kustomize build DIR | {again().removeprefix('… | ')}")
+    return _bounded(sys.stdin.buffer, PIPED)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a pipe, as a shell's `<(…)` makes one."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def _stream(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return _bounded(stream, str(path))
+
+
+def _bounded(stream: BinaryIO, subject: str) -> bytes:
+    """Return what a pipe brings, up to the size of one file; nothing at all is refused: the command before the pipe has failed then."""
+    from handler.model.errors import SourceRefused  # noqa: PLC0415 - `--help` stays fast
+    from handler.render.document import MAX_BYTES  # noqa: PLC0415 - the same
+
+    content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise SourceRefused.of(subject, f"is larger than {MAX_BYTES:,} bytes", fix="split it into files, and pass their directory")
+    if not content.strip():
+        raise SourceRefused.of(subject, "is empty, so nothing was changed", fix="see what the command before the pipe says")
+    return content
+
+
+class _Later:
+    """Files that are read when they are asked for: a command that reads a record may need none."""
+
+    def __init__(self, session: Session, files: FromFiles) -> None:
+        self._session = session
+        self._files = files
+
+    @functools.cached_property
+    def _read(self) -> Source:
+        if not self._files.filenames:
+            from handler.model.errors import RefNotFound  # noqa: PLC0415 - `--help` stays fast
+
+            raise RefNotFound.of(f"target {self._files.name}", "no -f says what it declares now")
+        return read(self._session, self._files)
+
+    def head(self, revision: Revision, since: float = math.inf) -> Head:
+        """Read the files, and return their id."""
+        return self._read.head(revision, since)
+
+    def fetch(self, sha: str, path: str = "") -> Tree:
+        """Return their tree. Raises RefNotFound for any other commit."""
+        return self._read.fetch(sha, path)
+
+    def recheck(self, sha: str, path: str = "") -> None:
+        """Do nothing: files carry no signature that could end."""
+
+
+def refuse_unasked(session: Session, *, yes: bool) -> None:
+    """Where standard input holds the manifests and no terminal is there to ask on, `-y` says that nothing is to be asked.
+
+    Raises click.UsageError, with the command.
+    """
+    if session.files and session.files.piped and not (yes or session.output.interactive):
+        raise click.UsageError(f"-f -: there is no terminal to ask on, so it needs -y: {again(yes=True)}")
+
+
+def again(**changed: object) -> str:
+    """Return the command that runs now as one would type it, with these parameters changed."""
+    ctx = click.get_current_context()
+    return _typed(ctx, ctx.command, changed)
+
+
+def _typed(ctx: click.Context, command: click.Command, changed: Mapping[str, object]) -> str:
+    """Return a command with the parameters of the one that runs now, as far as it has them."""
+    words, common = ["anneal", command.name or ""], ctx.obj or {}
+    for param in sorted(command.params, key=lambda param: param.name not in _NAMES):
+        name = param.name or ""
+        typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        value = changed[name] if name in changed else ctx.params.get(name) if typed else common.get(name)
+        for each in value if isinstance(value, tuple | list) else [value] if value else []:
+            flag = [param.opts[0]] if isinstance(param, click.Option) else []
+            is_bare = isinstance(param, click.Option) and (param.is_flag or param.count)
+            words += flag if is_bare else [*flag, shlex.quote(str(each))]
+    return ("… | " if STDIN in ctx.params.get("filenames", ()) else "") + " ".join(words)
+
+
+def approving(session: Session, *, prunes: bool) -> Callable[[str], str] | None:
+    """Return what tells the `apply` that approves what is held of files, which have no target to be approved by name; None of a target.
+
+    `prunes`: whether this command deletes.
+    """
+    ctx = click.get_current_context()
+
+    def told(held: str) -> str:
+        assert ctx.parent  # noqa: S101 - a command of the group
+        assert isinstance(ctx.parent.command, click.Group)  # noqa: S101 - the same
+        apply = ctx.parent.command.get_command(ctx, "apply") or ctx.command
+        return _typed(ctx, apply, {"approve": held, "with_prune": prunes})
+
+    return told if session.files else None
+
+
+def _way_out(problem: Problem) -> str:
+    """Return the way out of a problem: where settings lack something, the command that has it."""
+    from handler.plan.lacking import Lacking  # noqa: PLC0415 - `--help` stays fast
+
+    if not isinstance(problem, Lacking) or not problem.settings:
+        return problem.fix
+    if any(field not in _FLAGS for field, _ in problem.settings):  # `prune.allowEmpty`: an empty pipe is a failed command
+        return "name files that declare something; without any, delete what there is with kubectl"
+    return "\n".join([again(**{_FLAGS[field]: values for field, values in problem.settings}), *problem.more])

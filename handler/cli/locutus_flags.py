@@ -1,0 +1,40 @@
+"""What `anneal locutus` is declared with: its names and defaults, and the flags of upstream's that it refuses by name."""
+
+from __future__ import annotations
+
+import click
+
+from handler.cli.goflags import GoCommand
+
+NAME = "locutus"
+"""The target that there is without a configuration."""
+NAMESPACE = "default"
+DIRECTORY, ROLLOUT = "manifests", "rollout.yaml"
+LOG_LEVELS = ("all", "debug", "info", "warn", "error", "none")
+_JSONNET, _RESOURCE = "the renderer jsonnet comes with a later version", "the trigger resource comes with a later version"
+_DATABASE = "no database triggers a rollout, is a source of one, or is reported to"
+_REFUSED = {
+    "--renderer.jsonnet.entrypoint": _JSONNET,
+    "--renderer.jsonnet.ext-str": _JSONNET,
+    "--renderer.jsonnet.jpaths": _JSONNET,
+    "--trigger.resource.config": _RESOURCE,
+    "--trigger.resource.write-status": _RESOURCE,
+    "--trigger.database.config": _DATABASE,
+    "--source.database.file": _DATABASE,
+    "--database-connections-file": _DATABASE,
+    "--default-database-url-file": _DATABASE,
+}
+"""Upstream's other flags, and why they aren't taken."""
+
+
+class Locutus(GoCommand):
+    """A command that takes Locutus' flags."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse them; a flag of upstream's that isn't taken says why."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as unknown:
+            if why := _REFUSED.get(unknown.option_name):
+                raise click.UsageError(f"{unknown.option_name}: {why}", ctx) from None
+            raise

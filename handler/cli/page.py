@@ -1,0 +1,199 @@
+"""One target on a page: what to do next, then how it stands, in lines. What is shown stands in its record, its Lease and the heartbeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from handler.cli import logs, reports
+from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_text, server_text
+from handler.cli.printing import Output
+from handler.cli.steps import UNDER_WAY, now_at, phase_of, summed, told
+from handler.cli.times import ago, span, until
+from handler.model.health import HealthState
+from handler.model.result import Outcome
+from handler.model.words import many
+from handler.run.due import FAILED
+from handler.state.history import ROLLING
+from handler.state.record import Drift, Run, State, Status
+from handler.state.rules import seconds_of, stamp
+
+_SHOWN = 10
+_HANG = 13
+"""The indent of a row's text."""
+_EXPLAINED = (Outcome.REFUSED, Outcome.WAITING, Outcome.SUPERSEDED)
+_WELL = "applied"
+"""The phase whose beginning is told nowhere: it is no commit's, and goes on when the next one is applied."""
+
+
+def show(output: Output, view: View, logged: Sequence[logs.Logged] = ()) -> None:
+    """Print one target: the next step, then the facts that led to it, and what its containers have logged."""
+    for text, style, hang in lines(view):
+        output.line(text, style, hang=hang, whole=not hang)
+    for number, line in enumerate(line for each in logged for line in each.lines()):
+        output.line(f"  {'' if number else 'logs:':10} {line}", hang=_HANG)
+
+
+def facts(view: View) -> dict[str, Any]:
+    """Return all of it as JSON, but for what only looks at health read."""
+    state = view.state and replace(view.state, health=replace(view.state.health, apart=None))
+    return {"target": view.target.name, "next": next_step(view), "trouble": view.trouble, "lease": view.lease, "state": state}
+
+
+def lines(view: View) -> Iterator[tuple[str, str, int]]:
+    """Yield each line with its style and the indent of what is wrapped; 0: it stays whole, so that it can be copied."""
+    step = next_step(view)
+    yield f"{view.target.name}: {_phase(view)}", _style(view, step), 2
+    yield f"  next: {step.text}", "", 8
+    if step.command:
+        yield f"    {step.command}", "head", 0
+    for label, text in _rows(view):
+        yield f"  {label + ':' if label else '':10} {text}", "", _HANG
+
+
+def _phase(view: View) -> str:
+    if view.state is None:
+        return "unknown" if view.trouble else "never ran"
+    if view.target.suspend or is_suspended(view.state, view.now):
+        return "suspended"
+    state, rollout = view.state.status, view.state.rollout
+    if state.phase == ROLLING and rollout:
+        at, since = now_at(rollout), state.since if rollout.outcome else rollout.started
+        return f"rolling out for {span(view.now - seconds_of(since))}" + (f": {at}" if at else "")
+    lasts = state.since and state.phase != _WELL
+    health = view.state.health
+    if state.phase == _WELL and health.state not in ("", HealthState.HEALTHY):
+        return f"{state.phase}, {health.state}" + (f" for {ago(health.since, view.now).removesuffix(' ago')}" if health.since else "")
+    return f"{state.phase or 'new'}" + (f" for {ago(state.since, view.now).removesuffix(' ago')}" if lasts else "")
+
+
+def _style(view: View, step: Advice) -> str:
+    bad = view.trouble or (view.state is not None and (view.state.status.phase == "failed" or _is_sick(view.state)))
+    return "bad" if bad else "warn" if step.urgent else "good"
+
+
+def _is_sick(state: State) -> bool:
+    return state.health.state == HealthState.DEGRADED
+
+
+def _rows(view: View) -> Iterator[tuple[str, str]]:
+    """Yield label and text of every fact worth a line."""
+    if view.trouble and view.state:
+        yield from (("trouble", view.complete(line)) for line in view.trouble.splitlines())
+    if view.doubt:
+        yield "cluster", f"whether the record is of this cluster isn't known: {view.doubt}"
+    if view.lease:
+        yield "lease", f"{view.lease.holder}, renewed {view.lease.age:.0f} s ago" + (", a run is asked for" if view.lease.requested else "")
+    if view.pulse.readable or not view.trouble:
+        yield "server", server_text(view)
+    yield from _head_rows(view)
+    if view.target.suspend:
+        yield "suspended", "in the configuration (anneal.yaml), until it says `suspend: false`"
+    if view.state:
+        yield from _commit_rows(view.state, view.now)
+        yield from _rollout_rows(view.state, view.now)
+        yield from _health_rows(view.state, view.now)
+        yield from _people_rows(view.state, view.now)
+        yield from _status_rows(view, view.state.status)
+        yield from _leftover_rows(view.state, view.now)
+
+
+def _head_rows(view: View) -> Iterator[tuple[str, str]]:
+    """Tell what git has, where that isn't what is applied, and why it isn't known."""
+    newest, applied = view.newest, view.state.commit if view.state else ""
+    if newest and newest.trouble:
+        yield "git", str(newest.trouble)
+    elif newest and newest.commit and newest.commit != applied:
+        info = newest.info
+        yield "git", newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), view.now)) if info else "")
+
+
+def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    if state.commit:
+        run = next((run for run in state.history if run.commit == state.commit and run.subject), None)
+        yield "commit", state.commit[:12] + (_titled(run.subject, run.author, ago(run.started, now)) if run else "")
+    if state.history:
+        yield "last run", run_text(state.history[0], now)
+    if state.attempt:
+        yield "attempt", f"{state.attempt.commit[:12]}, open for {ago(state.attempt.since, now).removesuffix(' ago')}"
+
+
+def _titled(subject: str, author: str, when: str) -> str:
+    return f"  {subject}{f' ({author})' if author else ''}, {when}"
+
+
+def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    """Sum up the newest rollout; a failed or unfinished one with what its steps say. `anneal rollout` has the whole tree."""
+    if state.rollout:
+        yield "rollout", summed(state.rollout, now)
+        yield from (("", told(step)) for step in state.rollout.steps if phase_of(step) in (UNDER_WAY, FAILED))
+
+
+def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    """Tell what is waited for since when, and what isn't healthy, but for what the failure tells below."""
+    failed_early = state.status.phase == "failed" and state.status.who == "author"
+    if state.waiting and (state.waiting.over or not failed_early):
+        ended = "; its time is over, so each tick looks once more" if state.waiting.over else ""
+        yield "waiting", f"for {state.waiting.what}, {ago(state.waiting.since, now).removesuffix(' ago')} so far{ended}"
+    told = state.status.message if state.status.phase == "failed" else ""
+    left = [line for line in state.status.unhealthy if line not in told]
+    yield from (("" if number else "unhealthy", line) for number, line in enumerate(left[:_SHOWN]))
+    yield from _more(len(left))
+    worst = [line for line in state.health.worst if not any(line in each for each in (told, *left))]
+    yield from (("" if number else str(state.health.state), line) for number, line in enumerate(worst))
+    yield from (("" if number else "note", line) for number, line in enumerate(state.health.notes))
+
+
+def run_text(run: Run, now: float) -> str:
+    """Return one run in a line; why a request was refused, or what interrupted or overtook a wait, stands nowhere else."""
+    times = f" ({run.times} times, last {ago(run.last, now)})" if run.times > 1 else ""
+    by = f" by {run.actor}" if run.actor else ""
+    said = " ".join(run.message.splitlines()) if run.outcome in _EXPLAINED else reports.counted(run.counts)
+    return f"{run.outcome}, {run.trigger}{by} {ago(run.started, now)}, {run.duration:.1f} s: {said}{times}"
+
+
+def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    if state.suspend and is_suspended(state, now):
+        end = f", ends {until(state.suspend.until, now)}" if state.suspend.until else ""
+        yield "suspended", f"by {state.suspend.by} {ago(state.suspend.at, now)}{end}: {state.suspend.reason or 'no reason given'}"
+    if state.held:
+        yield "held", f"{state.held.id} at {state.held.commit[:12]}, {ago(state.held.since, now)}"
+        yield from (("", reason) for reason in state.held.reasons)
+        yield from (("", f"{action} {name}") for action, name, _ in state.held.changes[:_SHOWN])
+        yield from _more(len(state.held.changes))
+    if state.pin:
+        yield "pinned", pinned_text(state, now)
+
+
+def _status_rows(view: View, status: Status) -> Iterator[tuple[str, str]]:
+    if status.phase in ("failed", "pruning"):
+        label = "failing" if status.phase == "failed" else "pruning"
+        yield from (((label if not number else ""), view.complete(line)) for number, line in enumerate(status.message.splitlines()))
+    if status.next_try:
+        when = "by no server, for none runs" if view.unserved else until(status.next_try, view.now)
+        yield "next try", f"{when}, after {many(status.failures, 'failure')}"
+
+
+def _leftover_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
+    for drift in state.drift[:_SHOWN]:
+        yield "drift", drift_text(drift)
+    yield from _more(len(state.drift))
+    for orphan in state.orphans[:_SHOWN]:
+        left = f", left to {orphan.sibling}" if orphan.sibling else ""
+        yield "orphan", f"{orphan.identity}{left}, seen first {ago(orphan.since, now)}"
+    yield from _more(len(state.orphans))
+
+
+def drift_text(drift: Drift) -> str:
+    """Say how live differs from git."""
+    if drift.path:
+        return f"{drift.identity} {drift.path}: {drift.live or '(none)'} → {drift.declared or '(none)'} (live by {drift.manager or '?'})"
+    return f"{drift.identity}: " + (
+        "is gone" if not drift.live else "isn't declared" if not drift.declared else "isn't marked as this target's"
+    )
+
+
+def _more(number: int) -> Iterator[tuple[str, str]]:
+    if number > _SHOWN:
+        yield "", f"and {number - _SHOWN} more; -o json has all"

@@ -1,0 +1,179 @@
+"""The questions of `anneal init`: each with its flag, what an answer must be, and the way out of one that isn't."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from handler.cli.findings import ways
+from handler.cli.hosts import guess
+from handler.cli.printing import Output
+from handler.config.forms import FORMS
+from handler.model.errors import ConfigInvalid, Problem
+
+Answers = dict[str, str]
+"""By the flag's name without dashes."""
+_EXAMPLE = "https://git.example.com/acme/shop.git"
+_SCP = re.compile(r"(?:([\w.-]+)@)?([A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9-]+|localhost):(?!/?/)([^\s:@?#\\]+)")
+"""git's short form for SSH (git-clone(1), GIT URLS)."""
+_BARE = re.compile(r"(?:[a-z+]+://)?([A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?/[^\s@?#\\]+)")
+_AZURE = re.compile(r"v3/([^/]+)/([^/]+)/([^/]+)")
+
+_TOKEN = re.compile(r"gh[a-z]_|github_pat_|glpat-|ATBB|ATCTT")
+"""How the tokens of GitHub, GitLab and Bitbucket begin."""
+
+Wrong = tuple[str, str]
+"""What is wrong with an answer, and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question. `default`: by the answers before, None: there is none; `needed`: whether it is asked at all, after those."""
+
+    flag: str
+    text: str
+    wrong: Callable[[str], Wrong | None]
+    default: Callable[[Answers], str | None]
+    needed: Callable[[Answers], bool] = lambda _answers: True
+    required: bool = False
+    """Whether no default will do where nobody can be asked."""
+
+
+def questions(providers: tuple[str, ...]) -> tuple[Question, ...]:
+    """Return the questions in their order. `providers`: whose webhooks can be chosen."""
+    return (
+        Question("repository", "Repository (https:// or ssh:// URL)", url_wrong, lambda _: None, required=True),
+        Question("ssh-key", "File of a private key that may read it", _file_wrong, _in_home("id_ed25519"), _by_ssh, required=True),
+        Question("known-hosts", "File of its known_hosts lines", _file_wrong, _in_home("known_hosts"), _by_ssh, required=True),
+        Question("token-env", "Variable of a token that may read it (empty: it is public)", _variable_wrong, lambda _: "", _by_http),
+        Question("branch", "Branch", FORMS["ref"].complaint, lambda _: "main"),
+        Question("path", "Directory of the manifests (.: the root)", FORMS["path"].complaint, lambda _: "deploy"),
+        Question("name", "Name of the target", FORMS["name"].complaint, lambda known: name_of(known["repository"])),
+        Question(
+            "namespace", "Namespaces it may touch (the first is the default)", _spaces_wrong, lambda known: known["name"], required=True
+        ),
+        Question(
+            "provider",
+            f"Webhooks come from\n  {', '.join(providers)}\n ",
+            lambda text: None if text in providers else (f"expected one of {', '.join(providers)}, found {text!r}", ""),
+            lambda known: guess(known["repository"], providers),
+        ),
+    )
+
+
+def answered(asked: tuple[Question, ...], given: Mapping[str, str | None], output: Output) -> Answers:
+    """Complete what flags have given by questions on a terminal, elsewhere by defaults.
+
+    Raises ConfigInvalid for flags that can't be, all at once; click.UsageError, with the whole command, for what is missing where nobody
+    can be asked; click.Abort when the person ends it.
+    """
+    problems = [
+        Problem(f"--{each.flag}", wrong[0], fix=wrong[1])
+        for each in asked
+        if (value := given.get(each.flag)) is not None and (wrong := each.wrong(value))
+    ]
+    if problems:
+        raise ConfigInvalid(*problems)
+    known: Answers = {}
+    missing: list[str] = []
+    for each in asked:
+        value = given.get(each.flag)
+        if not each.needed(known):
+            if value:
+                raise click.UsageError(f"--{each.flag} doesn't go with this --repository")
+            continue
+        if value is None and output.interactive:
+            value = _asked(each, each.default(known), output)
+        if value is None and each.required:
+            missing.append(each.flag)
+        if value is None:
+            value = each.default(known)
+        known[each.flag] = _EXAMPLE if value is None else value
+    if missing:
+        whole = " ".join(
+            f"--{flag} {shlex.quote(value)}" for flag, value in known.items() if flag in missing or given.get(flag) is not None
+        )
+        flags = " and ".join(f"--{flag}" for flag in missing)
+        raise click.UsageError(f"{flags}: missing, and there is no terminal to ask on. The whole command:\n  anneal init {whole}")
+    return known
+
+
+def _asked(question: Question, default: str | None, output: Output) -> str:
+    """Ask until the answer can be used. Raises click.Abort."""
+    while True:
+        text = str(click.prompt(question.text, default=default, type=str, show_default=bool(default))).strip()
+        wrong = question.wrong(text)
+        if wrong is None:
+            return text
+        output.line(f"  {wrong[0]}", "bad", hang=2)
+        for number, way in enumerate(ways(wrong[1])):
+            output.line(f"  {'→' if not number else ' '} {way}", hang=4)
+
+
+# --- what an answer must be
+def url_wrong(text: str) -> Wrong | None:
+    """Say what is wrong with a repository's URL, and how to write the one that is meant."""
+    wrong = FORMS["url"].complaint(text)
+    if wrong is None:
+        return None
+    if text.startswith(("/", ".", "~", "file:")):
+        directory = shlex.quote(text.removeprefix("file://"))
+        return "a directory is no repository that a server follows", f"apply it as it is: anneal apply -f {directory} --name shop -n shop"
+    meant = _SCP.fullmatch(text)
+    if meant:
+        user, host, path = meant[1] or "git", meant[2], meant[3]
+        web = f"https://{host}/{path}"
+        if host == "ssh.dev.azure.com" and (azure := _AZURE.fullmatch(path)):
+            web = f"https://dev.azure.com/{azure[1]}/{azure[2]}/_git/{azure[3]}"
+        return "git's short form for SSH isn't a URL", f"write {web}; or with a key ssh://{user}@{host}/{path}"
+    bare = _BARE.fullmatch(text)
+    if bare and not text.startswith(("http://", "https://", "ssh://")):
+        return "expected an https:// or ssh:// URL", f"write https://{bare[1]}"
+    return wrong[0], wrong[1] or f"write it like {_EXAMPLE}"
+
+
+def _variable_wrong(text: str) -> Wrong | None:
+    if _TOKEN.match(text):
+        return "that looks like a token, and only the name of its variable is written", "name the variable, e.g. GIT_TOKEN"
+    wrong = FORMS["env"].complaint(text) if text else None
+    return (wrong[0], "name the variable, e.g. GIT_TOKEN; its value is never asked for") if wrong else None
+
+
+def _file_wrong(text: str) -> Wrong | None:
+    if not Path(text).expanduser().is_absolute():
+        return f"expected the absolute path of a file, found {text!r}", f"write {Path(text).absolute()}"
+    return FORMS["file"].complaint(text)
+
+
+def _spaces_wrong(text: str) -> Wrong | None:
+    names = split(text)
+    return next(filter(None, map(FORMS["namespace"].complaint, names)), None) if names else ("expected at least one namespace", "")
+
+
+def split(text: str) -> list[str]:
+    """Return the names in a text, separated by commas or spaces."""
+    return text.replace(",", " ").split()
+
+
+# --- defaults
+def name_of(url: str) -> str:
+    """Return a name for the target of a repository."""
+    last = url.rstrip("/").rpartition("/")[2].removesuffix(".git").lower()
+    return re.sub(r"[^a-z0-9]+", "-", last).strip("-")[:50].strip("-") or "app"
+
+
+def _in_home(name: str) -> Callable[[Answers], str]:
+    return lambda _answers: str(Path("~/.ssh").expanduser() / name)
+
+
+def _by_ssh(answers: Answers) -> bool:
+    return answers["repository"].startswith("ssh://")
+
+
+def _by_http(answers: Answers) -> bool:
+    return not _by_ssh(answers)

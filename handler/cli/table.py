@@ -1,0 +1,260 @@
+"""All targets as a table, a line each, trouble first; and below it what to do about each that is in trouble. Pure.
+
+On a terminal it fits: columns without anything in them are left out, the subject is cut, then the least important columns go. Elsewhere
+every column is there, in this order, its cells without a space but for the last one's: a program reads it by fields.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from handler.cli import ways_out
+from handler.cli.advice import View, is_of_git_host, next_step
+from handler.cli.page import drift_text
+from handler.cli.times import brief
+from handler.cli.ways_out import NOTHING_GIVEN, Given
+from handler.config.settings import Cluster
+from handler.model.errors import AnnealError, ClusterUnavailable
+from handler.model.words import many
+from handler.overview import EXPLAINED, cluster_subject
+from handler.queues.lanes import git_host
+from handler.standing import NOT_KNOWN, TROUBLE, Level, Row
+from handler.state.rules import seconds_of, stamp
+
+HEADS = ("TARGET", "PHASE", "HEALTH", "COMMIT", "AGE", "HEAD", "SINCE", "DRIFT", "HELD", "NEXT", "LOOKED", "SUBJECT")
+WIDE = (*HEADS[:-1], "PHASE-SINCE", "SERVER", "CLUSTER", "REVISION", "SUBJECT")
+NONE = "-"
+_LEAVES = ("LOOKED", "NEXT", "AGE", "DRIFT", "HELD", "SUBJECT", "SINCE", "HEAD", "COMMIT")
+"""What a narrow terminal doesn't show, in this order."""
+_ALWAYS = ("TARGET", "PHASE", "HEALTH", "COMMIT")
+_SUBJECT = 12
+"""Characters of a subject below which it isn't worth its place."""
+_GAP = "  "
+_STYLES = {
+    Level.UNREAD: "bad",
+    Level.FAILED: "bad",
+    Level.HELD: "warn",
+    Level.UNSERVED: "warn",
+    Level.OFF: "warn",
+    Level.UNFOLLOWED: "warn",
+}
+Styled = tuple[str, str]
+
+
+def cells(row: Row) -> dict[str, str]:
+    """Return what each column shows of a target."""
+    known, newest = row.summary, row.newest
+    looked, server = row.pulse.looked(row.target.name), row.pulse.server(row.target.name)
+    behind, info = row.is_behind, newest.info if newest else None
+    found = {
+        "TARGET": row.target.name,
+        "PHASE": row.phase,
+        "HEALTH": known.health if row.recorded else "",
+        "COMMIT": known.commit[:8],
+        "AGE": _age(known.applied, row.now),
+        "HEAD": newest.commit[:8] if newest and behind else "?" if newest and newest.trouble else "",
+        "SINCE": brief(row.now - info.time) if behind and info else "",
+        "DRIFT": str(known.drifted) if known.drifted else "",
+        "HELD": "yes" if known.held else "",
+        "NEXT": _next(row),
+        "LOOKED": brief(row.now - looked) if looked else "",
+        "PHASE-SINCE": _age(known.since, row.now),
+        "SERVER": server.name if server else "",
+        "CLUSTER": row.target.cluster.name.replace(" ", "_"),
+        "REVISION": str(row.target.revision).replace(" ", "_"),
+        "SUBJECT": known.subject,
+    }
+    return {name: text or NONE for name, text in found.items()}
+
+
+def _age(at: str, now: float) -> str:
+    return brief(now - seconds_of(at)) if at else ""
+
+
+def _next(row: Row) -> str:
+    """Say when the target is tried again; no server, no next time."""
+    at = row.summary.next_try
+    return "" if not at or row.is_served is False else brief(seconds_of(at) - row.now) if seconds_of(at) > row.now else "now"
+
+
+def table(rows: Sequence[Row], *, width: int | None, wide: bool = False) -> Iterator[Styled]:
+    """Yield the lines, each with its style. `width`: the terminal's columns; None: there is no terminal. `wide`: with more columns."""
+    found = [cells(row) for row in rows]
+    heads = list(WIDE if wide else HEADS)
+    if width is not None and not wide:
+        heads = [head for head in heads if head in _ALWAYS or any(each[head] != NONE for each in found)]
+        heads = _fitting(heads, found, width)
+    sizes = {head: _size(head, found) for head in heads}
+    if width is not None and not wide and heads[-1] == "SUBJECT":
+        sizes["SUBJECT"] = min(sizes["SUBJECT"], width - sum(sizes[head] + len(_GAP) for head in heads[:-1]))
+    styles = ("dim", *(_STYLES.get(row.level, "") for row in rows))
+    for line, style in zip(({head: head for head in heads}, *found), styles, strict=True):
+        text = _GAP.join(_padded(line[head], sizes[head]) for head in heads).rstrip()
+        yield (text if width is None or wide else _cut(text, width)), style
+
+
+def _fitting(heads: list[str], found: Sequence[dict[str, str]], width: int) -> list[str]:
+    """Return the columns that fit, the subject cut as far as that makes sense."""
+    kept = list(heads)
+    for leaves in ("", *_LEAVES):
+        kept = [head for head in kept if head != leaves]
+        least = {head: min(_size(head, found), _SUBJECT) if head == "SUBJECT" else _size(head, found) for head in kept}
+        if sum(least.values()) + len(_GAP) * (len(kept) - 1) <= width:
+            break
+    return kept
+
+
+def _size(head: str, found: Sequence[dict[str, str]]) -> int:
+    return max([len(head), *(_columns(each[head]) for each in found)])
+
+
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: signs of the far east take two."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 0 if unicodedata.combining(char) else 1 for char in text)
+
+
+def _padded(text: str, size: int) -> str:
+    text = _cut(text, size)
+    return text + " " * (size - _columns(text))
+
+
+def _cut(text: str, size: int) -> str:
+    if _columns(text) <= size:
+        return text
+    while text and _columns(text) > size - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+# --- what to do
+def hints(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
+    """Yield what is wrong and the next command, once a cluster that doesn't answer and for each target in trouble.
+
+    `given`: the flags of this command.
+    """
+    shared: dict[tuple[Cluster, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.trouble and row.recorded is None and not row.whole:
+            shared[row.target.cluster, str(row.trouble)].append(row)
+    for (cluster, _), group in shared.items():
+        yield from _of_cluster(cluster, group, given)
+    mute: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.newest and row.newest.trouble:
+            mute[git_host(row.target), row.newest.trouble.code].append(row)
+    for (host, _), group in mute.items():
+        yield from _of_git_host(host, group)
+    silent = {row.target.name for group in shared.values() for row in group}
+    silent |= {row.target.name for row in rows if row.state and not row.trouble and is_of_git_host(row.state.status, row.newest)}
+    told = [row for row in rows if row.level in TROUBLE | {Level.UNREAD} and row.target.name not in silent]
+    for row in told[:EXPLAINED]:
+        yield from _of_target(View.of(row, given), row)
+    if len(told) > EXPLAINED:
+        yield f"and {len(told) - EXPLAINED} more in trouble: anneal status TARGET", ""
+    if left := [row for row in rows if row.is_served is False and row.recorded and row.level not in TROUBLE]:
+        command = given.complete("anneal run --trigger interval", left[0].target.cluster)
+        yield f"no server follows git for {_named(left)}; this one does: `{command}`", "dim"
+
+
+def _of_cluster(cluster: Cluster, group: Sequence[Row], given: Given) -> Iterator[Styled]:
+    """Yield the one verdict on a cluster, and the command that asks whether it answers or what of it is wrong."""
+    subject, trouble = cluster_subject(cluster), group[0].trouble
+    yield f"{subject} ({_named(group)}): {str(trouble).removeprefix(f'{subject}: ')}", "bad"
+    check = given.complete(f"anneal check {group[0].target.name}", cluster)
+    yield f"    {ways_out.reaching(cluster, given.kubectl) if isinstance(trouble, ClusterUnavailable) else check}", "head"
+
+
+def _of_git_host(host: str, group: Sequence[Row]) -> Iterator[Styled]:
+    """Yield the one verdict on a git host, and the command that asks it the same."""
+    newest = group[0].newest
+    yield f"git host {host} ({_named(group)}): {newest.trouble if newest else ''}", "warn"
+    yield f"    {ways_out.asking(group[0].target.repository.url)}", "head"
+
+
+def _named(group: Sequence[Row]) -> str:
+    names = ", ".join(row.target.name for row in group[:5])
+    return f"{many(len(group), 'target')}: {names}{', …' if len(group) > 5 else ''}"
+
+
+def _of_target(view: View, row: Row) -> Iterator[Styled]:
+    """Yield what is wrong with one target in a line, and what to type."""
+    name, style = row.target.name, _STYLES.get(row.level, "")
+    page = view.complete(f"anneal status {name}")
+    if not row.whole and row.recorded:
+        text, command = f"{row.phase}, {row.summary.health}", page
+    else:
+        step = next_step(view)
+        text, command = "; ".join(part for part in (view.complete(_cause(row)), _alone(step.text)) if part), step.command or page
+    yield f"{name}: {text}", style
+    yield f"    {command}", "head"
+
+
+def _alone(advice: str) -> str:
+    """Return an advice as it is given where nothing is said below it."""
+    return advice.replace("do what is said below", "mend that").replace(", as said below", "").replace(" as said below", "")
+
+
+def _cause(row: Row) -> str:
+    """Return the first line of why a target is in trouble, where the advice doesn't say it."""
+    state = row.state
+    if state is None or row.trouble:
+        return ""
+    if state.status.phase in ("failed", "pruning"):
+        return state.status.message.partition("\n")[0]
+    if state.held:
+        return state.held.reasons[0] if state.held.reasons else ""
+    if state.health.worst:
+        return state.health.worst[0]
+    if state.drift:
+        return drift_text(state.drift[0])
+    return state.pin.reason if state.pin and state.pin.automatic else ""
+
+
+# --- as JSON
+def facts(row: Row, given: Given = NOTHING_GIVEN) -> dict[str, Any]:
+    """Return a row as JSON. `given`: the flags of this command."""
+    known, newest, step = row.summary, row.newest, next_step(View.of(row, given)) if row.whole or not row.recorded else None
+    info = newest.info if newest else None
+    head = {"commit": newest.commit, "subject": info.subject if info else "", "time": stamp(info.time) if info else ""} if newest else None
+    names = ("commit", "subject", "applied", "health", "health_since", "attempt", "pin", "next_try", "drift_due", "held", "since")
+    told = {_camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.is_served is False else {})
+    return {
+        "target": row.target.name,
+        "trouble": row.level in TROUBLE | NOT_KNOWN,
+        "level": row.level.name.lower(),
+        "phase": row.phase,
+        **told,
+        "drifted": known.drifted,
+        "orphans": known.orphans,
+        "cluster": row.target.cluster.name,
+        "head": head and {**head, "differs": row.is_behind, "error": error_facts(newest.trouble if newest else None)},
+        "server": server_facts(row),
+        "next": {"text": step.text, "command": step.command} if step else None,
+        "error": error_facts(row.trouble),
+    }
+
+
+def server_facts(row: Row) -> dict[str, Any]:
+    """Return what the heartbeat says of a target: whether a server looks after it (None: not known), which, and when one looked."""
+    pulse, looked = row.pulse, row.pulse.looked(row.target.name)
+    server, last = pulse.server(row.target.name), pulse.last
+    return {
+        "runs": row.is_served,
+        "name": server.name if server else "",
+        "version": server.version if server else "",
+        "looked": stamp(looked) if looked else "",
+        "lastSeen": stamp(last.renewed) if last else "",
+    }
+
+
+def error_facts(error: AnnealError | None) -> dict[str, str] | None:
+    """Return an error as JSON."""
+    return {"code": error.code, "message": str(error)} if error else None
+
+
+def _camel(name: str) -> str:
+    first, *more = name.split("_")
+    return first + "".join(part.capitalize() for part in more)

@@ -1,0 +1,121 @@
+"""Instances without a configuration (`anneal locutus`, `anneal apply -f`), found by their records in the kubeconfig's cluster.
+
+Law: nothing is written, and no git is asked. A record counts only if it is Anneal's own ApplySet parent of its name and namespace, and of
+files of a directory: what a configuration elsewhere follows isn't shown here, for its settings aren't known.
+
+One LIST of metadata finds them, in all namespaces where that is allowed, else in those that these commands use by themselves. Two of one
+name are called by their namespaces, too: `default/locutus`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from handler.cli.locutus_flags import NAME, NAMESPACE
+from handler.cli.options import STATE_NAMESPACE
+from handler.cli.session import Session
+from handler.cluster.store import Objects
+from handler.config.git import Repository, directory_url
+from handler.config.load import NotFound
+from handler.config.secrets import RUNS, resolve_all
+from handler.config.settings import Settings, Target
+from handler.model.errors import AccessDenied, AnnealError, Problem
+from handler.reaching import Place, Reaching
+from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, foreign, read_summary, state_name
+from handler.state.summary import home_of
+from handler.summaries import TOOLING
+
+_NAMESPACES = (NAMESPACE, STATE_NAMESPACE)
+"""Where these commands keep records if nothing else is said."""
+_OURS = "app.kubernetes.io/managed-by=anneal"
+
+
+def settings(session: Session, missing: NotFound) -> Settings:
+    """Return settings of what is recorded, and tell the session where each record is.
+
+    Raises:
+        NotFound: nothing is, or no cluster can be asked; then with what is wrong with that.
+
+    """
+    try:
+        found = tuple(_found(_records(session)))
+    except AnnealError as error:
+        raise NotFound(*missing.problems, *error.problems) from error
+    if not found:
+        problem = missing.problems[0]
+        seen = f"{problem.message}; nor does the cluster have a record of `anneal locutus` or `anneal apply -f`"
+        raise NotFound(Problem(problem.subject, seen, problem.place, problem.fix))
+    times = Counter(place.name for place in found)
+    names = {place.name if times[place.name] == 1 else f"{place.namespace}/{place.name}": place for place in found}
+    session.places |= names
+    targets = tuple(_target(name, directory_url(place.name)) for name, place in names.items())
+    return Settings(targets, state_namespace=found[0].namespace, installation=found[0].installation)
+
+
+def _target(name: str, repository: str) -> Target:
+    return Target(name=name, repository=Repository(url=repository), namespaces=("*",), cluster_scoped=("*",))
+
+
+def _records(session: Session) -> Objects:
+    """Return the way to the records of the cluster that the command line and the environment lead to."""
+    anything = _target("any", directory_url("any"))
+    alone = Settings((anything,))
+    return Reaching(alone, resolve_all(alone, session.environ, needs=RUNS), session.environ, session.options).records(anything)
+
+
+def _found(objects: Objects) -> Iterator[Place]:
+    uid = _uid(objects)
+    for body in sorted(_listed(objects), key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"])):
+        place = _place(body["metadata"])
+        if place and _is_directory(objects, body["metadata"], place, uid):
+            yield place
+
+
+def _listed(objects: Objects) -> list[dict[str, Any]]:
+    """Return the metadata of all records that may be read. Raises AccessDenied: none may."""
+    try:
+        return objects.overview("ConfigMap", "", _OURS)
+    except AccessDenied as everywhere:
+        found, denied = [], 0
+        for namespace in _NAMESPACES:
+            try:
+                found += objects.overview("ConfigMap", namespace, _OURS)
+            except AccessDenied:
+                denied += 1
+        if denied == len(_NAMESPACES):
+            raise everywhere from None
+        return found
+
+
+def _uid(objects: Objects) -> str:
+    """Return the cluster's uid; empty where that may not be read."""
+    try:
+        return objects.cluster_uid()
+    except AccessDenied:
+        return ""
+
+
+def _place(metadata: dict[str, Any]) -> Place | None:
+    """Return where a record says it is; None: it isn't what it says."""
+    labels, namespace = metadata.get("labels") or {}, str(metadata["namespace"])
+    name = str(labels.get(TARGET) or "")
+    if metadata["name"] != state_name(name) or foreign(metadata, namespace, name, TOOLING):
+        return None
+    return Place(namespace, name, str(labels.get(INSTALLATION) or ""))
+
+
+def _is_directory(objects: Objects, metadata: dict[str, Any], place: Place, uid: str) -> bool:
+    """Whether a record is of a directory, by its summary alone where that tells; else it is read.
+
+    One that names no repository yet, because its first run has failed, may be anything's but for Locutus' own name and place.
+    """
+    own = (place.name, place.namespace) == (NAME, NAMESPACE)
+    summary = read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+    if summary and uid:
+        homes = [directory_url(place.name), *([""] if own else [])]
+        return summary.home in [home_of(repository, place.installation, uid) for repository in homes]
+    body = objects.get("ConfigMap", place.namespace, state_name(place.name)) or {}
+    repository = str((body.get("data") or {}).get("repository") or "")
+    return repository == directory_url(place.name) or (own and not repository)

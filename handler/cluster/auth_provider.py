@@ -1,0 +1,91 @@
+"""Users of a kubeconfig who sign in by an `auth-provider` (oidc, gcp). The vendor's own loader does that, and writes what it renewed back.
+
+Law: only who has such a user loads this module: `kubernetes` takes a third of a second. What the vendor writes into files lies in a
+directory of its load, which nobody else may read, and is gone when the load ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from kubernetes.config import ConfigException, kube_config
+
+from handler.cluster.kubeconfig_context import Malformed
+
+_vendor: Any = kube_config  # it carries no types
+_vendors_own = _vendor._create_temp_file_with_content  # noqa: SLF001 - it has no public way to say where, nor for how long
+_here = threading.local()
+
+
+class Provider:
+    """The user of a context, signed in by its provider. `files`: the kubeconfig's; empty: `document` is it, and lies in none."""
+
+    def __init__(self, files: str, document: Any, context: str) -> None:
+        """Find the context. Raises Malformed."""
+        merger = _vendor.KubeConfigMerger(files) if files else None
+        self._document = merger.config.value if merger else document
+        with _translated():
+            self._loader = _vendor.KubeConfigLoader(
+                config_dict=merger.config if merger else document,
+                active_context=context or None,
+                config_base_path=None if merger else "",
+                config_persister=merger.save_changes if merger else None,
+            )
+
+    def users(self) -> list[Any]:
+        """Return every user entry, with what was renewed."""
+        return [getattr(each, "value", each) for each in self._document["users"]]
+
+    def token(self) -> tuple[str, datetime | None]:
+        """Return what the provider has now, renewed where it ended, and when it ends, if that is known; empty: nothing that can be used.
+
+        Raises:
+            Malformed: fields are missing.
+            OSError: the issuer isn't reached.
+
+        """
+        with _translated(), _passing():
+            found = self._loader._load_auth_provider_token()  # noqa: SLF001 - the vendor offers all of a sign-in, or nothing
+        expiry = getattr(self._loader, "expiry", None)
+        return str(found or "").removeprefix("Bearer "), expiry.astimezone(UTC) if expiry else None
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except ConfigException as error:
+        raise Malformed(str(error)) from None
+
+
+@contextmanager
+def _passing() -> Iterator[None]:
+    """Have what this thread loads write its files into a directory that is removed at the end."""
+    before = getattr(_here, "directory", "")
+    _here.directory = tempfile.mkdtemp(prefix="anneal-keys-")  # made with mode 0700
+    try:
+        yield
+    finally:
+        shutil.rmtree(_here.directory, ignore_errors=True)
+        _here.directory = before
+
+
+def _written(content: str | bytes, temp_file_path: str | None = None, force_recreate: bool = False) -> str:
+    """Write what the vendor's loader wants to have in a file. The vendor's own way remembers files by content, for all loads together."""
+    directory = getattr(_here, "directory", "")
+    if not directory:
+        return str(_vendors_own(content, temp_file_path, force_recreate))
+    descriptor, name = tempfile.mkstemp(dir=directory)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return name
+
+
+_vendor._create_temp_file_with_content = _written  # noqa: SLF001 - see above

@@ -1,0 +1,163 @@
+"""The present context of a kubeconfig: its cluster and its user, by plain fields.
+
+Files are merged as `kubernetes.config` does: of entries with one name the first counts, of `current-context` the last, and a relative path
+begins at the file that names it. Messages name keys and files, never a value.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_LISTS = ("clusters", "contexts", "users")
+_TEXT = "kube-config"
+
+
+class Malformed(ValueError):
+    """What a kubeconfig lacks, or has twice."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Node:
+    """A mapping of a kubeconfig: its name in messages, its fields, and the directory where its relative paths begin."""
+
+    name: str
+    fields: Any
+    directory: str = ""
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.fields
+
+    def get(self, key: str) -> Any:
+        """Return a field. Raises Malformed: it has none of that name."""
+        found = self.fields.get(key)
+        if found is None:
+            raise Malformed(f"Invalid kube-config file. Expected key {key} in {self.name}")
+        return found
+
+    def node(self, key: str) -> Node:
+        """Return the mapping that a field holds. Raises Malformed, TypeError: it holds none."""
+        found = self.get(key)
+        if not isinstance(found, dict):
+            raise TypeError(f"{key} holds no fields")
+        return Node(f"{self.name}/{key}", found, self.directory)
+
+    def path(self, key: str, directory: str) -> str:
+        """Return the path that a field names, relative to a directory. Raises Malformed."""
+        return os.path.normpath(os.path.join(directory, self.get(key)))  # noqa: PTH118 - a Path would resolve nothing, either
+
+    def content(self, key: str, directory: str) -> bytes | str:
+        """Return the bytes of `<key>-data`, else the path of the file that `key` names, else nothing.
+
+        Raises:
+            Malformed: there is no such file.
+            ValueError: the data isn't base64.
+
+        """
+        if f"{key}-data" in self:
+            return base64.standard_b64decode(self.get(f"{key}-data"))
+        path = self.path(key, directory) if key in self else ""
+        if path and not Path(path).is_file():
+            raise Malformed(f"File does not exist: {path}")
+        return path
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Document:
+    """A whole kubeconfig, as one text or merged from files. `entries`: of each list, each with its name."""
+
+    name: str
+    fields: Any
+    entries: dict[str, Any]
+
+    def users(self) -> list[Any]:
+        """Return every user entry. Raises KeyError, TypeError: it has none, or no list of them."""
+        return [each.fields for each in self.entries["users"]]
+
+    def entry(self, kind: str, name: Any) -> Node | None:
+        """Return the entry of a list by name. Raises Malformed: two have it."""
+        where, found = f"{self.name}/{kind}", None
+        for each in self._list(kind):
+            if "name" not in each:
+                raise Malformed(f"Invalid kube-config file. Expected all values in {where} list to have 'name' key")
+            if each.get("name") == name:
+                if found:
+                    raise Malformed(f"Invalid kube-config file. Expected only one object with name {name} in {where} list")
+                found = each
+        return found
+
+    def the(self, kind: str, name: Any) -> Node:
+        """Return the entry of a list by name. Raises Malformed: it isn't there, or twice."""
+        found = self.entry(kind, name)
+        if found is None:
+            raise Malformed(f"Invalid kube-config file. Expected object with name {name} in {self.name}/{kind} list")
+        return found
+
+    def _list(self, kind: str) -> Sequence[Node]:
+        entries: Any = Node(self.name, self.entries).get(kind)
+        if not isinstance(entries, list):
+            raise Malformed(f"Invalid kube-config file. Expected {self.name}/{kind} to be a list")
+        return entries
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Context:
+    """A context: its cluster and its user, each with its name. `user`: None or without fields: it signs in as nobody."""
+
+    cluster: Node
+    user: Node | None
+    cluster_name: str
+    user_name: str
+
+    @classmethod
+    def of(cls, document: Document, name: str) -> Context:
+        """Return the context of this name, of none the present one. Raises Malformed, and what a field of another type leads to."""
+        context = document.the("contexts", name or Node(document.name, document.fields).get("current-context")).node("context")
+        user = document.entry("users", context.get("user")) if context.fields.get("user") and document.entries.get("users") else None
+        cluster = document.the("clusters", context.get("cluster"))
+        return cls(
+            cluster.node("cluster"), user and user.node("user"), str(context.get("cluster")), str(context.fields.get("user") or "USER")
+        )
+
+
+def of_text(document: Any) -> Document:
+    """Return the kubeconfig that a YAML document holds; it lies in no directory."""
+    lists = {kind: document[kind] for kind in _LISTS if kind in document}
+    return Document(_TEXT, document, {kind: _entries(f"{_TEXT}/{kind}", found) for kind, found in lists.items()})
+
+
+def _entries(where: str, found: Any) -> Any:
+    """Return a list's entries by their names in messages; what is no list is refused by whoever needs it."""
+    return [Node(f"{where}[name={each.get('name')}]", each) for each in found] if isinstance(found, list) else found
+
+
+def of_files(files: str) -> Document | None:
+    """Return what kubeconfig files say together, None where no file is. Raises Malformed, OSError, YAMLError, and what types lead to."""
+    merged: Document | None = None
+    for path, found in _read(files):
+        merged = merged or Document(path, {}, {kind: [] for kind in _LISTS})
+        directory = os.path.abspath(os.path.dirname(path))  # noqa: PTH100, PTH120 - links stay as they are
+        for kind in _LISTS:
+            known = merged.entries[kind]
+            for each in found.get(kind) or []:
+                if all(other.fields.get("name") != each.get("name") for other in known):
+                    known.append(Node(f"{path}/{kind}[name={each.get('name')}]", each, directory))
+        if "current-context" in found:
+            merged.fields["current-context"] = found["current-context"]
+    return merged
+
+
+def _read(files: str) -> Iterator[tuple[str, Any]]:
+    """Yield each file that exists, by its path."""
+    for path in map(os.path.expanduser, filter(None, files.split(":"))):
+        if Path(path).exists():
+            found = yaml.safe_load(Path(path).read_text())
+            if found is None:
+                raise Malformed(f"Invalid kube-config. {path} file is empty")
+            yield path, found

@@ -1,0 +1,133 @@
+"""Looks at clusters for those who read: one at a time at each place, waited for no longer than a deadline, and what it last showed.
+
+Law: a place that is slow or broken delays nobody longer than the deadline, costs one thread however often it is asked, and fails no other.
+What was seen there before is still told, with its age and the trouble; a look that comes too late is what the next one falls back to.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from handler.model.errors import AnnealError, ClusterUnavailable, OperatorError
+from handler.state.rules import stamp
+
+_LOG = logging.getLogger("anneal.read")
+T = TypeVar("T")
+
+
+class Mistake(OperatorError):
+    """A look at a cluster failed in a way that nobody foresaw."""
+
+    code = "internal"
+
+
+class Looks:
+    """One look at a time at each place, whoever waits for it: a place that never answers holds one thread."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._running: dict[Hashable, Future[Any]] = {}
+        self._lock = threading.Lock()
+
+    def all(self, looks: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
+        """Return what each look finds, or its AnnealError; ClusterUnavailable for what isn't there in time, a Mistake for the rest."""
+        end = time.monotonic() + self._deadline
+        started = {place: self._join(place, look) for place, look in looks.items()}
+        return {place: self._awaited(future, end) for place, future in started.items()}
+
+    def _awaited(self, future: Future[Any], end: float) -> Any:
+        try:
+            return future.result(max(end - time.monotonic(), 0.0))
+        except TooLate:
+            return ClusterUnavailable.of("cluster", f"hasn't answered within {self._deadline:g} s")
+
+    def _join(self, place: Hashable, look: Callable[[], Any]) -> Future[Any]:
+        with self._lock:
+            if place in self._running:
+                return self._running[place]
+            future = self._running[place] = Future[Any]()
+        try:
+            threading.Thread(target=self._look, args=(place, future, look), name="read", daemon=True).start()
+        except RuntimeError as error:  # there is no thread for it
+            self._seen(place, future, _mistake(error))
+        return future
+
+    def _look(self, place: Hashable, future: Future[Any], look: Callable[[], Any]) -> None:
+        try:
+            found = look()
+        except AnnealError as error:
+            found = error
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this place's trouble alone
+            found = _mistake(error)
+        self._seen(place, future, found)
+
+    def _seen(self, place: Hashable, future: Future[Any], found: Any) -> None:
+        with self._lock:
+            del self._running[place]
+        future.set_result(found)
+
+
+def _mistake(error: BaseException) -> AnnealError:
+    """Log what nobody foresaw with its trace; the answer only names its kind."""
+    _LOG.error("a look failed", exc_info=error)
+    return Mistake.of("anneal", f"internal error: {type(error).__name__}", fix="the worker's log has its trace")
+
+
+@dataclass(frozen=True, slots=True)
+class Sight(Generic[T]):
+    """What a place has shown last, None: nothing ever. `at`: when, seconds since the epoch, 0: never; `trouble`: why it isn't of now."""
+
+    what: T | None = None
+    at: float = 0.0
+    trouble: AnnealError | None = None
+
+    def told(self) -> dict[str, Any]:
+        """Return how old it is and why, as answers say it."""
+        return {**aged(self.at), "trouble": problem(self.trouble) if self.trouble else None}
+
+
+class Sights(Generic[T]):
+    """What places have shown last; of more than `most` the longest unasked are forgotten. Safe to share between threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: OrderedDict[Hashable, Sight[T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def all(self, looks: Looks, wanted: Mapping[Any, Callable[[], T]]) -> dict[Any, Sight[T]]:
+        """Return what each place shows now, or did when it last answered."""
+        found = looks.all({place: partial(self._seen, place, look) for place, look in wanted.items()})
+        return {place: self._last(place, seen) if isinstance(seen, AnnealError) else seen for place, seen in found.items()}
+
+    def _seen(self, place: Hashable, look: Callable[[], T]) -> Sight[T]:
+        at = time.time()
+        sight = Sight(look(), at)
+        with self._lock:
+            self._known[place] = sight
+            self._known.move_to_end(place)
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return sight
+
+    def _last(self, place: Hashable, trouble: AnnealError) -> Sight[T]:
+        with self._lock:
+            return replace(self._known.get(place, Sight()), trouble=trouble)
+
+
+def aged(at: float) -> dict[str, Any]:
+    """Return when something was seen, and how many seconds ago; 0: never."""
+    return {"seen": stamp(at) if at else "", "age": max(int(time.time() - at), 0) if at else None}
+
+
+def problem(error: AnnealError) -> dict[str, Any]:
+    """Return an error as answers say it."""
+    return {"code": error.code, "message": str(error)}

@@ -1,0 +1,318 @@
+"""How many targets stand, for one look of a person: what `anneal status` shows.
+
+    a cluster        one metadata LIST of its states, its uid, its heartbeat       one look at a time
+    a revision       one question to its git host, whoever follows it               a few at once a host
+    a target         its record and its Lease, of the first that are in trouble     a few at once a cluster
+
+Law: all of it at once, and nothing is waited for longer than the deadline: what hasn't answered by then is told of its own cluster or git
+host, and delays no other. It only reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from handler import summaries
+from handler.config.settings import Cluster, Settings, Target
+from handler.looks import Mistake
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
+from handler.model.refs import Head
+from handler.model.tree import CommitInfo
+from handler.queues.lanes import git_host
+from handler.standing import TROUBLE, Newest, Row
+from handler.state.configmap import state_name
+from handler.state.heartbeat import Pulse, known
+from handler.state.lease import LeaseLock, Peek
+from handler.state.record import State, TargetHealth
+from handler.state.store import StateStore
+from handler.state.summary import Summary, home_of
+from handler.summaries import Readable
+from handler.survey import Crew
+
+_LOG = logging.getLogger("anneal.status")
+DEADLINE = 4.0
+"""Seconds that clusters and git hosts have to answer: with what a start takes, the whole command ends within five."""
+EXPLAINED = 20
+"""Targets in trouble whose records are read whole."""
+_AT_ONCE = 8
+_TICK = 0.25
+"""Seconds after which what is known so far is shown again."""
+
+
+class Ways(Protocol):
+    """The ways to targets' clusters and git hosts (`handler.reaching.Reaching`); each raises AnnealError."""
+
+    def records(self, target: Target) -> Readable:
+        """Return the way to a target's cluster, with short time-outs."""
+
+    def cluster_uid(self, target: Target) -> str:
+        """Return the uid of a target's cluster."""
+
+    def pulse(self, target: Target) -> Pulse:
+        """Return what the heartbeat on a target's cluster says."""
+
+    def brief_store(self, target: Target) -> StateStore:
+        """Return a target's record, with short time-outs."""
+
+    def lock(self, target: Target) -> LeaseLock:
+        """Return the lock of a target."""
+
+    def head(self, target: Target, since: float) -> Head:
+        """Tell what a target follows, by an answer asked for at `since` (monotonic seconds) or later."""
+
+    def commit(self, target: Target, sha: str) -> CommitInfo | None:
+        """Tell what history shows of a commit; None: its host doesn't give one alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """What one look at a cluster found. `states`: None: they may not be listed, so each is read by its name. `uid`: or why it is hidden."""
+
+    states: Mapping[str, dict[str, Any]] | None
+    uid: str | AccessDenied
+    pulse: Pulse
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A target's record and Lease; `error`: why the record isn't one of this target."""
+
+    state: State | None
+    lease: Peek | None
+    error: AnnealError | None = None
+
+
+Show = Callable[[list[Row]], None]
+
+
+class Overview:
+    """Looks at targets of one configuration, again and again.
+
+    Args:
+        settings: whose targets.
+        ways: to their clusters and git hosts.
+        asks: whether git hosts are asked.
+        whole: whether all records are read whole, not only those in trouble.
+        deadline: seconds that all of them have.
+
+    """
+
+    def __init__(self, settings: Settings, ways: Ways, *, asks: bool = True, whole: bool = False, deadline: float = DEADLINE) -> None:
+        self._settings = settings
+        self._ways = ways
+        self._asks = asks
+        self._whole = whole
+        self._deadline = deadline
+        self._crew = Crew()
+        self._news: queue.SimpleQueue[tuple[Hashable, Callable[[Any], None], Any]] = queue.SimpleQueue()
+        self._open: set[Hashable] = set()
+        self._rows: dict[str, Row] = {}
+        self._infos: dict[Hashable, CommitInfo | None] = {}
+        self._uids: dict[Cluster, str | AccessDenied] = {}
+
+    def look(self, targets: Sequence[Target], show: Show = lambda _: None, heads: float = 0.0) -> list[Row]:
+        """Look once and return what was found, trouble first.
+
+        Args:
+            targets: which.
+            show: told what is known so far, a few times a second.
+            heads: how many seconds old an answer of a git host may be.
+
+        """
+        self._take(0.0)  # what has come too late for the look before
+        end, late = time.monotonic() + self._deadline, set(self._open)
+        self._rows = {target.name: self._rows.get(target.name) or Row(target, time.time()) for target in targets}
+        clusters, followed = _grouped(targets, lambda target: target.cluster), _grouped(self._followers(targets), _question)
+        for cluster, group in clusters.items():
+            self._ask(("cluster", cluster), 1, partial(self._cluster, group[0]), partial(self._saw_cluster, group))
+        for question, group in followed.items():
+            head = partial(self._head, group[0], time.monotonic() - heads)
+            self._ask(("git host", git_host(group[0]), question), _AT_ONCE, head, partial(self._saw_head, group))
+        while self._open - late and (left := end - time.monotonic()) > 0:
+            self._take(min(left, _TICK))
+            show(self._sorted())
+        self._give_up(clusters, followed)
+        return self._sorted()
+
+    def _sorted(self) -> list[Row]:
+        return sorted(self._rows.values(), key=lambda row: (row.level, row.target.name))
+
+    def _take(self, seconds: float) -> None:
+        """Wait for news, and take all there are."""
+        try:
+            news = self._news.get(timeout=seconds)
+            while True:
+                key, then, found = news
+                self._open.discard(key)
+                then(found)
+                news = self._news.get_nowait()
+        except queue.Empty:
+            self._ask_commits()
+            self._explain()
+
+    def _ask(self, key: tuple[Hashable, ...], most: int, look: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Let a thread of a lane look, unless it still does; what it finds, or its error, is taken by the one who waits."""
+        if key in self._open:
+            return
+        self._open.add(key)
+
+        def seen() -> None:
+            try:
+                found = look()
+            except AnnealError as error:
+                found = error
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this place's trouble alone
+                _LOG.error("a look failed", exc_info=error)
+                found = Mistake.of("anneal", f"internal error: {type(error).__name__}")
+            self._news.put((key, then, found))
+
+        self._crew.add(key[:2], most, seen)
+
+    def _give_up(self, clusters: Mapping[Any, list[Target]], followed: Mapping[Any, list[Target]]) -> None:
+        """Say of what hasn't answered that it hasn't."""
+        seen = f"hasn't answered within {self._deadline:g} s"
+        for cluster, group in clusters.items():
+            if ("cluster", cluster) in self._open:
+                self._saw_cluster(group, ClusterUnavailable.of(cluster_subject(cluster), seen))
+        for question, group in followed.items():
+            if ("git host", git_host(group[0]), question) in self._open:
+                self._saw_head(group, GitUnavailable.of(group[0].repository.url, f"its host {seen}"))
+
+    # --- clusters
+    def _cluster(self, target: Target) -> _Cluster:
+        records = self._ways.records(target)
+        try:
+            states = summaries.listed(records, self._settings)
+        except AccessDenied:
+            states = None
+        return _Cluster(states, self._uid(target), self._ways.pulse(target))
+
+    def _uid(self, target: Target) -> str | AccessDenied:
+        try:
+            return self._ways.cluster_uid(target)
+        except AccessDenied as denied:
+            return denied
+
+    def _saw_cluster(self, group: list[Target], found: _Cluster | AnnealError) -> None:
+        for target in group:
+            row = self._rows[target.name]
+            unread = Row(target, time.time(), trouble=found if isinstance(found, AnnealError) else None, newest=row.newest)
+            self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
+        if not isinstance(found, AnnealError):
+            self._uids[group[0].cluster] = found.uid
+
+    def _row(self, target: Target, found: _Cluster) -> Row:
+        before, now = self._rows[target.name], found.pulse.now or time.time()
+        doubt = found.uid if isinstance(found.uid, AccessDenied) else None
+        row = Row(target, now, pulse=found.pulse, newest=before.newest, doubt=doubt)
+        if found.states is None:
+            return row
+        metadata = found.states.get(state_name(target.name))
+        if metadata is None:
+            return replace(row, recorded=False)
+        summary = summaries.summary_of(metadata, self._settings, target.name)
+        return self._known(replace(row, recorded=True), summary or Summary())
+
+    def _known(self, row: Row, summary: Summary) -> Row:
+        """Put a summary into a row, with its health as it is known to be now."""
+        beat = None if summary.attempt else row.pulse.watched  # while a run is open, those who watch don't judge
+        told = TargetHealth(summary.health, summary.health_since, summary.judged)
+        health = known(told, beat if self._settings.health_interval else None, row.now, self._settings.drift_interval)
+        return replace(row, summary=replace(summary, health=health.state, health_since=health.since))
+
+    def _explain(self) -> None:
+        """Read whole what its summary alone doesn't tell, and the first of those in trouble."""
+        bad = [row for row in self._sorted() if row.level in TROUBLE][:EXPLAINED]
+        for row in self._rows.values() if self._whole else [*bad, *(row for row in self._rows.values() if not self._is_told(row))]:
+            uid = self._uids.get(row.target.cluster)
+            if uid and not (row.whole or row.trouble):
+                key = ("record", row.target.cluster, row.target.name)
+                self._ask(key, _AT_ONCE, partial(self._read, row.target, uid), partial(self._saw_whole, row.target))
+
+    def _is_told(self, row: Row) -> bool:
+        """Whether a row is known: it has no record, or a summary that can be read and is of this target as it is configured.
+
+        Why it is pinned, the record alone says.
+        """
+        if not row.recorded:
+            return row.recorded is False
+        if row.summary.pin:
+            return False
+        uid = self._uids.get(row.target.cluster, "")
+        if isinstance(uid, AccessDenied) or not row.summary.commit:
+            return bool(row.summary.home)
+        return row.summary.home == home_of(row.target.repository.url, self._settings.installation, uid)
+
+    def _read(self, target: Target, uid: str | AccessDenied) -> _Whole:
+        store = self._ways.brief_store(target)
+        state, lease = store.read().state, self._ways.lock(target).peek()
+        try:
+            home = state.cluster_uid if state and isinstance(uid, AccessDenied) else str(uid)
+            return _Whole(state and store.at_home(state, target.repository.url, home), lease)
+        except AnnealError as error:
+            return _Whole(state, lease, error)
+
+    def _saw_whole(self, target: Target, found: _Whole | AnnealError) -> None:
+        row = self._rows[target.name]
+        if isinstance(found, AnnealError):
+            self._rows[target.name] = replace(row, trouble=found, whole=True)
+            return
+        row = replace(row, recorded=found.state is not None, lease=found.lease, trouble=found.error, whole=True)
+        if found.state:
+            beat = None if found.state.attempt else row.pulse.watched
+            beat = beat if self._settings.health_interval else None
+            health = known(found.state.health, beat, row.now, self._settings.drift_interval)
+            row = self._known(replace(row, state=replace(found.state, health=health)), Summary.of(found.state))
+        self._rows[target.name] = row
+
+    # --- git hosts
+    def _followers(self, targets: Sequence[Target]) -> list[Target]:
+        """Return the targets whose git hosts are asked; a directory's have none."""
+        return [target for target in targets if self._asks and not target.repository.is_directory]
+
+    def _head(self, target: Target, since: float) -> Newest:
+        return Newest(self._ways.head(target, since).commit)
+
+    def _saw_head(self, group: list[Target], found: Newest | AnnealError) -> None:
+        newest = Newest(trouble=found) if isinstance(found, AnnealError) else found
+        for target in group:
+            self._rows[target.name] = replace(self._rows[target.name], newest=newest)
+
+    def _ask_commits(self) -> None:
+        """Ask what the commits are that aren't applied, each once."""
+        for row in list(self._rows.values()):
+            if not row.is_behind or row.newest is None or row.newest.info:
+                continue
+            key = ("commit", git_host(row.target), row.target.repository.url, row.newest.commit)
+            if key in self._infos:
+                self._rows[row.target.name] = replace(row, newest=replace(row.newest, info=self._infos[key]))
+            else:
+                then = partial(self._saw_commit, key)
+                self._ask(key, _AT_ONCE, partial(self._ways.commit, row.target, row.newest.commit), then)
+
+    def _saw_commit(self, key: Hashable, found: CommitInfo | AnnealError | None) -> None:
+        self._infos[key] = found if isinstance(found, CommitInfo) else None
+
+
+def cluster_subject(cluster: Cluster) -> str:
+    """Return how a verdict on a cluster begins."""
+    return f"cluster {cluster.name}"
+
+
+def _question(target: Target) -> Hashable:
+    """Return what those targets share that one question to a git host serves."""
+    return target.repository.url, target.repository.auth, target.repository.tls, target.revision
+
+
+def _grouped(targets: Sequence[Target], key: Callable[[Target], Hashable]) -> dict[Any, list[Target]]:
+    found: dict[Any, list[Target]] = defaultdict(list)
+    for target in targets:
+        found[key(target)].append(target)
+    return dict(found)

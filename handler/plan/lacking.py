@@ -1,0 +1,90 @@
+"""What a target's settings don't allow, as one block to paste. Pure.
+
+Law: what several objects lack is told once: each reason with the number of its objects, and at the end one way out, the union of what
+all of them need. Fixes that stand beside each other would each take the other's value out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from handler.model.errors import Problem
+from handler.model.words import many
+
+Values = tuple[str, ...]
+UNOWNED = "unowned"
+"""What `adopt` says alone; naming a tool includes it."""
+_LINES: Mapping[str, Callable[[str, str], str]] = {
+    "namespaces": lambda target, values: f"add to target {target}: namespaces: [{values}]",
+    "clusterScoped": lambda target, values: f"add to target {target}: clusterScoped: [{values}]",
+    "adopt": lambda target, values: f"add to target {target}: adopt: [{values}]" if values else f"set on target {target}: adopt: {UNOWNED}",
+    "recreate.kinds": lambda target, values: f"add to target {target}: recreate: {{kinds: [{values}]}}",
+    "prune.allowEmpty": lambda target, values: f"add to target {target}: prune: {{allowEmpty: {values}}}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking(Problem):
+    """A refusal that other settings of a target would lift.
+
+    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead. Without settings it
+    isn't they that lack something, but the cluster; such refusals are counted as well.
+    """
+
+    target: str = ""
+    settings: tuple[tuple[str, Values], ...] = ()
+    more: tuple[str, ...] = ()
+
+
+def lacking(problem: Problem, target: str, settings: Mapping[str, Sequence[str]], more: Sequence[str] = (), fix: str = "") -> Lacking:
+    """Make a refusal one of settings, with its way out. `fix`: the way out in other words."""
+    wanted = tuple((field, tuple(dict.fromkeys(values))) for field, values in settings.items())
+    way_out = fix or "; ".join(filter(None, (block(target, dict(wanted)), *more)))
+    return Lacking(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more))
+
+
+def block(target: str, settings: Mapping[str, Values]) -> str:
+    """Return settings as they stand in anneal.yaml: one on its line, several as a block."""
+    named = {field: ", ".join(value for value in values if value != UNOWNED) for field, values in settings.items()}
+    lines = [line(target, named[field]) for field, line in _LINES.items() if field in named]
+    if len(lines) < 2:
+        return "".join(lines)
+    return "\n".join((f"add to target {target}:", *(f"  {line.partition(': ')[2]}" for line in lines)))
+
+
+def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return problems with those of settings put together: a line for each reason, and the block after all of them."""
+    found = list(problems)
+    groups: dict[tuple[str, str], list[Lacking]] = {}
+    for each in found:
+        if isinstance(each, Lacking):
+            groups.setdefault((each.target, each.message), []).append(each)
+    others = [each for each in found if not isinstance(each, Lacking)]
+    targets = dict.fromkeys(target for target, _ in groups)
+    return (*others, *(line for target in targets for line in _told([group for key, group in groups.items() if key[0] == target])))
+
+
+def _told(groups: Sequence[Sequence[Lacking]]) -> list[Problem]:
+    """Tell what one target lacks."""
+    united = [_united(group) for group in groups]
+    wanting = [each for each in united if each.settings]
+    if len(wanting) < 2:
+        return [*united]
+    whole = _united(wanting)
+    seen = f"{many(sum(len(group) for group in groups if group[0].settings), 'object')} need what it doesn't allow"
+    end = replace(whole, subject=f"target {whole.target}", message=seen, place="")
+    return [*(replace(each, fix="", settings=()) if each.settings else each for each in united), end]
+
+
+def _united(group: Sequence[Lacking]) -> Lacking:
+    """Return the first of several with the way out of all, and their number."""
+    first = group[0]
+    if len(group) == 1:
+        return first
+    settings: dict[str, Values] = {}
+    for field, values in (one for each in group for one in each.settings):
+        settings[field] = tuple(dict.fromkeys((*settings.get(field, ()), *values)))
+    more = tuple(dict.fromkeys(line for each in group for line in each.more))
+    fix = "\n".join(filter(None, (block(first.target, settings), *more)))
+    return replace(first, subject=f"{first.subject} and {len(group) - 1} more", fix=fix, settings=tuple(settings.items()), more=more)

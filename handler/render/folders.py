@@ -1,0 +1,204 @@
+"""Folders of a commit whose objects kustomize or Helm must make: told as one line a folder, with the command that makes them. Pure.
+
+    deploy/Chart.yaml                     a chart: everything below it is Helm's
+    deploy/overlays/prod/kustomization    kustomize's, with everything below it, the folders it refers to and the files it names
+
+Law: the file's name decides, unless what stands in it is an ordinary object. Of a file below such a folder no mistake is told by itself:
+its patches, templates and values aren't meant for the cluster as they lie there. Runs in the render child.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from handler.model.errors import Problem
+from handler.model.render import Called
+from handler.render.document import Document
+from handler.render.documents import documents
+
+CHART = "Chart.yaml"
+BARE = "Kustomization"
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", BARE)
+"""The names that kustomize itself looks for (sigs.k8s.io/kustomize, `konfig.RecognizedKustomizationFileNames`)."""
+KUSTOMIZE = "kustomize.config.k8s.io/"
+IGNORE_FILE = ".annealignore"
+_REFERRING = ("resources", "bases", "components")
+_LISTING = frozenset({"apiVersion", "kind", "metadata", "resources"})
+"""Keys of a kustomization that changes nothing of what it lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of kustomize's. `refers`: paths that it builds on, folders or files; `lists`: it changes nothing of them."""
+
+    path: str
+    marker: str
+    refers: tuple[str, ...] = ()
+    component: bool = False
+    lists: bool = False
+
+    @classmethod
+    def of(cls, marker: str, document: Mapping[str, Any]) -> Self:
+        """Read a kustomization."""
+        path = posixpath.dirname(marker)
+        named = [each for key in _REFERRING for each in _texts(document.get(key))]
+        refers = tuple(_below(path, each) for each in named if "://" not in each)
+        component = document.get("kind") == "Component"
+        return cls(path, marker, refers, component, lists=not component and _LISTING.issuperset(document))
+
+
+@dataclass(slots=True)
+class Found:
+    """The folders among a commit's files. `charts`: their paths; `kustomize`: by path."""
+
+    charts: list[str] = field(default_factory=list)
+    kustomize: dict[str, Folder] = field(default_factory=dict)
+
+    def covers(self, path: str) -> bool:
+        """Whether a file is Helm's or kustomize's."""
+        if any(_inside(path, folder) for folder in (*self.charts, *self.kustomize)):
+            return True
+        return any(path in folder.refers for folder in self.kustomize.values())
+
+    def problems(self, called: Called, root: str, places: Sequence[str]) -> Iterator[Problem]:
+        """Yield one for each chart and each tree of kustomize folders. `root`: what is rendered; `places`: all files of it."""
+        others = [path for path in places if not self.covers(path)]
+        told = [chart_problem(path, called, root, others) for path in self.charts]
+        told += [_kustomize(tree, called, root, others, places) for tree in self._trees()]
+        yield from sorted(told, key=lambda each: each.subject)
+
+    def _trees(self) -> Iterator[list[Folder]]:
+        """Yield the folders that refer to each other, or lie in each other, together."""
+        left = dict(sorted(self.kustomize.items()))
+        while left:
+            tree = [left.pop(next(iter(left)))]
+            while near := [path for path, each in left.items() if any(_related(each, other) for other in tree)]:
+                tree += [left.pop(path) for path in near]
+            yield sorted(tree, key=lambda each: each.path)
+
+
+def find(files: Iterable[tuple[str, bytes]]) -> Found:
+    """Find the charts and kustomize folders among files. Of what lies in a chart nothing else is told, whatever it is."""
+    markers = {path: data for path, data in files if posixpath.basename(path) in (CHART, *KUSTOMIZATIONS)}
+    read = {path: _document(data, path) for path, data in markers.items()}
+    meant = {path: document for path, document in read.items() if not _is_object(document)}
+    charts = [posixpath.dirname(path) for path in meant if posixpath.basename(path) == CHART]
+    found = Found([path for path in charts if not any(path != other and _inside(path, other) for other in charts)])
+    for path, document in meant.items():
+        folder = posixpath.dirname(path)
+        if posixpath.basename(path) != CHART and not any(_inside(folder, chart) for chart in found.charts):
+            found.kustomize[folder] = Folder.of(path, document)
+    return found
+
+
+def chart_problem(path: str, called: Called, root: str, others: Sequence[str] = ()) -> Problem:
+    """Return what is told of a Helm chart. `others`: the files that are neither Helm's nor kustomize's."""
+    build = f"helm template {called.name} {_shell(called, path)} --include-crds{called.namespaced}"
+    seen = f"a Helm chart ({CHART}): Helm makes its objects, and isn't run here"
+    return Problem(_shown(called, path), seen, fix=_ways(build, "", [path], called, root, others))
+
+
+def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequence[str], places: Sequence[str]) -> Problem:
+    """Return what is told of a tree of kustomize folders."""
+    common = posixpath.commonpath([f"/{each.path}" for each in tree])[1:]
+    one, leaves = posixpath.basename(tree[0].marker), _leaves(tree)
+    seen = f"a kustomize folder ({one})" if len(tree) == 1 else f"{len(tree)} kustomize folders that belong together"
+    rest = [_within(each, common) for each in leaves[1:]]
+    others_too = f"; or build another of them: {', '.join(rest[:4])}{', …' if len(rest) > 4 else ''}" if rest else ""
+    fix = _ways(f"kustomize build {_shell(called, leaves[0])}", others_too, [each.path for each in tree], called, root, others)
+    if len(tree) == 1 and tree[0].lists and _is_whole(tree[0], places):
+        ignoring = _ignoring([_within(tree[0].marker, root)], called, root)
+        fix = f"it only lists plain manifests; to apply them as they are: {ignoring}; or {fix}"
+    return Problem(_shown(called, common), f"{seen}: kustomize makes the objects, and isn't run here", fix=fix)
+
+
+def _ways(build: str, note: str, folders: Iterable[str], called: Called, root: str, others: Sequence[str]) -> str:
+    """Return the ways out: make the objects where they are applied, or commit them; or leave the folders out, where anything is left.
+
+    `build`: the command that prints the objects; `note`: what else may be built. What git declares is made in git first: applied by hand
+    under the target's name it would be another target's.
+    """
+    applied = f"{build} | {called.command}"
+    by_hand = f"{applied}{note}; or commit what that prints, instead"
+    in_git = f"commit what this prints, instead: {build} > {called.name}.yaml{note}; or apply it as another target: {applied}"
+    text = in_git if called.in_git else by_hand
+    left_out = {_top(path, root, others) for path in folders}
+    if not others or root in left_out:
+        return text
+    return f"{text}; or leave it out: {_ignoring([f'/{_within(path, root)}/' for path in sorted(left_out)], called, root)}"
+
+
+def _top(path: str, root: str, others: Sequence[str]) -> str:
+    """Return the uppermost directory below the root around a folder in which nothing else lies; the root, where it is that one."""
+    while _inside(path, root) and path != root:
+        above = posixpath.dirname(path)
+        if above == root or any(_inside(each, above) for each in others):
+            return path
+        path = above
+    return root
+
+
+def _ignoring(lines: Sequence[str], called: Called, root: str) -> str:
+    """Return the command that adds lines to the ignore file of what is rendered."""
+    return f"printf '%s\\n' {shlex.join(lines)} >> {_shell(called, posixpath.join(root, IGNORE_FILE))}"
+
+
+def _leaves(tree: Sequence[Folder]) -> list[str]:
+    """Return what can be built and no other folder builds on; all that can be, where each builds on another."""
+    used = {refers for each in tree for refers in each.refers}
+    whole = [each.path for each in tree if not each.component]
+    return [path for path in whole if path not in used] or whole or [tree[0].path]
+
+
+def _is_whole(folder: Folder, places: Sequence[str]) -> bool:
+    """Whether a kustomization lists just the files that would be rendered without it."""
+    others = {path for path in places if _inside(path, folder.path)} - {folder.marker}
+    return bool(others) and others == set(folder.refers)
+
+
+def _related(one: Folder, other: Folder) -> bool:
+    refers = other.path in one.refers or one.path in other.refers or not set(one.refers).isdisjoint(other.refers)
+    return refers or _inside(one.path, other.path) or _inside(other.path, one.path)
+
+
+def _document(data: bytes, path: str) -> Mapping[str, Any]:
+    """Return the first document of a file; nothing of one that can't be read: its name says enough."""
+    first = next(documents(data, path if path.endswith((".yaml", ".yml")) else f"{path}.yaml"), None)
+    return first.value if isinstance(first, Document) and isinstance(first.value, dict) else {}
+
+
+def _is_object(document: Mapping[str, Any]) -> bool:
+    """Whether it is an ordinary object that only has such a file's name, e.g. Flux' kind Kustomization."""
+    version, metadata = document.get("apiVersion"), document.get("metadata")
+    named = isinstance(metadata, dict) and bool(metadata.get("name")) and bool(document.get("kind"))
+    return named and isinstance(version, str) and not version.startswith(KUSTOMIZE)
+
+
+def _texts(value: Any) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _below(folder: str, reference: str) -> str:
+    """Return a reference's path from the root of the repository; what leads out of it is never a path here."""
+    joined = posixpath.normpath(posixpath.join(folder, reference))
+    return "" if joined == "." else joined
+
+
+def _inside(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
+
+
+def _within(path: str, folder: str) -> str:
+    return path.removeprefix(f"{folder}/") if folder else path
+
+
+def _shown(called: Called, path: str) -> str:
+    return f"{posixpath.normpath(posixpath.join(called.directory, path))}/"
+
+
+def _shell(called: Called, path: str) -> str:
+    return shlex.quote(posixpath.normpath(posixpath.join(called.directory, path)))

@@ -1,0 +1,162 @@
+"""Renews the heartbeat of each cluster: which server runs, what it looks after, when it looked; and that health is watched.
+
+One thread and one small write a minute a cluster; with a `healthInterval` below a minute as often as that, for so long health holds.
+A first look at a target is told sooner, and so is the end of the server.
+
+Law: a cluster that doesn't answer delays nothing but its own heartbeat, and no failure of it stops the server.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from functools import partial
+
+from handler import __version__
+from handler.config.settings import Settings, Target
+from handler.model.errors import AnnealError
+from handler.serve.places import places
+from handler.state.heartbeat import EVERY, INTERVALS, Heartbeat, Signs
+from handler.state.objects import Objects
+
+_LOG = logging.getLogger("anneal.heartbeat")
+Renewed = Callable[[str, float], None]
+"""Takes the name of a cluster and when its heartbeat was renewed, in seconds since the epoch; 0: not yet."""
+_PAUSE = 2.0
+"""Seconds between two renewals, however much is new: at a start a thousand targets are looked at for the first time."""
+_LAST = 2.0
+"""Seconds that all clusters have for the last renewal of a server that ends."""
+
+
+class Heart:
+    """The heartbeats of one server. Safe to share between threads.
+
+    Args:
+        settings: whose targets it looks after.
+        records: the way to a target's cluster, raises AnnealError.
+        mask: hides secrets in a text.
+        renewed: told of each renewal.
+
+    """
+
+    def __init__(self, settings: Settings, records: Callable[[Target], Objects], mask: Callable[[str], str], renewed: Renewed) -> None:
+        grouped: dict[Hashable, list[Target]] = defaultdict(list)
+        for target in settings.targets:
+            grouped[target.cluster].append(target)
+        called = places(settings)
+        self._pulses = {
+            cluster: _Pulse(settings, records, mask, partial(renewed, called[targets[0].name].cluster), targets)
+            for cluster, targets in grouped.items()
+        }
+        self._of = {target.name: self._pulses[target.cluster] for target in settings.targets}
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Renew from now on."""
+        self._threads = [threading.Thread(target=pulse.run, name="heartbeat", daemon=True) for pulse in self._pulses.values()]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Say on each cluster that this server ends; nothing is waited for."""
+        for pulse in self._pulses.values():
+            pulse.stop()
+
+    def join(self) -> None:
+        """Wait until that is said; for a cluster that doesn't answer a moment only."""
+        end = time.monotonic() + _LAST
+        for thread in self._threads:
+            thread.join(max(end - time.monotonic(), 0.0))
+
+    def looked(self, target: str) -> None:
+        """Note that a target was looked at now."""
+        self._of[target].look(target)
+
+    def watched(self, target: Target) -> None:
+        """Note that the health of all targets on this one's cluster is watched now."""
+        self._of[target.name].watch()
+
+
+class _Pulse:
+    """The heartbeat of one cluster."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        records: Callable[[Target], Objects],
+        mask: Callable[[str], str],
+        renewed: Callable[[float], None],
+        targets: list[Target],
+    ) -> None:
+        self._looks = dict.fromkeys((target.name for target in targets), -math.inf)
+        self._settings, self._records, self._mask, self._renewed = settings, records, mask, renewed
+        self._target = targets[0]
+        self._watched = -math.inf
+        self._wake, self._ended = threading.Event(), threading.Event()
+        self._said = ""
+
+    def run(self) -> None:
+        """Renew until told to stop."""
+        self._renewed(0.0)
+        interval = min(EVERY, self._settings.health_interval or EVERY)
+        while not self._ended.is_set():
+            self._wake.clear()
+            self._renew()
+            pause = min(_PAUSE, interval)
+            if not self._ended.wait(pause):
+                self._wake.wait(interval - pause)
+        self._renew()
+
+    def stop(self) -> None:
+        """Renew once more, and no more."""
+        self._ended.set()
+        self._wake.set()
+
+    def look(self, target: str) -> None:
+        """Note that a target was looked at; the first time that is told at once."""
+        first, self._looks[target] = math.isinf(self._looks[target]), time.monotonic()
+        if first:
+            self._wake.set()
+
+    def watch(self) -> None:
+        """Note that health is watched; the first time that is told at once."""
+        first, self._watched = math.isinf(self._watched), time.monotonic()
+        if first:
+            self._wake.set()
+
+    def _renew(self) -> None:
+        settings = self._settings
+        try:
+            objects = self._records(self._target)
+            Heartbeat(objects, settings.state_namespace, settings.installation).renew(self._signs())
+        except AnnealError as error:
+            self._warn(error)
+        except Exception:  # noqa: BLE001 - a mistake of ours may not end the heartbeat
+            _LOG.exception("a heartbeat failed")
+        else:
+            self._said = ""
+            self._renewed(time.time())
+
+    def _signs(self) -> Signs:
+        now, interval = time.monotonic(), self._settings.health_interval
+        looks = {name: now - at for name, at in self._looks.copy().items()}
+        watched = None if math.isinf(self._watched) else (now - self._watched, float(max(int(INTERVALS * interval), 1)))
+        return Signs(server_name(), __version__, looks, watched, self._ended.is_set())
+
+    def _warn(self, error: AnnealError) -> None:
+        """Log why the heartbeat can't be renewed, once for each reason."""
+        if error.code != self._said:
+            fields = {"cluster": self._target.cluster.name, "why": self._mask(str(error)), "code": error.code}
+            _LOG.warning("the heartbeat can't be renewed", extra={"fields": fields})
+        self._said = error.code
+
+
+def server_name() -> str:
+    """Return how this process calls itself on its heartbeats."""
+    return f"{socket.gethostname()}_{os.getpid()}"

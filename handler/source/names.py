@@ -1,0 +1,100 @@
+"""Names of a tree under suspicion: one that could mean something else to any file system is refused. Pure.
+
+After git's own fsck and `verify_path` (git: path.c, `is_hfs_dotgit`, `is_ntfs_dotgit`), so that a renderer that writes files to disk meets
+only plain names.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from handler.model.errors import SourceRefused
+from handler.model.tree import printable
+
+Children = dict[str, tuple[int, str]]
+"""Name -> mode and hex id, in git's order."""
+
+MAX_NAME = 255
+_ID = 20
+_SHORTEST = 24  # bytes of an entry: a digit, a space, a letter, NUL, 20 of the id
+_PLAIN = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9._+@=,-]{0,99}")
+_HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+_NTFS_DOTGIT = re.compile(r"(\.git|git~[0-9]+)[. ]*(:.*)?", re.IGNORECASE | re.DOTALL)
+
+
+def children_of(entries: Iterable[tuple[bytes, int, str]], path: str) -> Children:
+    """Return what a tree holds, of (name, mode, hex id). `path`: where it was reached, for the error only.
+
+    Raises:
+        SourceRefused: a name breaks a rule, or two are one on a file system without case.
+    """
+    children = {checked_name(raw, path): (mode, oid) for raw, mode, oid in entries}
+    _refuse_collisions(children, path)
+    return children
+
+
+def has_more(data: bytes, most: int) -> bool:
+    """Say whether a tree object has more entries than so many; parsing them takes ten times their bytes, counting nothing."""
+    if len(data) <= most * _SHORTEST:
+        return False
+    at = 0
+    for _ in range(most + 1):
+        end = data.find(b"\0", at)
+        if end < 0:
+            return False
+        at = end + 1 + _ID
+    return True
+
+
+def checked_name(raw: bytes, directory: str) -> str:
+    """Return a name of a tree as text.
+
+    Raises:
+        SourceRefused: it breaks a rule of `name_problem`.
+    """
+    if problem := name_problem(raw):
+        shown = printable(raw.decode(errors="surrogateescape"))
+        raise refused(f"{directory}/{shown}" if directory else shown, problem)
+    return raw.decode()
+
+
+def name_problem(raw: bytes) -> str:
+    """Say what is wrong with a name; empty: nothing."""
+    if _PLAIN.fullmatch(raw) and raw[:4].lower() != b"git~":
+        return ""
+    if len(raw) > MAX_NAME:
+        return f"name is longer than {MAX_NAME} bytes"
+    try:
+        name = raw.decode()
+    except UnicodeDecodeError:
+        return "name is not UTF-8"
+    return _text_problem(name)
+
+
+def _text_problem(name: str) -> str:
+    """Say what is wrong with a name that is text."""
+    if name in ("", ".", "..") or "/" in name or "\\" in name:
+        return "name is empty, '.', '..' or has a slash or backslash"
+    if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name):
+        return "name has a control character"
+    if _NTFS_DOTGIT.fullmatch(name.translate(_HFS_IGNORED)):
+        return "name stands for .git on some file systems"
+    if not unicodedata.is_normalized("NFC", name):
+        return "name is not in Unicode normal form C (git config core.precomposeUnicode true, then commit it again)"
+    return ""
+
+
+def _refuse_collisions(names: Iterable[str], path: str) -> None:
+    """Refuse two names that are one on a file system without case."""
+    folded: dict[str, str] = {}
+    for name in names:
+        other = folded.setdefault(unicodedata.normalize("NFC", name.casefold()), name)
+        if other != name:
+            raise refused(path, f"{printable(other)} and {printable(name)} differ only in case")
+
+
+def refused(path: str, message: str) -> SourceRefused:
+    """Return the error for a directory or a name in it."""
+    return SourceRefused.of(printable(path) or "the repository's root", message)

@@ -1,0 +1,72 @@
+"""One connection as the loop keeps it, and how a thread sees it: a request that is whole, and an answer that is collected."""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.web.incoming import Incoming
+
+AGAIN = 1
+"""Seconds after which a client that was turned away may come again."""
+
+
+@dataclass(eq=False, slots=True)
+class Connection:
+    """`client`: the peer's address, or the one it has connected for; `late`: what is done at the `deadline` (monotonic)."""
+
+    sock: socket.socket
+    client: Any
+    server: Any
+    incoming: Incoming
+    since: float
+    late: Callable[[Connection], None]
+    deadline: float = math.inf
+    held: int = 0
+    watched: int = 0
+    then: Callable[[Connection], None] = field(init=False)
+    unread: int = 0
+    answer: memoryview = field(default_factory=lambda: memoryview(b""))
+    future: Future[bytes] | None = None
+
+
+class Collected:
+    """Stands for the socket while an answer is made."""
+
+    def __init__(self) -> None:
+        self.answer = bytearray()
+
+    def sendall(self, data: bytes) -> None:
+        """Take a part of the answer."""
+        self.answer += data
+
+    def send(self, data: bytes) -> int:
+        """Take `100 Continue`, which the loop has sent when it was wanted."""
+        return len(data)
+
+    def shutdown(self, how: int) -> None:
+        """Refuse to end: an answer that broke off isn't sent at all."""
+        raise OSError(how)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What gunicorn knows of a connection while it serves a request."""
+
+    client: Any
+    server: Any
+    sock: Collected = field(default_factory=Collected)
+
+
+def refusal(status: int, reason: str, code: str = "bad-request") -> bytes:
+    """Return the answer to what leads to no thread, as JSON."""
+    said: dict[str, Any] = {"matched": [], "ignored": [], "run": None, "code": code, "error": reason.lower()}
+    body = json.dumps(said).encode()
+    again = f"Retry-After: {AGAIN}\r\n" if status == 503 else ""
+    head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n{again}"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

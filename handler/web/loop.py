@@ -1,0 +1,339 @@
+"""The worker of our web process: gunicorn's parser and threads, with an event loop of ours in front of them.
+
+Law: a thread gets only a request that is whole, and hands back an answer that is whole. The main thread's loop alone reads and writes
+sockets, so a slow client costs a descriptor and the bytes that came, bounded by `crowd`, and no thread. What reads (`READS`) has threads of
+its own, a quarter of all: however slow a cluster is, the others are there for deliveries.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import resource
+import selectors
+import socket
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+from gunicorn.http import errors
+from gunicorn.workers.gthread import ThreadWorker
+
+from handler.web import access
+from handler.web.connection import Connection, Exchange, refusal
+from handler.web.crowd import ANYBODY, Bounds, Crowd, Front, Peers
+from handler.web.incoming import Incoming
+
+HEAD_SECONDS = 5.0
+BODY_SECONDS = 10.0
+"""In all: git hosts give up after ten seconds themselves."""
+ANSWER_SECONDS = 10.0
+"""For the client to take its answer."""
+PATIENCE = 2.0
+"""Seconds that a read waits for one of its threads."""
+LINGER_SECONDS = 1.0
+LINGER_BYTES = 64 * 1024
+STEP = 64 * 1024
+"""Bytes that are read at once."""
+LOOK_EVERY = 0.5
+"""Seconds between two looks for what is late."""
+AT_ONCE = 64
+"""Connections that are accepted before others are served."""
+TELL_EVERY = 60.0
+BODIES = 20
+"""Bodies of the largest size that are held in memory, in all."""
+SPARE = 100
+"""Descriptors that aren't connections."""
+CROWDED = "too-many-requests"
+THREADS = 16
+READS, READY = "reads", "ready"
+LANES = {READS: THREADS // 4, READY: 1, "": THREADS - THREADS // 4 - 1}
+"""Threads by what is asked: what the worker is asked, whether it is there, and all else."""
+_LOG = logging.getLogger("anneal.web")
+_STATUS: tuple[tuple[type[Exception], int, str], ...] = (
+    (errors.LimitRequestLine, 414, "URI Too Long"),
+    (errors.LimitRequestHeaders, 431, "Request Header Fields Too Large"),
+    (errors.ExpectationFailed, 417, "Expectation Failed"),
+    (errors.ParseException, 400, "Bad Request"),
+)
+
+
+class Served(Protocol):
+    """What the worker asks of its application (gunicorn's `app`)."""
+
+    @property
+    def front(self) -> Front:
+        """What the loop is told; known once the application is made."""
+
+    def idle(self) -> bool:
+        """Whether nothing is left in this process that was answered and not yet handed on."""
+
+
+class DoorWorker(ThreadWorker):
+    """Reads requests whole: 5 s for the head, then 10 s for the body; 2 s for a reader's turn; 10 s for the client to take its answer.
+
+    After `max_requests` it ends, but unlike gunicorn's own it chooses the moment: when nobody is connected and nothing that was answered
+    waits to be handed on. Who connects meanwhile waits in the listener's queue for the next one, for a fraction of a second.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._enough, self.max_requests = self.max_requests, sys.maxsize
+        self._served = cast("Served", self.app)
+        self._held = self._dropped = 0
+        self._look, self._tell = 0.0, -math.inf
+
+    def init_process(self) -> None:
+        """Serve. What is being served at SIGTERM gets its ten seconds, and leaves the outbox its two before gunicorn kills."""
+        self.cfg.set("graceful_timeout", int(BODY_SECONDS))
+        super().init_process()
+
+    def run(self) -> None:
+        """Be the loop, until SIGTERM; the application is made."""
+        front = self._served.front
+        self._most, self._refused = front.max_body, front.refused
+        self._crowd, self._peers = Crowd[Connection](_bounds(front.max_body)), Peers(front.proxies)
+        self._lanes = {lane: ThreadPoolExecutor(threads, lane) for lane, threads in LANES.items() if lane} | {"": self.tpool}
+        super().run()
+
+    # --- reading
+    def accept(self, listener: Any) -> None:
+        """Let in who waits at the listener."""
+        for _ in range(AT_ONCE):
+            try:
+                sock, client = listener.accept()
+            except OSError:  # nobody is left, or has hung up already
+                return
+            sock.setblocking(False)
+            incoming, now = Incoming(self.cfg, client, self._most), time.monotonic()
+            conn = Connection(sock, client, listener.getsockname(), incoming, now, self._too_slow, now + HEAD_SECONDS)
+            self.nr_conns += 1
+            self._crowd.add(conn, self._peers.peer(client))
+            self._make_room(conn)
+            self._read(conn)
+
+    def _read(self, conn: Connection) -> None:
+        try:
+            data = conn.sock.recv(STEP)
+        except BlockingIOError:
+            self._watch(conn, selectors.EVENT_READ, self._read)
+            return
+        except OSError:  # reset, or dropped to make room
+            self._close(conn)
+            return
+        begun = conn.incoming.request is not None
+        if not data:
+            self._refuse(conn, 400, "Body Ended Too Early") if begun else self._close(conn)
+            return
+        try:
+            whole = conn.incoming.feed(data)
+        except Exception as error:  # noqa: BLE001 - one client's bytes may not end the loop
+            self._malformed(conn, error)
+            return
+        self._hold(conn, conn.incoming.size)
+        if not begun and conn.incoming.request:
+            self._begun(conn, whole=whole)
+        if whole:
+            self._serve(conn)
+            return
+        self._watch(conn, selectors.EVENT_READ, self._read)
+        self._make_room(conn)
+
+    def _begun(self, conn: Connection, *, whole: bool) -> None:
+        """Go on to the body of a request whose head is there."""
+        request = conn.incoming.request
+        conn.deadline = time.monotonic() + BODY_SECONDS
+        if behind := self._peers.client(conn.client, request.headers):
+            conn.client = (behind[0], 0)
+            self._crowd.add(conn, behind[1])
+        if not whole and request.version >= (1, 1) and any(name == "EXPECT" for name, _ in request.headers):
+            self._try_to_send(conn, b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    # --- serving
+    def _serve(self, conn: Connection) -> None:
+        """Let a thread answer a whole request."""
+        self._watch(conn, 0, self._read)
+        self._crowd.whole(conn)
+        self._make_room(conn)
+        lane = _lane(conn.incoming.request.path)
+        conn.deadline, conn.late = time.monotonic() + PATIENCE if lane else math.inf, self._withdraw
+        future = conn.future = self._lanes[lane].submit(self._done, conn)
+        future.add_done_callback(lambda done: self.method_queue.defer(self._answered, conn, done))
+
+    def _done(self, conn: Connection) -> bytes:
+        """Answer a request; on a thread."""
+        exchange, request = Exchange(conn.client, conn.server), conn.incoming.taken()
+        try:
+            self.handle_request(request, cast("Any", exchange))
+        except (Exception, SystemExit):  # noqa: BLE001 - our mistake, or gunicorn's: the loop goes on
+            _LOG.exception("request failed")
+            return refusal(500, "Internal Server Error", "internal")
+        finally:
+            request.body.close()  # Werkzeug's request is part of a circle, and would keep megabytes until a full collection
+        return bytes(exchange.sock.answer)
+
+    def _withdraw(self, conn: Connection) -> None:
+        """Turn away a reader that has found no thread in time; one that has goes on."""
+        conn.deadline = math.inf
+        if conn.future:
+            conn.future.cancel()
+
+    def _answered(self, conn: Connection, done: Future[bytes]) -> None:
+        conn.future = None
+        if done.cancelled():
+            self._refuse(conn, 503, "Too Many Reads At Once", CROWDED)
+        else:
+            self._answer(conn, done.result())
+
+    # --- answering
+    def _answer(self, conn: Connection, data: bytes) -> None:
+        self._crowd.whole(conn)
+        self._hold(conn, len(data))
+        conn.answer = memoryview(data)
+        conn.deadline, conn.late = time.monotonic() + ANSWER_SECONDS, self._close
+        self._write(conn)
+
+    def _write(self, conn: Connection) -> None:
+        sent = self._try_to_send(conn, conn.answer)
+        conn.answer = conn.answer[sent:]
+        if conn.answer:
+            self._watch(conn, selectors.EVENT_WRITE, self._write)
+        else:
+            self._linger(conn)
+
+    def _linger(self, conn: Connection) -> None:
+        """Wait until the client has closed, so that its answer isn't lost in a reset (RFC 9112, 9.6). It is dropped as who isn't whole."""
+        self._hold(conn, 0)
+        self._crowd.add(conn, ANYBODY)
+        conn.deadline, conn.unread = time.monotonic() + LINGER_SECONDS, LINGER_BYTES
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._close(conn)
+        else:
+            self._watch(conn, selectors.EVENT_READ, self._discard)
+
+    def _discard(self, conn: Connection) -> None:
+        try:
+            data = conn.sock.recv(STEP)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        conn.unread -= len(data)
+        if not data or conn.unread <= 0:
+            self._close(conn)
+
+    def _too_slow(self, conn: Connection) -> None:
+        if conn.incoming.size or conn.incoming.request:
+            self._refuse(conn, 408, "Request Timeout")
+        else:
+            self._close(conn)
+
+    def _malformed(self, conn: Connection, error: Exception) -> None:
+        """Answer what isn't HTTP with JSON."""
+        status, reason = next(
+            ((status, reason) for kind, status, reason in _STATUS if isinstance(error, kind)), (500, "Internal Server Error")
+        )
+        if status == 500:
+            _LOG.error("request failed", exc_info=error)
+        self._refuse(conn, status, reason)
+
+    def _refuse(self, conn: Connection, status: int, reason: str, code: str = "bad-request") -> None:
+        """Answer a request that no thread has seen."""
+        data = self._count(conn, status, reason, code)
+        self._answer(conn, data)
+
+    def _count(self, conn: Connection, status: int, reason: str, code: str) -> bytes:
+        data = refusal(status, reason, code)
+        self._refused(status, time.monotonic() - conn.since)
+        if self.cfg.accesslog:
+            access.tell("", access.OTHER, status, len(data), 0.0, conn.client[0] if isinstance(conn.client, tuple) else "")
+        return data
+
+    # --- bounds
+    def _make_room(self, newest: Connection) -> None:
+        """Drop who gives way to the newest."""
+        while (each := self._crowd.surplus(newest, self._held)) is not None:
+            if not each.unread:  # else it has its answer, and only lingers
+                self._dropped += 1
+                self._try_to_send(each, self._count(each, 503, "Too Many Connections", CROWDED))
+            self._close(each)
+
+    def _hold(self, conn: Connection, size: int) -> None:
+        self._held += size - conn.held
+        conn.held = size
+
+    def murder_pending(self) -> None:
+        """Run by the main loop, at least once a second: see to who is late, and end when enough was served."""
+        super().murder_pending()
+        now = time.monotonic()
+        if now >= self._look:
+            self._look = now + LOOK_EVERY
+            for conn in [conn for conn in self._crowd if now > conn.deadline]:
+                conn.late(conn)
+        if self._dropped and now >= self._tell:
+            fields = {"dropped": self._dropped}
+            _LOG.warning("the door is full: requests that weren't whole gave way to newer ones", extra={"fields": fields})
+            self._dropped, self._tell = 0, now + TELL_EVERY
+        if self.alive and self.nr >= self._enough and self._may_end():
+            _LOG.info("the web process has served enough and is replaced", extra={"fields": {"requests": self.nr}})
+            self.alive = False
+
+    def _may_end(self) -> bool:
+        """Whether nothing is lost by an end now. On the main thread, which alone accepts: nobody comes between.
+
+        Clients that are never all gone are waited for until twice as many were served; they are then served to their end.
+        """
+        return (self.nr_conns == 0 or self.nr >= 2 * self._enough) and self._served.idle()
+
+    # --- sockets
+    def _watch(self, conn: Connection, events: int, then: Callable[[Connection], None]) -> None:
+        """Call `then` at these events; 0: at none."""
+        conn.then = then
+        if events != conn.watched:
+            if conn.watched:
+                self.poller.unregister(conn.sock)
+            if events:
+                self.poller.register(conn.sock, events, lambda _sock: conn.then(conn) if conn.watched else None)
+            conn.watched = events
+
+    def _try_to_send(self, conn: Connection, data: bytes | memoryview) -> int:
+        """Return how much could be sent at once; all, where nobody is there to take it."""
+        try:
+            return conn.sock.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(data)
+
+    def _close(self, conn: Connection) -> None:
+        if conn.sock.fileno() < 0:
+            return
+        self._watch(conn, 0, self._close)
+        self._hold(conn, 0)
+        self._crowd.remove(conn)
+        self.nr_conns -= 1
+        conn.sock.close()
+
+
+def _bounds(max_body: int) -> Bounds:
+    """Return what may stand at the door; as many descriptors as that takes are asked of the system."""
+    bounds = Bounds(held=BODIES * max_body)
+    wanted = bounds.connections + SPARE
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        now = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
+        bounds = replace(bounds, connections=max(now - SPARE, 1))
+    return bounds
+
+
+def _lane(path: str) -> str:
+    """Return whose threads a path is answered by."""
+    if path == "/readyz":
+        return READY
+    return READS if path == "/metrics" or path.startswith("/api/") else ""

@@ -1,0 +1,40 @@
+"""Where kapp comes from, which `scripts/bench --peers` measures beside Anneal: one build of go.mod's tools, kept in a cache of its own.
+
+Built apart from the control plane, so that its dependencies can't move Kubernetes'. Standard library only.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from infra.gobuild import Build, Log
+
+MODULE = Path(__file__).resolve().parent
+KAPP = "v0.64.2"
+NO_GO = (
+    "kapp is built from Go modules and there is no `go` on PATH.\n  Install Go 1.26 or newer (https://go.dev/dl/), or leave out --peers."
+)
+BUILD = Build(
+    name="peers",
+    module=MODULE,
+    what="kapp",
+    takes="about 2 minutes",
+    packages=700,
+    no_go=NO_GO,
+    linker=f"-s -w -X carvel.dev/kapp/pkg/kapp/version.Version={KAPP.removeprefix('v')}",
+)
+"""`packages` is about how many an empty Go build cache compiles."""
+
+
+def _report(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
+
+
+def kapp(*, log: Log = _report) -> Path:
+    """Return the program, built first when the cache doesn't hold it. Raises BuildError."""
+    return BUILD.ensure(log) / "bin" / "kapp"
+
+
+if __name__ == "__main__":
+    print(kapp())

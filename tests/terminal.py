@@ -1,0 +1,73 @@
+"""A command on a pseudo-terminal of 80 columns: what a person sees, and what is typed when it asks."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+COLUMNS = 80
+PATIENCE = 120.0
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_OWN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+"""Makes the terminal the process's own, so that Ctrl-C reaches it."""
+EOF, INTERRUPT = "\x04", "\x03"
+"""What Ctrl-D and Ctrl-C send."""
+
+
+def typed(
+    command: Sequence[str],
+    dialogue: Iterable[tuple[str, str]] = (),
+    *,
+    environ: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+) -> tuple[int, str]:
+    """Run a command; each time that it asks, and what is shown since the last answer holds the next text, type its answer.
+
+    Return the exit code (-n: ended by signal n) and all that was shown, without colours.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    wanted = {**os.environ, "TERM": "xterm", "COLUMNS": None, "LINES": None, **(environ or {})}
+    env = {name: value for name, value in wanted.items() if value is not None}
+    left, shown, since, ending, end = list(dialogue), "", 0, "", time.monotonic() + PATIENCE
+    own = [sys.executable, "-c", _OWN, *command]
+    with subprocess.Popen(own, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, start_new_session=True) as process:
+        os.close(theirs)
+        try:
+            while True:
+                assert time.monotonic() < end, f"waits for ever, after {shown!r}"
+                if not select.select([ours], [], [], 1.0)[0]:
+                    os.write(ours, ending.encode())  # readline misses what comes just before it waits, as it would a person's
+                    continue
+                try:
+                    part = os.read(ours, 65536)
+                except OSError:  # the other end is closed
+                    break
+                shown += _STYLE.sub("", part.decode(errors="replace")).replace("\r\n", "\n")
+                if left and left[0][0] in shown[since:] and shown.endswith(": "):
+                    answer = left.pop(0)[1]
+                    since, ending = len(shown), answer if answer in (EOF, INTERRUPT) else ""
+                    os.write(ours, (answer if answer in (EOF, INTERRUPT) else f"{answer}\n").encode())
+            code = process.wait(PATIENCE)
+        finally:
+            os.close(ours)
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+    assert not left, f"never asked: {left[0][0]!r}\n{shown}"
+    return code, shown
+
+
+def too_wide(shown: str) -> list[str]:
+    """Return the lines that the terminal has had to break."""
+    return [line for line in shown.splitlines() if len(line) > COLUMNS]

@@ -1,0 +1,235 @@
+"""The table of all targets: what each cell says, what fits a terminal and in which order columns go, and what to do about each trouble."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.cli.advice import View, next_step, server_text
+from handler.cli.table import HEADS, cells, facts, hints, table
+from handler.cli.ways_out import Given, reaching
+from handler.config.git import Repository, SecretRef
+from handler.config.settings import Cluster, Eks, Target
+from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid
+from handler.model.tree import CommitInfo
+from handler.standing import Level, Newest, Row
+from handler.state.heartbeat import UNREAD, Pulse, Server
+from handler.state.record import Held, Pin, State, Status, TargetHealth
+from handler.state.rules import stamp
+from handler.state.summary import Summary
+from tests.unit.state.samples import blank, sha
+
+NOW = 1_900_000_000.0
+SUBJECT = "Everything that the shop of the north needs for the summer"
+WELL = Summary(sha("a"), phase="applied", health="healthy", subject=SUBJECT, applied=stamp(NOW - 7300))
+RUNS = {"one": Server("one", "1.2.3", NOW - 30)}
+SERVED = Pulse(NOW, servers=RUNS, targets=dict.fromkeys(("shop", "bank", "cellar", "attic"), ("one", NOW - 60)))
+STOPPED = replace(SERVED, servers={"one": Server("one", "1.2.3", NOW - 7200)}, targets={"shop": ("one", NOW - 7260)})
+AHEAD = Newest(sha("b"), CommitInfo(sha("b"), "Newer", "ann", int(NOW - 120)))
+
+
+def target(name: str = "shop", **about: Any) -> Target:
+    return Target(name, Repository("https://git.example.com/acme/shop.git"), ("shop",), **about)
+
+
+def row(name: str = "shop", summary: Summary = WELL, pulse: Pulse = SERVED, **about: Any) -> Row:
+    return Row(target(name), NOW, recorded=True, summary=summary, pulse=pulse, **about)
+
+
+def shown(*rows: Row, width: int | None = 80, wide: bool = False) -> list[str]:
+    return [text for text, _ in table(rows, width=width, wide=wide)]
+
+
+def test_a_program_finds_every_column_in_its_place_and_no_blank_in_a_cell_but_the_last() -> None:
+    failed = Summary(phase="failed", health="degraded", next_try=stamp(NOW + 15), drifted=3, held=True)
+    lines = shown(row(newest=AHEAD), row("bank", failed), width=None)
+    assert lines[0].split() == list(HEADS)
+    assert lines[1].split(maxsplit=11) == ["shop", "applied", "healthy", "aaaaaaaa", "2h", "bbbbbbbb", "2m", "-", "-", "-", "1m", SUBJECT]
+    assert lines[2].split() == ["bank", "failed", "degraded", "-", "-", "-", "-", "3", "yes", "15s", "1m", "-"]
+    assert len({line.index(word) for line, word in zip(lines, ("SUBJECT", SUBJECT, "-"), strict=True) if word != "-"}) == 1, "columns"
+
+
+@pytest.mark.parametrize("width", [200, 120, 80, 60, 40, 20])
+def test_no_line_is_longer_than_the_terminal_is_wide(width: int) -> None:
+    busy = replace(WELL, next_try=stamp(NOW + 15), drifted=3, held=True, subject="発注書の更新を行い、在庫の数を直す" * 3)
+    lines = shown(row("a-target-whose-name-says-all", busy, newest=AHEAD), row(newest=AHEAD), width=width)
+    assert all(sum(2 if ord(char) > 0x2E80 else 1 for char in line) <= width for line in lines), lines
+
+
+def test_what_nothing_is_in_leaves_first_then_the_subject_is_cut_then_columns_go() -> None:
+    assert shown(row())[0].split() == ["TARGET", "PHASE", "HEALTH", "COMMIT", "AGE", "LOOKED", "SUBJECT"]
+    assert shown(row())[1].endswith("…")
+    busy = replace(WELL, next_try=stamp(NOW + 15), drifted=3, held=True)
+    assert shown(row(summary=busy, newest=AHEAD), width=90)[0].split() == [head for head in HEADS if head != "LOOKED"]
+    assert shown(row(summary=busy, newest=AHEAD), width=60)[0].split()[:6] == ["TARGET", "PHASE", "HEALTH", "COMMIT", "HEAD", "SINCE"]
+    assert shown(row(summary=busy, newest=AHEAD), width=30)[0].split() == ["TARGET", "PHASE", "HEALTH"]
+
+
+def test_wide_is_as_wide_as_it_is() -> None:
+    (heads, line) = shown(row(), width=40, wide=True)
+    assert heads.split()[-5:] == ["PHASE-SINCE", "SERVER", "CLUSTER", "REVISION", "SUBJECT"]
+    assert line.endswith(SUBJECT)
+
+
+@pytest.mark.parametrize(
+    ("about", "level"),
+    [
+        ({}, Level.WELL),
+        ({"summary": replace(WELL, phase="failed")}, Level.FAILED),
+        ({"summary": replace(WELL, phase="pruning")}, Level.FAILED),
+        ({"summary": replace(WELL, health="degraded")}, Level.FAILED),
+        ({"summary": replace(WELL, held=True, phase="held")}, Level.HELD),
+        ({"pulse": STOPPED}, Level.UNSERVED),
+        ({"pulse": Pulse(NOW)}, Level.WELL),
+        ({"pulse": Pulse(NOW), "newest": AHEAD}, Level.UNSERVED),
+        ({"pulse": Pulse(NOW), "summary": replace(WELL, next_try=stamp(NOW))}, Level.UNSERVED),
+        ({"pulse": UNREAD}, Level.WELL),
+        ({"pulse": replace(SERVED, targets={}), "summary": WELL}, Level.UNSERVED),
+        ({"summary": replace(WELL, suspended=True), "pulse": STOPPED}, Level.MOVING),
+        ({"summary": replace(WELL, drifted=1)}, Level.OFF),
+        ({"summary": replace(WELL, health="unknown")}, Level.OFF),
+        ({"summary": replace(WELL, pin=sha("a")), "state": blank(pin=Pin(sha("a"), automatic=True))}, Level.OFF),
+        ({"newest": Newest(trouble=GitUnavailable.of("url", "gone"))}, Level.UNFOLLOWED),
+        ({"newest": AHEAD}, Level.MOVING),
+        ({"newest": AHEAD, "summary": replace(WELL, pin=sha("a"))}, Level.MOVING),
+        ({"summary": replace(WELL, health="progressing")}, Level.MOVING),
+        ({"trouble": StateInvalid.of("x", "y")}, Level.UNREAD),
+    ],
+)
+def test_how_much_a_target_needs_a_person(about: dict[str, Any], level: Level) -> None:
+    assert row(**about).level is level
+
+
+def test_a_target_that_never_ran_and_one_that_wasnt_read_say_so() -> None:
+    assert (replace(row(), recorded=False).phase, replace(row(), recorded=False).level) == ("never-ran", Level.OFF)
+    assert (replace(row(), recorded=None).phase, replace(row(), recorded=None).level) == ("asking", Level.UNREAD)
+    assert replace(row(), recorded=None, trouble=ClusterUnavailable.of("c", "d")).phase == "unknown"
+
+
+def test_no_time_of_a_next_try_is_told_where_no_server_would_keep_it() -> None:
+    due = replace(WELL, next_try=stamp(NOW + 15))
+    assert [cells(row(summary=due, pulse=pulse))["NEXT"] for pulse in (SERVED, STOPPED, UNREAD)] == ["15s", "-", "15s"]
+    assert cells(row(summary=replace(WELL, next_try=stamp(NOW - 15))))["NEXT"] == "now"
+
+
+# --- what to do
+def whole(state: State, **about: Any) -> Row:
+    return row(summary=Summary.of(state), state=state, whole=True, **about)
+
+
+def told(*rows: Row, flags: tuple[str, ...] = ()) -> list[str]:
+    return [text for text, _ in hints(rows, Given(flags, flags))]
+
+
+def test_a_cluster_that_doesnt_answer_is_told_of_once_with_what_asks_it() -> None:
+    away, silent = Cluster(SecretRef(file="/etc/far away"), context="west"), ClusterUnavailable.of("x", "hasn't answered within 4 s")
+    far = [Row(target(f"far-{number}", cluster=away), NOW, trouble=silent) for number in range(9)]
+    assert told(*far, row()) == [
+        "cluster kubeconfig /etc/far away, context west (9 targets: far-0, far-1, far-2, far-3, far-4, …): x: hasn't answered within 4 s",
+        "    kubectl --kubeconfig '/etc/far away' --context west get --raw /readyz --request-timeout 5s",
+    ]
+    assert told(*far, flags=("--context", "east"))[1] == "    kubectl --context east get --raw /readyz --request-timeout 5s"
+    assert reaching(Cluster(eks=Eks("prod", "eu-west-1")), ()) == "aws eks describe-cluster --name prod --region eu-west-1"
+
+
+def test_a_git_host_that_doesnt_answer_is_told_of_once_and_hides_no_trouble() -> None:
+    mute = Newest(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
+    failed = whole(replace(blank(), target="shop", status=Status("failed", message="deploy/a.yaml:1: no\nmore", who="author")), newest=mute)
+    found = told(failed, row("bank", newest=mute))
+    assert found[0].startswith("git host git.example.com (2 targets: shop, bank): https://git.example.com/acme/shop.git: its host refuses")
+    assert found[1:] == [
+        "    git ls-remote https://git.example.com/acme/shop.git",
+        "shop: deploy/a.yaml:1: no; fix the commit, and push",
+        "    anneal status shop",
+    ]
+
+
+def test_what_only_a_git_host_is_to_blame_for_is_told_once() -> None:
+    mute = Newest(trouble=GitUnavailable.of("https://git.example.com/acme/shop.git", "its host refuses connections"))
+    failed = whole(blank(commit=sha(), status=Status("failed", message=str(mute.trouble), who="nobody")), newest=mute)
+    assert [line for line in told(failed) if line.startswith("    ")] == ["    git ls-remote https://git.example.com/acme/shop.git"]
+    assert next_step(View.of(failed)).command == "git ls-remote https://git.example.com/acme/shop.git", "the page says the same"
+
+
+def test_each_trouble_has_its_cause_and_the_command() -> None:
+    held = Held("h1", ("2 of 3 live objects would be deleted",), (("prune", "ConfigMap/shop/a", "u"),), sha(), sha(), sha(), stamp(NOW))
+    health = TargetHealth("degraded", stamp(NOW), stamp(NOW), ("Deployment/shop/api: crashes",), ())
+    well = TargetHealth("healthy", stamp(NOW), stamp(NOW), (), ())
+    assert told(whole(blank(commit=sha(), held=held, health=well))) == [
+        "shop: 2 of 3 live objects would be deleted; 1 deletion waits for approval; to allow exactly it:",
+        "    anneal approve shop h1",
+    ]
+    assert told(whole(blank(commit=sha(), health=health))) == [
+        "shop: Deployment/shop/api: crashes; it is degraded; to see what its containers wrote:",
+        "    anneal status shop --logs",
+    ]
+    assert told(row(summary=replace(WELL, phase="failed", health="healthy"))) == ["shop: failed, healthy", "    anneal status shop"]
+
+
+def test_of_very_many_in_trouble_the_first_are_told() -> None:
+    bad = [row(f"bad-{number}", replace(WELL, phase="failed")) for number in range(30)]
+    assert told(*bad)[-1] == "and 10 more in trouble: anneal status TARGET"
+
+
+# --- whether a server works
+@pytest.mark.parametrize(
+    ("pulse", "text"),
+    [
+        (SERVED, "one (1.2.3) looked 1 min ago"),
+        (replace(SERVED, targets={"shop": ("one", 0.0)}), "one (1.2.3) hasn't looked yet"),
+        (STOPPED, "no server has looked after it for 2 h"),
+        (replace(STOPPED, targets={}), "no server has looked after it for 2 h"),
+        (replace(SERVED, targets={}), "no running server looks after it: one has another configuration"),
+        (Pulse(NOW), "no server has ever looked after it"),
+        (UNREAD, "whether a server runs isn't known: its heartbeat may not be read"),
+    ],
+)
+def test_which_server_looks_after_a_target_is_said_or_that_none_does(pulse: Pulse, text: str) -> None:
+    assert server_text(View(target(), None, None, NOW, pulse=pulse)) == text
+
+
+def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
+    health = TargetHealth("healthy", stamp(NOW), stamp(NOW), (), ())
+    state = blank(commit=sha("a"), health=health, status=Status("applied"))
+
+    def advice(pulse: Pulse, newest: Newest | None = None) -> tuple[str, str, bool]:
+        found = next_step(View(target(), state, None, NOW, pulse=pulse, newest=newest))
+        return found.text, found.command, found.urgent
+
+    ways = "start `anneal serve` or `anneal run --trigger interval`, or now:"
+    assert advice(SERVED) == ("nothing to do", "", False)
+    assert advice(UNREAD) == ("nothing to do", "", False)
+    assert advice(SERVED, AHEAD) == ("git is at bbbbbbbbbbbb, which the next look applies, or now:", "anneal apply shop", False)
+    assert advice(STOPPED) == (f"nothing to do now, and no server has looked after it for 2 h; {ways}", "anneal apply shop", True)
+    assert advice(Pulse(NOW)) == (f"nothing to do now, and no server has ever looked after it; {ways}", "anneal apply shop", False)
+    assert advice(STOPPED, AHEAD)[0].startswith("git is at bbbbbbbbbbbb, and no server has looked after it for 2 h;")
+
+
+@pytest.mark.parametrize(
+    ("status", "served", "alone"),
+    [
+        (Status("failed", who="nobody", next_try=stamp(NOW + 15)), "it is tried again in 15 s", "no server runs that would try it again"),
+        (
+            Status("failed", who="author"),
+            "fix the commit as said below, and push",
+            "fix the commit as said below, and push; no server runs, so then:",
+        ),
+        (Status("waiting", next_try=stamp(NOW + 15)), "looked at again in 15 s", "no server runs that would look again"),
+    ],
+)
+def test_what_only_a_server_does_is_promised_only_where_one_runs(status: Status, served: str, alone: str) -> None:
+    state = blank(commit=sha(), status=status)
+    for pulse, said in ((SERVED, served), (STOPPED, alone)):
+        found = next_step(View(target(), state, None, NOW, pulse=pulse))
+        assert said in found.text
+        assert found.command or pulse is SERVED
+
+
+def test_as_json_it_is_the_same() -> None:
+    found = facts(row(newest=AHEAD, pulse=STOPPED))
+    assert (found["target"], found["trouble"], found["level"], found["commit"]) == ("shop", True, "unserved", sha("a"))
+    assert found["head"] == {"commit": sha("b"), "subject": "Newer", "time": stamp(NOW - 120), "differs": True, "error": None}
+    seen, looked = stamp(NOW - 7200), stamp(NOW - 7260)
+    assert found["server"] == {"runs": False, "name": "", "version": "", "looked": looked, "lastSeen": seen}

@@ -1,0 +1,54 @@
+"""What several objects lack is told once, with one way out that has room for all of them."""
+
+from __future__ import annotations
+
+from handler.model.errors import Problem
+from handler.plan.lacking import UNOWNED, Lacking, joined, lacking
+
+
+def of(name: str, message: str, *more: str, target: str = "shop", **settings: tuple[str, ...]) -> Lacking:
+    wanted = {field.replace("_", "."): values for field, values in settings.items()}
+    return lacking(Problem(f"ConfigMap/shop/{name}", message, f"{name}.yaml:1"), target, wanted, more)
+
+
+def told(*problems: Problem) -> list[str]:
+    return [str(problem) for problem in joined(problems)]
+
+
+def test_one_keeps_its_own_words() -> None:
+    one = of("a", "belongs to Flux", "first stop Flux", adopt=("flux",))
+    assert told(one) == ["a.yaml:1: ConfigMap/shop/a: belongs to Flux; add to target shop: adopt: [flux]; first stop Flux"]
+
+
+def test_tools_kinds_and_what_must_be_done_besides_are_united() -> None:
+    assert told(
+        of("a", "belongs to Flux apps", "first stop Flux", adopt=("flux",)),
+        Problem("x", "a mistake of its own"),
+        of("b", "belongs to Helm web", adopt=("flux", "helm")),
+        of("c", "belongs to Flux apps", "first stop Flux", adopt=("flux",)),
+        of("d", "immutable", "or annotate it", recreate_kinds=("Job.batch", "Deployment.apps")),
+        of("e", "exists already", adopt=(UNOWNED,)),
+    ) == [
+        "x: a mistake of its own",
+        "a.yaml:1: ConfigMap/shop/a and 1 more: belongs to Flux apps",
+        "b.yaml:1: ConfigMap/shop/b: belongs to Helm web",
+        "d.yaml:1: ConfigMap/shop/d: immutable",
+        "e.yaml:1: ConfigMap/shop/e: exists already",
+        (
+            "target shop: 5 objects need what it doesn't allow; add to target shop:\n  adopt: [flux, helm]\n"
+            "  recreate: {kinds: [Job.batch, Deployment.apps]}\nfirst stop Flux\nor annotate it"
+        ),
+    ]
+
+
+def test_each_target_has_its_own_block() -> None:
+    problems = [of(name, "outside", target=target, namespaces=(target, name)) for name in "ab" for target in ("shop", "bank")]
+    assert told(*problems) == [
+        "a.yaml:1: ConfigMap/shop/a and 1 more: outside; add to target shop: namespaces: [shop, a, b]",
+        "a.yaml:1: ConfigMap/shop/a and 1 more: outside; add to target bank: namespaces: [bank, a, b]",
+    ]
+
+
+def test_what_was_put_together_stays_so() -> None:
+    once = joined([of(name, "outside", namespaces=("shop", name)) for name in "abc"])
+    assert joined(once) == once

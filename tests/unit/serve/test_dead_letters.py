@@ -1,0 +1,30 @@
+"""Dead letters are counted for an alert; what keeps them from being counted is said once."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from handler.queues.sqs import Sqs
+from handler.serve.dead_letters import DeadLetterCount
+from tests.fakes.fifo import Fifo
+from tests.unit.queues.test_dead import Queues, asks
+
+
+def test_they_are_counted() -> None:
+    queues, found = Queues(), list[tuple[str, int]]()
+    count = DeadLetterCount(queues.sqs, lambda name, number: found.append((name, number)))
+    count.count()
+    queues.die(asks("shop"), asks("site"))
+    count.count()
+    assert found == [("anneal-dead.fifo", 0), ("anneal-dead.fifo", 2)]
+
+
+def test_where_there_is_no_queue_for_them_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    queue = Fifo(now=lambda: 0.0)
+    count = DeadLetterCount(Sqs(queue.url, queue), lambda *_: pytest.fail("nothing was counted"))
+    with caplog.at_level(logging.WARNING):
+        count.count()
+        count.count()
+    assert [record.message for record in caplog.records] == ["dead letters aren't counted"]
