@@ -126,12 +126,11 @@ class Kubectl:
         kinds = ",".join((*KINDS, names.crd)) if self.exists("crd", names.crd) else ",".join(KINDS)
         return dict(map(_thing, self.get(kinds, "-A", "-l", f"{PART_OF}={applyset}")["items"]))
 
-    def record_versions(self, names: Names) -> tuple[str, ...]:
-        """Return the resourceVersions of the target's record and Lease."""
-        return tuple(
-            item["metadata"]["resourceVersion"]
-            for item in self.get("configmap/anneal-shop", "lease/anneal-shop", "-n", names.state)["items"]
-        )
+    def record(self, names: Names) -> tuple[Any, ...]:
+        """Return what runs leave in the target's record, and its Lease; not health, which is written as what lives comes and goes."""
+        record, lease = self.get("configmap/anneal-shop", "lease/anneal-shop", "-n", names.state)["items"]
+        parts = record.get("data", {}) | record.get("binaryData", {})
+        return {key: value for key, value in parts.items() if not key.startswith("health.")}, lease["metadata"]["resourceVersion"]
 
     def recorded_commit(self, names: Names) -> str:
         """Return the commit that the record says is applied."""

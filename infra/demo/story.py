@@ -84,7 +84,7 @@ def same_push_again(tell: Telling) -> None:
     stage, voice = tell.stage, tell.voice
     voice.step("The git host sends the same webhook again")
     tell.settle()
-    before, record = tell.members(), stage.kubectl.record_versions(stage.names)
+    before, record = tell.members(), stage.kubectl.record(stage.names)
     mark = stage.log.mark()
     delivery, seconds = tell.redeliver()
     line = stage.log.wait(mark, lambda line: delivery in line.facts.get("deliveries", ()), "the run of the redelivery", stage.serving)
@@ -94,7 +94,7 @@ def same_push_again(tell: Telling) -> None:
     voice.check(
         line.outcome == "unchanged" and not differing(before, after), f"0 writes: {same} of {len(after)} resourceVersions as before"
     )
-    voice.check(stage.kubectl.record_versions(stage.names) == record, "record and Lease weren't written either")
+    voice.check(stage.kubectl.record(stage.names) == record, "record and Lease weren't written either")
 
 
 def edit_healed(tell: Telling) -> None:

@@ -16,9 +16,9 @@ PROSE = {"handler/config/settings.py", "handler/cli/init.py"}
 """Modules whose texts tell what a command is for, instead of advising it."""
 WITHOUT_NAMESPACE = re.compile(
     r"kubectl (?:\S+$|apply\b|config |version|create namespace |get --raw |get TYPE|get -l|rollout restart\b|[^a-z]"
-    r"|\S+ (?:namespaces? |Namespace/|crd |apiservices?))"
+    r"|\S+ (?:namespaces? |Namespace/|crd |apiservices?|\[\^))"
 )
-"""What no namespace belongs to, or what names no object: a mention of kubectl, its `-l` of README over all, a placeholder of all kinds."""
+"""What no namespace belongs to, or what names no object: a mention of kubectl, its `-l` of README over all, a placeholder, a pattern."""
 NEEDS_TARGET = "apply|approve|history|unpin|resume|suspend|retarget|unlock|rollback|replay|prune|plan|rollout"
 COMMAND = re.compile(r"kubectl [^;`\n]+")
 BARE = re.compile(rf"^(?:run )?`?anneal (?:{NEEDS_TARGET})(?:`|$|[;,:]| (?!\{{|shop|TARGET|NAME|T\b|-f|[A-Z]))")
