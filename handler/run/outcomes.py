@@ -88,7 +88,8 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
         judge(run)
         return replace(result, recorded=True)
-    pinned = replace(run.state, pin=goal.pin_left(run)) if run.job.commit else run.state
+    seen = replace(run.state, health=run.health(run.state))
+    pinned = replace(seen, pin=goal.pin_left(run)) if run.job.commit else seen
     return _end(run, state_after.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
 
 
@@ -102,7 +103,8 @@ def drift(run: Context, planned: Planned) -> Result:
         judge(run)
         return replace(result, recorded=True)
     deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
-    return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries), result)
+    health = run.health(run.state)
+    return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries, health=health), result)
 
 
 def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeover: bool) -> Result:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import Impersonate
+from handler.config.settings import HoldAbove, Impersonate, Prune
 from handler.model.health import HealthState
 from handler.model.names import PART_OF
 from handler.model.result import Outcome
@@ -185,6 +185,17 @@ def test_a_drift_run_that_only_reports_misses_what_is_gone(shop: Shop) -> None:
     assert shop.state().health.state == HealthState.HEALTHY
     shop.kubectl.run("delete", "service", "web", "-n", shop.name)
     assert shop.run("drift").outcome is Outcome.DRIFTED
+    health = shop.state().health
+    assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
+
+
+def test_a_run_that_is_held_misses_what_is_gone(shop: Shop) -> None:
+    shop.configure(prune=Prune(hold_above=HoldAbove(0, 0.1)))
+    shop.push(service(shop.name, "web"), config_map(shop.name, "a"))
+    shop.applied()
+    shop.kubectl.run("delete", "service", "web", "-n", shop.name)
+    shop.push(service(shop.name, "web"))
+    assert shop.run().outcome is Outcome.HELD
     health = shop.state().health
     assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
 
