@@ -173,7 +173,7 @@ class Handler(Reaching):
             drift_interval=settings.drift_interval,
             watched=self._options.watches,
             notes=self._options.notes,
-            first=self.brief_store(target) if self._options.notes else None,
+            first=self.brief_store(target) if self._options.notes or self._options.terminal else None,
             patience=self._options.patience,
             looks=self._options.looks,
             actions=self.tables.actions,

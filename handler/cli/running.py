@@ -75,6 +75,8 @@ def retry(session: Session, again: str = "") -> reports.Retry:
         server = _server(session, ended)
         if server is False:
             return f"no server runs that would try again; now: {again or f'anneal apply {ended.target}'}"
+        if server is None and again:
+            return f"to try again: {again}"
         return reports.retried(ended) + ("" if server else ", if a server runs")
 
     return said

@@ -154,9 +154,21 @@ def hints(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
         yield from _of_target(View.of(row, given), row)
     if len(told) > EXPLAINED:
         yield f"and {len(told) - EXPLAINED} more in trouble: anneal status TARGET", ""
+    yield from _stopped(rows, given)
     if left := [row for row in rows if row.is_served is False and row.recorded and row.level not in TROUBLE]:
         command = given.complete("anneal run --trigger interval", left[0].target.cluster)
         yield f"no server follows git for {_named(left)}; this one does: `{command}`", "dim"
+
+
+def _stopped(rows: Sequence[Row], given: Given) -> Iterator[Styled]:
+    """Yield which targets people have stopped, and the command by which the first goes on."""
+    well = [row for row in rows if row.level not in TROUBLE | NOT_KNOWN]
+    suspended = [row for row in well if row.summary.suspended and not row.target.suspend]
+    pinned = [row for row in well if row.summary.pin and row not in suspended]
+    for word, verb, group in (("suspended", "resume", suspended), ("pinned", "unpin", pinned)):
+        if group:
+            command = given.complete(f"anneal {verb} {group[0].target.name}", group[0].target.cluster)
+            yield f"{word} ({_named(group)}); to go on: `{command}`", "dim"
 
 
 def _of_cluster(cluster: Cluster, group: Sequence[Row], given: Given) -> Iterator[Styled]:

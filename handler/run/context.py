@@ -215,8 +215,8 @@ class Context:
         Where a process watches it, that vouches for what stays the same; while an attempt is open, only runs do.
         """
         before, rooms = state.health, self.rooms
-        if self.looked is None:
-            return before
+        if self.looked is None or not (state.commit or state.declared or self.looked.verdicts):
+            return before  # nothing was seen, or nothing was ever applied
         look, now = self.looked.completed(removed_jobs(state, rooms.health)), rooms.clock()
         found = judged(before, look, now, patience_of(rooms.target), self.mask, anew=anew)
         return found if rooms.watched and not self.state.attempt else renewed(before, found, now, rooms.drift_interval)

@@ -189,6 +189,18 @@ def test_a_drift_run_that_only_reports_misses_what_is_gone(shop: Shop) -> None:
     assert (health.state, health.worst) == (HealthState.DEGRADED, (f"Service/{shop.name}/web: is not there",))
 
 
+def test_a_target_of_which_nothing_was_ever_applied_is_not_healthy(shop: Shop, watching: Any) -> None:
+    shop.push(service(shop.name, "web"), {**config_map(shop.name, "a"), "data": {"refused by the API server": "x"}})
+    assert shop.run().outcome is Outcome.FAILED
+    watch = watching()
+    watch.passes(2)
+    shop.handler_at(shop.kubectl.kubeconfig, looks=True).run(shop.job("tick"))
+    assert shop.state().health == TargetHealth()
+    shop.push(service(shop.name, "web"))
+    shop.applied()
+    watch.shows(HealthState.HEALTHY)
+
+
 def test_a_run_that_is_held_misses_what_is_gone(shop: Shop) -> None:
     shop.configure(prune=Prune(hold_above=HoldAbove(0, 0.1)))
     shop.push(service(shop.name, "web"), config_map(shop.name, "a"))

@@ -9,11 +9,12 @@ import sys
 import threading
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from handler.build import Handler
+from handler.build import Handler, Options
 from handler.config.git import AwsSecret, Repository, SecretRef
 from handler.config.secrets import resolve_all
 from handler.config.settings import Cluster, Eks, Settings, Target
@@ -124,3 +125,18 @@ def test_what_a_worker_asks_it_asks_by_one_way() -> None:
     services = Services({})
     handler = Handler(Settings(()), resolve_all(Settings(()), {}), Sandbox(), {}, services=services)
     assert handler._services is services
+
+
+@pytest.mark.parametrize(("terminal", "least", "most"), [(True, 0.0, 1.0), (False, 10.0, 30.0)])
+def test_a_person_at_a_terminal_waits_for_no_cluster_that_takes_no_connection(
+    terminal: bool, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("handler.cluster.api.time", SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append))
+    monkeypatch.setenv("DOWN", kubeconfig("http://127.0.0.1:1"))
+    shop = target("shop", Cluster(kubeconfig=SecretRef(env="DOWN")))
+    settings = Settings((shop,))
+    handler = Handler(settings, resolve_all(settings, os.environ), Sandbox(), os.environ, Options(terminal=terminal))
+    result = handler.run(Job("shop", "manual"))
+    assert (result.outcome, result.code) == (Outcome.FAILED, ClusterUnavailable.code)
+    assert least <= sum(slept) <= most

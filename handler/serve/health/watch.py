@@ -314,7 +314,7 @@ class ClusterWatch:
         trouble = known.trouble or self.scopes.trouble(known.target.name, now - INTERVALS * self.settings.health_interval)
         if trouble is not None:
             return self._unknown(known, trouble)
-        if known.kinds and not self.scopes.are_whole(known.target.name):
+        if not (known.commit or known.declared) or (known.kinds and not self.scopes.are_whole(known.target.name)):
             return known.health
         look, settling = known.look(now), known.settling(now)
         if not self.scopes.show(known.target.name, known.applied) or known.lags(look, now):

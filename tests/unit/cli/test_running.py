@@ -84,17 +84,20 @@ RUNS = Pulse(NOW, servers={"one": Server("one", "1.2.3", NOW)}, targets={"shop":
 
 
 @pytest.mark.parametrize(
-    ("pulse", "code", "said"),
+    ("pulse", "code", "again", "said"),
     [
-        (RUNS, "", r"next try in 29\d s"),
-        (Pulse(NOW), "", "no server runs that would try again; now: anneal apply shop"),
-        (replace(RUNS, targets={}), "", "no server runs that would try again; now: anneal apply shop"),
-        (UNREAD, "", r"next try in 29\d s, if a server runs"),
-        (ClusterUnavailable.of("x", "y"), "", r"next try in 29\d s, if a server runs"),
-        (None, ClusterUnavailable.code, r"next try in 29\d s, if a server runs"),
+        (RUNS, "", "", r"next try in 29\d s"),
+        (Pulse(NOW), "", "", "no server runs that would try again; now: anneal apply shop"),
+        (replace(RUNS, targets={}), "", "", "no server runs that would try again; now: anneal apply shop"),
+        (UNREAD, "", "", r"next try in 29\d s, if a server runs"),
+        (ClusterUnavailable.of("x", "y"), "", "", r"next try in 29\d s, if a server runs"),
+        (None, ClusterUnavailable.code, "", r"next try in 29\d s, if a server runs"),
+        (None, ClusterUnavailable.code, "the same command", "to try again: the same command"),
     ],
 )
-def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(session: Session, pulse: Any, code: str, said: str) -> None:
+def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(
+    session: Session, pulse: Any, code: str, again: str, said: str
+) -> None:
     def ask(_target: Target) -> Any:
         assert pulse is not None, "a cluster that hasn't answered isn't asked again"
         if isinstance(pulse, AnnealError):
@@ -104,5 +107,5 @@ def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(ses
     target = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
     session.__dict__ |= {"handler": SimpleNamespace(pulse=ask), "settings": Settings((target,))}
     failed = Result("shop", Outcome.FAILED, next_try=time.time() + 299.5, code=code)
-    assert re.fullmatch(f"shop: failed in 0.0 s; {said}", reports.summary(failed, retry(session)))
+    assert re.fullmatch(f"shop: failed in 0.0 s; {said}", reports.summary(failed, retry(session, again)))
     session._sandbox = None

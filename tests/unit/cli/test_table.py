@@ -168,6 +168,15 @@ def test_each_trouble_has_its_cause_and_the_command() -> None:
     assert told(row(summary=replace(WELL, phase="failed", health="healthy"))) == ["shop: failed, healthy", "    anneal status shop"]
 
 
+def test_what_people_have_stopped_is_told_with_what_lets_it_go_on() -> None:
+    paused, pinned = (row(name, replace(WELL, **about)) for name, about in (("bank", {"suspended": True}), ("shop", {"pin": sha("a")})))
+    assert told(paused, pinned, row(), flags=("-c", "x.yaml")) == [
+        "suspended (1 target: bank); to go on: `anneal -c x.yaml resume bank`",
+        "pinned (1 target: shop); to go on: `anneal -c x.yaml unpin shop`",
+    ]
+    assert told(replace(paused, target=replace(paused.target, suspend=True))) == [], "anneal.yaml says so, and only there it goes"
+
+
 def test_of_very_many_in_trouble_the_first_are_told() -> None:
     bad = [row(f"bad-{number}", replace(WELL, phase="failed")) for number in range(30)]
     assert told(*bad)[-1] == "and 10 more in trouble: anneal status TARGET"
