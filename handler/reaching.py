@@ -63,7 +63,8 @@ class Options:
     `patience`: how many seconds one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
     `watches`: this one does, so a verdict that holds isn't written again.
     `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `terminal`: a person waits at
-    one: a cluster that doesn't answer is given up soon, and exec plugins may speak there. `seen`, `wrote`, `agrees`: see `handler.run.rooms.Rooms`.
+    one: a cluster that doesn't answer is given up soon, and exec plugins may speak there.
+    `seen`, `wrote`, `agrees`: see `handler.run.rooms.Rooms`.
     `brief`: how many seconds a cluster has for one answer to those who only read and won't wait long.
     `places`: by target name, of records that aren't where the settings would have them (those that no configuration names).
     """
