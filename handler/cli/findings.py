@@ -86,7 +86,7 @@ class Findings:
         self.rows.append(replace(row, target=self.target))
         first = f"{row.subject:{_SUBJECT - 1}} {row.verdict:{_VERDICT - 1}} "
         texts = [_text(row, problem) for problem in row.problems] or [row.seen]
-        ways_out = [problem.fix for problem in row.problems]
+        ways_out = [self.output.complete(problem.fix) for problem in row.problems]
         for number, text in enumerate(texts):
             self.output.line((first if not number else " " * len(first)) + text, _STYLES[row.verdict], hang=len(first))
             fix = ways_out[number] if ways_out else ""

@@ -33,7 +33,8 @@ _KEPT = "\0"
 class Output:
     """Standard output of one command. `mask`: of what is learned on the way; replaced as soon as the configured secrets are known.
 
-    `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: what helps against a problem.
+    `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: what helps against a problem;
+    `complete`: puts into a text's commands the flags by which this one reached its configuration and cluster.
     """
 
     def __init__(self, *, as_json: bool = False, verbose: bool = False, wide: bool = False) -> None:
@@ -43,6 +44,7 @@ class Output:
         self.mask: Callable[[str], str] = Mask()
         self.piped = False
         self.way_out: Callable[[Problem], str] = lambda problem: problem.fix
+        self.complete: Callable[[str], str] = lambda text: text
         self._moving: Any = None
 
     @property

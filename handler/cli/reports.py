@@ -68,7 +68,7 @@ def problems(output: Output, found: Iterable[Problem]) -> None:
 
 def mended(output: Output, found: Iterable[Problem]) -> list[Problem]:
     """Return problems as they are told here, each with the way out of this command line."""
-    return [replace(each.bare(), fix=output.way_out(each)) for each in found]
+    return [replace(each.bare(), fix=output.complete(output.way_out(each))) for each in found]
 
 
 def retried(ended: Result) -> str:
@@ -139,7 +139,7 @@ def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: 
         output.line(f"  {reason}")
     for action, name, _ in () if listed else held.changes:
         output.line(f"  {action:8} {name}", "bad")
-    output.line(f"allow exactly that: {way_out or f'anneal approve {target} {held.id}'}", whole=True)
+    output.line(f"allow exactly that: {way_out or output.complete(f'anneal approve {target} {held.id}')}", whole=True)
 
 
 def facts(ended: Result, output: Output | None = None) -> dict[str, Any]:

@@ -59,9 +59,11 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
 def _told(session: Session, result: Result) -> Result:
     """Say of a run that was told to stop, or that something else took over from, what goes on with it."""
     if result.code == Stopping.code:
-        session.output.note(f"what it began stays as it is; anneal apply {result.target} goes on with it, and so does the next tick")
+        again = session.output.complete(f"anneal apply {result.target}")
+        session.output.note(f"what it began stays as it is; {again} goes on with it, and so does the next tick")
     elif result.outcome is Outcome.SUPERSEDED:
-        session.output.note(f"what was asked for goes on by the next tick, or now: anneal apply {result.target}")
+        again = session.output.complete(f"anneal apply {result.target}")
+        session.output.note(f"what was asked for goes on by the next tick, or now: {again}")
     return result
 
 
@@ -74,7 +76,7 @@ def retry(session: Session, again: str = "") -> reports.Retry:
     def said(ended: Result) -> str:
         server = _server(session, ended)
         if server is False:
-            return f"no server runs that would try again; now: {again or f'anneal apply {ended.target}'}"
+            return f"no server runs that would try again; now: {again or session.output.complete(f'anneal apply {ended.target}')}"
         if server is None and again:
             return f"to try again: {again}"
         return reports.retried(ended) + ("" if server else ", if a server runs")

@@ -80,6 +80,7 @@ class Session:
         self.wrote: Callable[[Sequence[Change]], None] = unwatched
         self.agrees: Callable[[Plan], bool] | None = None
         self._chosen: tuple[Target, ...] = ()
+        output.complete = self._complete
         self._sandbox: Sandbox | None = None
 
     def __enter__(self) -> Self:
@@ -209,6 +210,14 @@ class Session:
         flags = {"--kubeconfig": self.kubeconfig, "--context": self.context}
         clusters = tuple(part for flag, value in flags.items() if value for part in (flag, value))
         return Given((*(("-c", self.named) if self.named else ()), *clusters), clusters)
+
+    def _complete(self, text: str) -> str:
+        """Complete the commands of a text; those of files repeat their own flags already."""
+        from handler.config.settings import Cluster
+
+        given = self.given
+        alone = self._chosen[0].cluster if len(self._chosen) == 1 else Cluster()
+        return replace(given, anneal=() if self.files else given.anneal).complete(text, alone)
 
     @property
     def options(self) -> Options:

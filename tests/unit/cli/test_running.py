@@ -17,11 +17,11 @@ from handler.cli.printing import Output
 from handler.cli.running import retry, run, stoppable
 from handler.cli.session import Session
 from handler.config.git import Repository
-from handler.config.settings import Settings, Target
-from handler.model.errors import AnnealError, ClusterUnavailable
+from handler.config.settings import Cluster, Settings, Target
+from handler.model.errors import AnnealError, ClusterUnavailable, Problem
 from handler.model.event import Job
 from handler.model.names import Identity
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Change, Hold
 from handler.model.result import Outcome, Result
 from handler.state.heartbeat import UNREAD, Pulse, Server
 
@@ -109,3 +109,26 @@ def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(
     failed = Result("shop", Outcome.FAILED, next_try=time.time() + 299.5, code=code)
     assert re.fullmatch(f"shop: failed in 0.0 s; {said}", reports.summary(failed, retry(session, again)))
     session._sandbox = None
+
+
+def test_the_commands_of_a_run_reach_what_this_one_has_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    with Session(Output(), {}, config="other.yaml", context="west") as session:
+        shop = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster=Cluster(context="east"))
+        session.settings = Settings((shop,))
+        session.__dict__["handler"] = SimpleNamespace(pulse=lambda _: Pulse(NOW))
+        session.target("shop")
+        missing = Problem("Namespace/shop", "is missing", fix="create it: kubectl create namespace shop; or see `anneal status shop`")
+        reports.result(session.output, Result("shop", Outcome.FAILED, problems=(missing,), next_try=time.time() + 9), retry=retry(session))
+        reports.hold(session.output, "shop", Hold("h1", ("much goes",), ()))
+    told = "".join(capsys.readouterr())
+    assert "create it: kubectl --context west create namespace shop; or see `anneal -c other.yaml --context west status shop`" in told
+    assert "no server runs that would try again; now: anneal -c other.yaml --context west apply shop" in told
+    assert "allow exactly that: anneal -c other.yaml --context west approve shop h1" in told
+
+
+def test_without_flags_kubectl_is_led_to_the_targets_own_cluster(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    shop = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster=Cluster(context="east"))
+    session.settings = Settings((shop,))
+    session.target("shop")
+    reports.problems(session.output, [Problem("Namespace/shop", "is missing", fix="kubectl create namespace shop")])
+    assert capsys.readouterr().err.endswith("    kubectl --context east create namespace shop\n")
