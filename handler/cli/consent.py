@@ -43,7 +43,7 @@ def follow(session: Session, start: Callable[[], Result], *, yes: bool, approves
     if following.declined and ended.outcome is Outcome.PLANNED:
         session.output.line("nothing was changed", "warn")
         return reports.FAILED
-    again = "the same command" if session.files else ""
+    again = "the same command" if session.from_files else ""
     held = ended.plan.hold if ended.plan and ended.outcome is Outcome.HELD else None
     code = reports.result(session.output, ended, approves(held.id) if held and approves else "", following.told, retry(session, again))
     logs.after_failure(session, ended)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from handler.cli.printing import Output
-from handler.cli.reports import counted, hold
-from handler.model.plan import DONE, Action, Change, Due, FieldChange, Plan
-from handler.model.words import many
+from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
+from handler.model.words import counted, many
 
 _SIGNS = {
     Action.CREATE: ("+", "good"),
@@ -51,6 +50,16 @@ def show(output: Output, plan: Plan, way_out: str = "") -> None:
         output.line(f"note: {note}", "dim")
     if plan.hold:
         hold(output, plan.target, plan.hold, way_out, listed=True)
+
+
+def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: bool = False) -> None:
+    """Print what waits for a person and the command that allows it. `listed`: the changes were printed already."""
+    output.line(f"{target} waits for approval:", "warn")
+    for reason in held.reasons:
+        output.line(f"  {reason}")
+    for action, name, _ in () if listed else held.changes:
+        output.line(f"  {action:8} {name}", "bad")
+    output.line(f"allow exactly that: {way_out or output.complete(f'anneal approve {target} {held.id}')}", whole=True)
 
 
 def _change(output: Output, change: Change) -> None:

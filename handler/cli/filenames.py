@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 from click.core import ParameterSource
 
-from handler.cli.options import STATE_NAMESPACE
+from handler.model.names import STATE_NAMESPACE
 
 if TYPE_CHECKING:
     from handler.cli.session import Session
@@ -171,7 +171,7 @@ def _open(session: Session, files: FromFiles, *, record: bool) -> str:
     """Make the files' target the session's; return its name. Raises ConfigInvalid, SourceRefused, click.UsageError."""
     settings = files.settings()
     source: Source = _Later(session, files) if record else read(session, files)
-    session.files, session.output.way_out = files, _way_out
+    session.from_files, session.output.way_out = True, _way_out
     session.output.piped = files.piped
     session.__dict__["path"] = Path("command line")  # no file configures it
     return session.use(settings, source).name
@@ -257,7 +257,7 @@ def refuse_unasked(session: Session, *, yes: bool) -> None:
 
     Raises click.UsageError, with the command.
     """
-    if session.files and session.files.piped and not (yes or session.output.interactive):
+    if session.output.piped and not (yes or session.output.interactive):
         raise click.UsageError(f"-f -: there is no terminal to ask on, so it needs -y: {again(yes=True)}")
 
 
@@ -294,7 +294,7 @@ def approving(session: Session, *, prunes: bool) -> Callable[[str], str] | None:
         apply = ctx.parent.command.get_command(ctx, "apply") or ctx.command
         return _typed(ctx, apply, {"approve": held, "with_prune": prunes})
 
-    return told if session.files else None
+    return told if session.from_files else None
 
 
 def _way_out(problem: Problem) -> str:

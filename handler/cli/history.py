@@ -8,6 +8,7 @@ from handler.cli import reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.cli.times import ago
+from handler.model.words import counted
 from handler.state.record import Run
 
 _HEADS = ("WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS")
@@ -40,4 +41,4 @@ def _row(run: Run) -> tuple[str, ...]:
     subject = run.subject if len(run.subject) <= _SUBJECT else run.subject[: _SUBJECT - 1] + "…"
     by = f"{run.trigger} by {run.actor}" if run.actor else run.trigger
     when = ago(run.last or run.started, time.time())
-    return when, f"{run.outcome}{times}", run.commit[:12], subject, by, reports.counted(run.counts), f"{run.duration:.1f}"
+    return when, f"{run.outcome}{times}", run.commit[:12], subject, by, counted(run.counts), f"{run.duration:.1f}"

@@ -20,12 +20,11 @@ import click
 
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, ConfigInvalid
+from handler.model.names import STATE_NAMESPACE
 
 if TYPE_CHECKING:
     from handler.cli.session import Session
 
-STATE_NAMESPACE = "anneal-system"
-"""Where records of `-f` are kept unless another namespace is named."""
 FORMS = ("text", "json")
 """What `-o` takes where a command says nothing else."""
 TABLES = "tables"

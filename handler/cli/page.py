@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from handler.cli import logs, reports
+from handler.cli import logs
 from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_text, server_text
 from handler.cli.printing import Output
 from handler.cli.steps import UNDER_WAY, now_at, phase_of, summed, told
 from handler.cli.times import ago, span, until
 from handler.model.health import HealthState
 from handler.model.result import Outcome
-from handler.model.words import many
+from handler.model.words import counted, many
 from handler.run.due import FAILED
 from handler.state.history import ROLLING
 from handler.state.record import Drift, Run, State, Status
@@ -149,7 +149,7 @@ def run_text(run: Run, now: float) -> str:
     """Return one run in a line; why a request was refused, or what interrupted or overtook a wait, stands nowhere else."""
     times = f" ({run.times} times, last {ago(run.last, now)})" if run.times > 1 else ""
     by = f" by {run.actor}" if run.actor else ""
-    said = " ".join(run.message.splitlines()) if run.outcome in _EXPLAINED else reports.counted(run.counts)
+    said = " ".join(run.message.splitlines()) if run.outcome in _EXPLAINED else counted(run.counts)
     return f"{run.outcome}, {run.trigger}{by} {ago(run.started, now)}, {run.duration:.1f} s: {said}{times}"
 
 

@@ -28,9 +28,9 @@ def plan(session: Session, target: str | None, commit: str, no_prune: bool, with
 
 def prunes(session: Session, *, no_prune: bool, with_prune: bool) -> bool:
     """Whether a run may delete: files only on demand, a target as its settings say. Raises click.UsageError."""
-    if with_prune and not session.files:
+    if with_prune and not session.from_files:
         raise click.UsageError("--prune goes with -f; a configured target prunes as its settings say")
-    return with_prune if session.files else not no_prune
+    return with_prune if session.from_files else not no_prune
 
 
 def show(session: Session, planned: Result, approves: Callable[[str], str] | None = None) -> int:

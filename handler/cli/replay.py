@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from handler.cli import reports
+from handler.cli import differences, reports
 from handler.cli.errors import ServerRefused, ServerUnavailable
 from handler.cli.remote import Remote
 from handler.cli.session import Session
@@ -126,7 +126,7 @@ def _told(session: Session, found: dict[str, Any]) -> int:
     for line in changed:
         output.line(f"  {line}")
     if held:
-        reports.hold(output, result.target, held, f"anneal replay {result.target} --approve {held.id}")
+        differences.hold(output, result.target, held, f"anneal replay {result.target} --approve {held.id}")
     return reports.result(output, result)
 
 

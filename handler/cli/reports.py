@@ -8,11 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from handler.cli import differences
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.names import Identity
-from handler.model.plan import Change, Due, Hold, Plan
+from handler.model.plan import Change, Due, Plan
 from handler.model.result import Outcome, Result
+from handler.model.words import counted
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
 EXIT: Mapping[Outcome, int] = {
@@ -88,7 +90,7 @@ def result(output: Output, ended: Result, way_out: str = "", told: Collection[Id
         return code
     changes(output, ended, told)
     if ended.plan and ended.plan.hold and ended.outcome is Outcome.HELD:
-        hold(output, ended.target, ended.plan.hold, way_out)
+        differences.hold(output, ended.target, ended.plan.hold, way_out)
     problems(output, ended.problems)
     output.line(summary(ended, retry), "good" if ended.outcome in _GOOD else "warn" if code != FAILED else "bad")
     for note in ended.plan.notes if ended.plan else ():
@@ -112,34 +114,17 @@ def summary(ended: Result, retry: Retry = retried) -> str:
     return text
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    """Return counts as `3 configured, 1 pruned`."""
-    return ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
-
-
 def changes(output: Output, ended: Result, told: Collection[Identity] = ()) -> None:
     """Print what was done to each object, however the run ended; of one that succeeded also what git declares and wasn't written.
 
     On -v all that such a run has left alone. `told`: what was printed as it was written.
     """
-    from handler.cli import differences  # noqa: PLC0415 - it needs the words of this module
-
     done = {change.identity for change in ended.written}
     plan = ended.plan if ended.outcome in (Outcome.APPLIED, Outcome.UNCHANGED) else None
     left = [change for change in plan.changes if change.identity not in done] if plan else []
     written = [change for change in ended.written if change.identity not in told]
     for change in (*written, *(each for each in left if output.verbose or each.withheld or each.sibling)):
         differences.done(output, change)
-
-
-def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: bool = False) -> None:
-    """Print what waits for a person and the command that allows it. `listed`: the changes were printed already."""
-    output.line(f"{target} waits for approval:", "warn")
-    for reason in held.reasons:
-        output.line(f"  {reason}")
-    for action, name, _ in () if listed else held.changes:
-        output.line(f"  {action:8} {name}", "bad")
-    output.line(f"allow exactly that: {way_out or output.complete(f'anneal approve {target} {held.id}')}", whole=True)
 
 
 def facts(ended: Result, output: Output | None = None) -> dict[str, Any]:

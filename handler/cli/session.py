@@ -23,7 +23,6 @@ from handler.cli.printing import Output
 
 if TYPE_CHECKING:
     from handler.build import Handler
-    from handler.cli.filenames import FromFiles
     from handler.cli.ways_out import Given
     from handler.config.secrets import Secrets
     from handler.config.settings import Settings, Target
@@ -47,7 +46,7 @@ def unwatched(_changes: Sequence[Change]) -> None:
 class Session:
     """One command's composition.
 
-    `named`: the --config flag; `added`: the tables of a program of its own; `files`: the flags of `-f`, None without; `seen`, `wrote`,
+    `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `seen`, `wrote`,
     `agrees`: see `handler.run.rooms.Rooms`, the last one set before the handler is made; `places`: see `Options`.
 
     `reads`: the command works on records alone, so without a configuration it has what the cluster tells of (`unconfigured`). As a context
@@ -71,7 +70,7 @@ class Session:
         self.any_metrics = False
         self.log_level = logging.INFO
         self.sources: dict[str, Source] = {}
-        self.files: FromFiles | None = None
+        self.from_files = False
         self.named = config
         self.added = added
         self.seen: Callable[[State], None] = nobody
@@ -110,7 +109,8 @@ class Session:
                 raise
             from handler.cli import unconfigured
 
-            return unconfigured.settings(self, missing)
+            found, self.places = unconfigured.settings(self.environ, self.options, missing)
+            return found
 
     def read(self, path: Path) -> Settings:
         """Read a configuration that may name what this program's tables have. Raises ConfigInvalid with every mistake."""
@@ -217,7 +217,7 @@ class Session:
 
         given = self.given
         alone = self._chosen[0].cluster if len(self._chosen) == 1 else Cluster()
-        return replace(given, anneal=() if self.files else given.anneal).complete(text, alone)
+        return replace(given, anneal=() if self.from_files else given.anneal).complete(text, alone)
 
     @property
     def options(self) -> Options:

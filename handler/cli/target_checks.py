@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from handler.cli import references, reports, rights
+from handler.cli import references, rights
 from handler.cli.findings import Findings
 from handler.cli.kinds import needed
 from handler.cli.render import rendered_at
@@ -18,7 +18,7 @@ from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
 from handler.model.render import Rendered
 from handler.model.result import Outcome
-from handler.model.words import many
+from handler.model.words import counted, many
 
 
 class Clocks(Protocol):
@@ -110,7 +110,7 @@ class TargetChecks:
         if ended.outcome is not Outcome.PLANNED or ended.plan is None:
             raise AnnealError(*(ended.problems or (Problem("plan", ended.message),)))
         held = f"; it would be held: {'; '.join(ended.plan.hold.reasons)}" if ended.plan.hold else ""
-        return f"{reports.counted(ended.counts)}{held}"
+        return f"{counted(ended.counts)}{held}"
 
 
 def reached(api: Api) -> str:

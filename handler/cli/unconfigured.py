@@ -10,19 +10,18 @@ name are called by their namespaces, too: `default/locutus`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from handler.cli.locutus_flags import NAME, NAMESPACE
-from handler.cli.options import STATE_NAMESPACE
-from handler.cli.session import Session
 from handler.cluster.store import Objects
 from handler.config.git import Repository, directory_url
 from handler.config.load import NotFound
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
-from handler.reaching import Place, Reaching
+from handler.model.names import STATE_NAMESPACE
+from handler.reaching import Options, Place, Reaching
 from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, foreign, read_summary, state_name
 from handler.state.summary import home_of
 from handler.summaries import TOOLING
@@ -32,15 +31,15 @@ _NAMESPACES = (NAMESPACE, STATE_NAMESPACE)
 _OURS = "app.kubernetes.io/managed-by=anneal"
 
 
-def settings(session: Session, missing: NotFound) -> Settings:
-    """Return settings of what is recorded, and tell the session where each record is.
+def settings(environ: Mapping[str, str], options: Options, missing: NotFound) -> tuple[Settings, dict[str, Place]]:
+    """Return settings of what is recorded, and where each record is. `options`: what the command line says of clusters.
 
     Raises:
         NotFound: nothing is, or no cluster can be asked; then with what is wrong with that.
 
     """
     try:
-        found = tuple(_found(_records(session)))
+        found = tuple(_found(_records(environ, options)))
     except AnnealError as error:
         raise NotFound(*missing.problems, *error.problems) from error
     if not found:
@@ -49,20 +48,19 @@ def settings(session: Session, missing: NotFound) -> Settings:
         raise NotFound(Problem(problem.subject, seen, problem.place, problem.fix))
     times = Counter(place.name for place in found)
     names = {place.name if times[place.name] == 1 else f"{place.namespace}/{place.name}": place for place in found}
-    session.places |= names
     targets = tuple(_target(name, directory_url(place.name)) for name, place in names.items())
-    return Settings(targets, state_namespace=found[0].namespace, installation=found[0].installation)
+    return Settings(targets, state_namespace=found[0].namespace, installation=found[0].installation), names
 
 
 def _target(name: str, repository: str) -> Target:
     return Target(name=name, repository=Repository(url=repository), namespaces=("*",), cluster_scoped=("*",))
 
 
-def _records(session: Session) -> Objects:
+def _records(environ: Mapping[str, str], options: Options) -> Objects:
     """Return the way to the records of the cluster that the command line and the environment lead to."""
     anything = _target("any", directory_url("any"))
     alone = Settings((anything,))
-    return Reaching(alone, resolve_all(alone, session.environ, needs=RUNS), session.environ, session.options).records(anything)
+    return Reaching(alone, resolve_all(alone, environ, needs=RUNS), environ, options).records(anything)
 
 
 def _found(objects: Objects) -> Iterator[Place]:

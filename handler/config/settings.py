@@ -11,6 +11,7 @@ from typing import Literal
 
 from handler.config.field import doc as _doc
 from handler.config.git import Repository, Revision, SecretRef, Verify, WebhookSecrets
+from handler.model.names import STATE_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ class Settings:
 
     targets: tuple[Target, ...] = _doc("What is deployed where.")
     installation: str = _doc("Name of this installation; two of them refuse each other's targets.", "default", kind="name")
-    state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", "anneal-system", kind="namespace")
+    state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", STATE_NAMESPACE, kind="namespace")
     webhooks: Webhooks = _doc("Webhook secrets by provider.", factory=Webhooks)
     replay: Replay = _doc("Who may ask for runs, and read.", factory=Replay)
     metrics: Metrics = _doc("Where Prometheus scrapes.", factory=Metrics)

@@ -13,6 +13,8 @@ PART_OF = "applyset.kubernetes.io/part-of"
 """Label on a member; its value is the ApplySet id (KEP-3659, as kubectl's code spells it)."""
 IDENTITY = "anneal.dev/identity"
 """Annotation on a member naming exactly that object: a copied label can't fake it."""
+STATE_NAMESPACE = "anneal-system"
+"""Where records and locks are kept unless something else is said."""
 FIELD_MANAGER = "anneal"
 """Our field manager, constant for life: changing it would orphan every field we own."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _BITS = 63
@@ -26,3 +27,8 @@ def whole(text: str) -> int:
     if not -(2**_BITS) <= number < 2**_BITS:
         raise ValueError("no number of 64 bits")
     return number
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as `3 configured, 1 pruned`."""
+    return ", ".join(f"{number} {word}" for word, number in counts.items()) or "nothing"
