@@ -10,6 +10,7 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import threading
 import warnings
@@ -46,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # a worker is traced, not what its tests start: that would cost half of their time
         return
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background; what tests start is interrupted
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{OWNER}"):
         if not any(processes.alive(owner) for owner in processes.load(left)):
             _remove(left.parent)

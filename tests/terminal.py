@@ -19,6 +19,7 @@ from pathlib import Path
 COLUMNS = 80
 PATIENCE = 120.0
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_WRITTEN = re.compile(r"\x1b\[\??([0-9;]*)([A-Za-z])|([\r\n]|[^\r\n\x1b]+)")
 _OWN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 """Makes the terminal the process's own, so that Ctrl-C reaches it."""
 EOF, INTERRUPT = "\x04", "\x03"
@@ -66,6 +67,25 @@ def typed(
                 process.send_signal(signal.SIGKILL)
     assert not left, f"never asked: {left[0][0]!r}\n{shown}"
     return code, shown
+
+
+def screen(written: str) -> list[str]:
+    """Return the lines that stand on a terminal in the end: what is drawn in the place of earlier lines takes them away."""
+    lines, row, column = [""], 0, 0
+    for number, move, text in _WRITTEN.findall(written):
+        if move == "A":
+            row = max(0, row - int(number or 1))
+        elif move == "K":
+            lines[row] = ""
+        elif text == "\r":
+            column = 0
+        elif text == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif text:
+            lines[row] = lines[row][:column].ljust(column) + text + lines[row][column + len(text) :]
+            column += len(text)
+    return [line.rstrip() for line in lines]
 
 
 def too_wide(shown: str) -> list[str]:

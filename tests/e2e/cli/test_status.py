@@ -25,12 +25,13 @@ import pytest
 
 from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.serving import PATIENCE, until
+from tests.terminal import screen
 
 COLUMNS = 80
 
 
 def on_a_terminal(shop: Shop, *arguments: str, columns: int = COLUMNS) -> tuple[int, list[str]]:
-    """Run a command on a terminal of so many columns; return its exit code and its lines, without colours."""
+    """Run a command on a terminal of so many columns; return its exit code and the lines that stand there in the end, without colours."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     env = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig), "TERM": "xterm"}
@@ -45,8 +46,7 @@ def on_a_terminal(shop: Shop, *arguments: str, columns: int = COLUMNS) -> tuple[
                 break
         os.close(ours)
         code = command.wait(PATIENCE)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode(errors="replace")).replace("\r\n", "\n")
-    return code, [line.rpartition("\r")[2] for line in text.splitlines()]
+    return code, screen(shown.decode(errors="replace"))
 
 
 @contextmanager
