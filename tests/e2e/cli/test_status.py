@@ -32,6 +32,12 @@ COLUMNS = 80
 
 def on_a_terminal(shop: Shop, *arguments: str, columns: int = COLUMNS) -> tuple[int, list[str]]:
     """Run a command on a terminal of so many columns; return its exit code and the lines that stand there in the end, without colours."""
+    code, written = drawn(shop, *arguments, columns=columns)
+    return code, screen(written)
+
+
+def drawn(shop: Shop, *arguments: str, columns: int = COLUMNS) -> tuple[int, str]:
+    """Run a command on such a terminal; return its exit code and all that it has written there."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     env = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig), "TERM": "xterm"}
@@ -46,7 +52,7 @@ def on_a_terminal(shop: Shop, *arguments: str, columns: int = COLUMNS) -> tuple[
                 break
         os.close(ours)
         code = command.wait(PATIENCE)
-    return code, screen(shown.decode(errors="replace"))
+    return code, shown.decode(errors="replace")
 
 
 @contextmanager
@@ -179,8 +185,8 @@ def test_of_nine_targets_on_an_api_server_that_hangs_there_is_one_verdict(
         assert f"git host {git} (1 target: deaf)" in told
         assert not re.search(r"HTTPS?Connection|urllib3|object at 0x", told)
         assert f"kubectl --kubeconfig {file} get --raw /readyz" in shop.cli("status", "far-3", code=1).stdout
-        _, lines = on_a_terminal(shop, "status")
-        assert any(line.startswith("far-3   asking") for line in lines), "what is known is drawn before all have answered"
+        _, written = drawn(shop, "status")
+        assert "far-3   asking" in written, "what is known is drawn before all have answered"
 
 
 def test_a_server_that_runs_is_told_of_and_one_that_has_ended_too(shop: Shop) -> None:
