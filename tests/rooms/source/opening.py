@@ -11,7 +11,7 @@ from handler.source.host import GitHost
 from handler.source.limits import Limits
 
 CANARY = "canary-5f2c9b-password"
-PATIENT = Limits(connect=30, read=60)
+PATIENT = Limits(connect=30, read=60, total=3600)
 """No busy machine ends a request by these: where time is to end one, its test says how soon."""
 
 

@@ -22,7 +22,7 @@ from tests.rooms.source.opening import PATIENT
 ROOT = Path(__file__).resolve().parents[3]
 MIB = 1 << 20
 SIZES = {"refs": 8 * MIB, "pack": 16 * MIB, "objects": 20_000, "object": 8 * MIB, "inflated": 32 * MIB, "entries": 20_000}
-LARGE = replace(PATIENT, total=60, **SIZES)
+LARGE = replace(PATIENT, **SIZES)
 BOUND = LARGE.pack + LARGE.inflated + 16 * MIB
 """What one fetch may hold: the pack, its contents, and what Python adds to 20,000 objects and names."""
 

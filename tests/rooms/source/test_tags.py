@@ -15,9 +15,6 @@ from infra.githost import Host, Work
 from tests.rooms.source.hostile import FLUSH, Hostile
 from tests.rooms.source.opening import PATIENT, opened
 
-PATIENT = replace(PATIENT, total=120.0)
-"""A hundred thousand tags take what the machine leaves them."""
-
 RANGE = Revision(semver="^1")
 
 
