@@ -8,6 +8,7 @@ import pytest
 
 from handler.model.plan import Action
 from handler.model.result import Outcome
+from tests.e2e.acts import held
 from tests.e2e.documents import claim, config_map, definition, job, offer, service
 from tests.e2e.shop import Shop, told
 from tests.e2e.test_annotations import FLUX, annotate, by_hand, seen
@@ -47,10 +48,11 @@ def test_force_makes_an_object_anew_only_where_an_immutable_field_changes(shop: 
 
 
 def test_without_force_an_immutable_field_is_refused_and_nothing_is_written(shop: Shop) -> None:
-    shop.push(job(shop.name, "b"), config_map(shop.name, "a"))
+    older, newer = (held(job(shop.name, "b", image)) for image in ("migrate:1", "migrate:2"))  # one that has finished is made anew
+    shop.push(older, config_map(shop.name, "a"))
     shop.applied()
     before = shop.versions()
-    shop.push(job(shop.name, "b", "migrate:2"), config_map(shop.name, "a", {"key": "2"}))
+    shop.push(newer, config_map(shop.name, "a", {"key": "2"}))
     assert shop.run().code == "plan-refused"
     assert shop.versions() == before
 
