@@ -32,17 +32,18 @@ SIDES = [(marks, side) for marks in FORCES for side in ("git", "live") if side =
 @pytest.mark.parametrize(("marks", "side"), SIDES, ids=lambda part: part if isinstance(part, str) else "-".join(part.values()).strip())
 def test_force_makes_an_object_anew_only_where_an_immutable_field_changes(shop: Shop, marks: dict[str, str], side: str) -> None:
     given: dict[str, Any] = {"annotations": marks} if side == "git" else {}
-    shop.push(service(shop.name, "a", **given), job(shop.name, "b", **given))
+    older, newer = (held(job(shop.name, "b", image, **given)) for image in ("migrate:1", "migrate:2"))  # a finished one needs no force
+    shop.push(service(shop.name, "a", **given), older)
     shop.applied()
     if side == "live":
         for kind, name in (("service", "a"), ("job", "b")):
             annotate(shop, kind, name, *(f"{key}={value}" for key, value in marks.items()))
-    before = seen(shop, service(shop.name, "a"))[0], seen(shop, job(shop.name, "b"))[0]
-    shop.push(service(shop.name, "a", 81, **given), job(shop.name, "b", "migrate:2", **given))
+    before = seen(shop, service(shop.name, "a"))[0], seen(shop, older)[0]
+    shop.push(service(shop.name, "a", 81, **given), newer)
     result = shop.applied()
     assert result.plan
     assert {each.identity.kind: each.action for each in result.plan.writes} == {"Service": Action.UPDATE, "Job": Action.RECREATE}
-    after = seen(shop, service(shop.name, "a"))[0], seen(shop, job(shop.name, "b"))[0]
+    after = seen(shop, service(shop.name, "a"))[0], seen(shop, older)[0]
     assert after[0] == before[0]
     assert after[1] != before[1]
 
