@@ -22,9 +22,9 @@ from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
-from handler.model.meanwhile import ALONE, Meanwhile
-from handler.model.metrics import Moments
+from handler.model.metric_sample import Moments
 from handler.model.names import applyset_id, run_id
+from handler.model.queue_view import ALONE, Meanwhile
 from handler.model.render import Rendered
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree

@@ -21,7 +21,7 @@ from handler.cluster.store import Objects
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid
-from handler.model.optional import needed_by
+from handler.model.optional_imports import needed_by
 from handler.model.plan import Change, Plan
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo

@@ -20,8 +20,8 @@ from handler.looks import Looks, Sight, Sights, aged, problem
 from handler.model.errors import AnnealError, StateInvalid
 from handler.model.event import Job
 from handler.model.names import target_of
-from handler.model.plain import masked, plain
 from handler.model.result import Outcome, Result
+from handler.model.to_json import masked, plain
 from handler.state import history
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Beat, Heartbeat, known

@@ -26,8 +26,8 @@ from functools import partial
 
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
-from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import run_id
+from handler.model.queue_view import ALONE, Meanwhile
 from handler.model.result import Outcome, Result
 from handler.run import arriving, goal, health_look, named, outcomes, planned_for, rollback, settled, state_after, withdrawing
 from handler.run.asking import ask

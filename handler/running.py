@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
-from handler.model.meanwhile import Meanwhile
+from handler.model.queue_view import Meanwhile
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 

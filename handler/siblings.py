@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError
-from handler.model.match import repository_key
 from handler.model.names import applyset_id
+from handler.model.target_matching import repository_key
 from handler.run.handover import Sibling
 from handler.run.preparing import Preparer
 from handler.run.rooms import Rooms

@@ -19,7 +19,7 @@ from handler.cli.session import Session
 from handler.cli.target_checks import Clocks, TargetChecks
 from handler.config.settings import Cluster, Target
 from handler.model.errors import AnnealError, ConfigInvalid
-from handler.model.words import many
+from handler.model.numbers import many
 
 
 @from_files()

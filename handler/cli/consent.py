@@ -18,9 +18,9 @@ from handler.cli import differences, logs, reports
 from handler.cli.running import retry
 from handler.cli.session import Session
 from handler.model.names import Identity
+from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import Outcome, Result
-from handler.model.words import many
 
 Shown = tuple[str, Identity, str, tuple[FieldChange, ...], bytes]
 

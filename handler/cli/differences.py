@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from handler.cli.printing import Output
+from handler.model.numbers import counted, many
 from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
-from handler.model.words import counted, many
 
 _SIGNS = {
     Action.CREATE: ("+", "good"),

@@ -18,7 +18,7 @@ from handler.config.secrets import Accepted, resolve_all
 from handler.config.settings import Metrics, Replay, Settings, Target
 from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
-from handler.model.match import repository_key
+from handler.model.target_matching import repository_key
 from handler.stores import fetcher
 from handler.triggers import Trigger, payload
 from handler.web.body import require_json

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handler.config.masking import Mask
-from handler.model.masking import masked
+from handler.model.field_masking import masked
 from handler.model.render import Rendered
 from handler.run.hiding import values
 

@@ -8,7 +8,7 @@ from handler.cli import reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.cli.times import ago
-from handler.model.words import counted
+from handler.model.numbers import counted
 from handler.state.record import Run
 
 _HEADS = ("WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS")

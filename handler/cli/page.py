@@ -12,8 +12,8 @@ from handler.cli.printing import Output
 from handler.cli.steps import UNDER_WAY, now_at, phase_of, summed, told
 from handler.cli.times import ago, span, until
 from handler.model.health import HealthState
+from handler.model.numbers import counted, many
 from handler.model.result import Outcome
-from handler.model.words import counted, many
 from handler.run.due import FAILED
 from handler.state.history import ROLLING
 from handler.state.record import Drift, Run, State, Status

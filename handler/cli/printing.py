@@ -19,7 +19,7 @@ import click
 
 from handler.config.masking import Mask
 from handler.model.errors import Problem
-from handler.model.plain import masked, plain
+from handler.model.to_json import masked, plain
 
 _TERMINAL = "/dev/tty"
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "dim": "bright_black", "head": "cyan"}

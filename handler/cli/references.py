@@ -12,7 +12,7 @@ from handler.config.git import git_references
 from handler.config.providers import providers
 from handler.config.secrets import ALL, RUNS, Secrets, resolve_known
 from handler.config.settings import Settings, Target
-from handler.model.words import many
+from handler.model.numbers import many
 from handler.queues.sqs import URL, queue_url
 from handler.stores import fetcher
 

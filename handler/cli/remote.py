@@ -19,8 +19,8 @@ import urllib3
 
 from handler import __version__
 from handler.cli.errors import ServerRefused, ServerUnavailable
+from handler.model.connection_failure import tls_reason, words
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem
-from handler.model.network import tls_reason, words
 
 TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
 LONGEST = 60.0

@@ -7,8 +7,8 @@ from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
 from handler.config.settings import Target
+from handler.model.field_masking import masked
 from handler.model.manifest import digest_of
-from handler.model.masking import masked
 from handler.model.render import Rendered
 from handler.model.tree import CommitInfo
 

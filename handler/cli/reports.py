@@ -12,9 +12,9 @@ from handler.cli import differences
 from handler.cli.printing import Output
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.names import Identity
+from handler.model.numbers import counted
 from handler.model.plan import Change, Due, Plan
 from handler.model.result import Outcome, Result
-from handler.model.words import counted
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
 EXIT: Mapping[Outcome, int] = {

@@ -9,7 +9,7 @@ from handler.cli.remote import Remote
 from handler.cli.session import Session
 from handler.config.masking import Mask
 from handler.model.errors import AccessDenied, Problem
-from handler.model.words import many
+from handler.model.numbers import many
 
 _TOKEN = "export ANNEAL_TOKEN=VALUE, of one of its `replay.tokens` that may read"  # noqa: S105 - says where a token is found
 

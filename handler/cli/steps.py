@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from handler.cli.times import ago, span
-from handler.model.words import many
+from handler.model.numbers import many
 from handler.run.due import DONE, FAILED, SKIPPED
 from handler.state.record import Progress, StepRecord
 from handler.state.rules import seconds_of

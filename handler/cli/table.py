@@ -18,7 +18,7 @@ from handler.cli.times import brief
 from handler.cli.ways_out import NOTHING_GIVEN, Given
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable
-from handler.model.words import many
+from handler.model.numbers import many
 from handler.overview import EXPLAINED, cluster_subject
 from handler.queues.lanes import git_host
 from handler.standing import NOT_KNOWN, TROUBLE, Level, Row

@@ -16,9 +16,9 @@ from handler.cluster.api import Api
 from handler.config.settings import Cluster, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
+from handler.model.numbers import counted, many
 from handler.model.render import Rendered
 from handler.model.result import Outcome
-from handler.model.words import counted, many
 
 
 class Clocks(Protocol):

@@ -36,8 +36,8 @@ import urllib3
 from handler.cluster import answers
 from handler.cluster.connect import Connection
 from handler.cluster.errors import RETRIED, Crossed, never_sent, place_of, refused, unreachable
+from handler.model.deadline import left
 from handler.model.errors import AnnealError, ClusterUnavailable
-from handler.model.hurry import left
 
 JSON = "application/json"
 _CONNECT = 5.0
@@ -78,7 +78,7 @@ class Api:
         deadline: seconds after which no further attempt of a request is made.
         unmet: seconds after which a server that takes no connection isn't asked again: for those who won't wait.
         silence: seconds without a byte after which an attempt has failed. An apply of a large object may take half a minute
-            (kubernetes#102749); a Lease can't wait that long. Neither goes beyond the time that there is (`handler.model.hurry`).
+            (kubernetes#102749); a Lease can't wait that long. Neither goes beyond the time that there is (`handler.model.deadline`).
     """
 
     def __init__(

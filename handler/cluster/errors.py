@@ -15,6 +15,7 @@ import urllib3.exceptions
 
 from handler.cluster.quoted import without_values
 from handler.cluster.secret_words import about_a_secret
+from handler.model.connection_failure import tls_reason, words
 from handler.model.errors import (
     AccessDenied,
     AnnealError,
@@ -26,7 +27,6 @@ from handler.model.errors import (
     QuotaExceeded,
 )
 from handler.model.names import Identity, kubectl
-from handler.model.network import tls_reason, words
 
 RETRIED = frozenset({429, 500, 502, 503, 504})
 """Statuses that may be different next time."""

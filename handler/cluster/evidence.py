@@ -17,7 +17,7 @@ import urllib3
 from handler.cluster.answers import items_of
 from handler.cluster.api import Api, Request
 from handler.cluster.live import Object, named
-from handler.model import hurry
+from handler.model import deadline
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.manifest import at
 from handler.model.names import Identity
@@ -126,7 +126,7 @@ class Evidence:
         if self._left <= 0 or time.monotonic() >= self._end:
             raise ClusterUnavailable.of("evidence", "no time is left to read more")
         self._left -= 1
-        with hurry.until(min(self._end, time.monotonic() + hurry.left(SECONDS))):
+        with deadline.until(min(self._end, time.monotonic() + deadline.left(SECONDS))):
             return read()
 
 

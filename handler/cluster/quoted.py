@@ -7,8 +7,8 @@
     admission … denied the request: hunter2 is weak                                  and the sent object's own sensitive values anywhere
     Invalid value: "postgres://shop:hunter2@db/shop"                                 and the password of any URL
 
-Law: a path is judged by the one rule of `handler.model.masking`, and by where the sent object has sensitive fields: the server counts the
-items of lists in an order of its own, so one such item makes all of its list's.
+Law: a path is judged by the one rule of `handler.model.field_masking`, and by where the sent object has sensitive fields: the server
+counts the items of lists in an order of its own, so one such item makes all of its list's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.config.masking import Mask
-from handler.model.masking import MASKED, is_sensitive, mentions_secret, sensitive, without_passwords
+from handler.model.field_masking import MASKED, is_sensitive, mentions_secret, sensitive, without_passwords
 from handler.model.names import GroupKind
 
 _ANY = GroupKind("", "")

@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import Any
 
-from handler.model.optional import needed_by
+from handler.model.optional_imports import needed_by
 
 FIX = "write a CEL expression over the object's own fields: current: status.phase == 'Ready'"
 STEPS = 10_000

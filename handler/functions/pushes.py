@@ -15,7 +15,7 @@ from handler.feedback.emf import Lines
 from handler.functions.ground import Added, ground
 from handler.model.errors import BadPayload
 from handler.model.event import Event
-from handler.model.match import Index, decide
+from handler.model.target_matching import Index, decide
 from handler.queues import Queue
 from handler.triggers import codecommit
 from handler.web import taking

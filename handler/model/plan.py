@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
-from handler.model.words import many
+from handler.model.numbers import many
 
 
 class Action(StrEnum):

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
+from handler.model.numbers import many
 from handler.model.plan import Action, Change, FieldChange, tally
 from handler.model.result import ONLY_PLANNED, Outcome, Result
-from handler.model.words import many
 
 
 def summed(rounds: Sequence[Result]) -> Result:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.model.field_masking import shown
 from handler.model.manifest import Manifest
-from handler.model.masking import shown
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.plan import FieldChange
 from handler.model.resource import Resource

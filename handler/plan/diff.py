@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from handler.model.masking import is_sensitive, shown
+from handler.model.field_masking import is_sensitive, shown
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
 from handler.plan.owned import MEMBER, Step, equal, owners

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from handler.config.settings import Prune
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import canonical
+from handler.model.numbers import many
 from handler.model.plan import Action, Change, Hold
-from handler.model.words import many
 from handler.plan.lacking import lacking
 
 Key = tuple[str, str, str]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from handler.model.errors import Problem
-from handler.model.words import many
+from handler.model.numbers import many
 
 Values = tuple[str, ...]
 UNOWNED = "unowned"

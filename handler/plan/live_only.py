@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from handler.model.errors import Problem
-from handler.model.masking import is_sensitive, shown
+from handler.model.field_masking import is_sensitive, shown
 from handler.plan.admit import Desired
 from handler.plan.diff import tellable, text_of
 from handler.plan.field_sets import at_path, paths, picked, without

@@ -17,9 +17,9 @@ from typing import Any
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import at
 from handler.model.names import Identity
+from handler.model.numbers import whole
 from handler.model.rollout import Mode
 from handler.model.tree import printable
-from handler.model.words import whole
 from handler.plan.admit import CRD, NAMESPACE, Desired
 
 DEPENDS_ON = "config.kubernetes.io/depends-on"

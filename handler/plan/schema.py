@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import Problem
+from handler.model.field_masking import shown
 from handler.model.manifest import Manifest, at, items_at
-from handler.model.masking import shown
 from handler.model.names import GroupKind
 from handler.plan.admit import Desired
 

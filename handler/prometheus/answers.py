@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from handler.model.metrics import Moments, Sample
+from handler.model.metric_sample import Moments, Sample
 
 EXPECTED = frozenset({200, 400, 422, 503})
 """What Prometheus itself answers: found, a bad query, one that can't be executed, one that took too long."""

@@ -20,9 +20,9 @@ from handler import __version__
 from handler.config.git import SecretRef
 from handler.config.secrets import Reading
 from handler.config.settings import Prometheus
+from handler.model.connection_failure import words
 from handler.model.errors import RolloutFailed, SecretUnavailable
-from handler.model.metrics import Moments
-from handler.model.network import words
+from handler.model.metric_sample import Moments
 from handler.prometheus.answers import EXPECTED, Nonsense, Refused, moments
 from handler.prometheus.errors import MetricsUnavailable
 from handler.prometheus.listed import Asked, Listed

@@ -18,7 +18,7 @@ from handler.queues.pending import Work
 
 MARGIN = 20.0
 """Seconds before its deadline at which a run is told to end: it finishes the request it is at, and releases its Lease. A request that takes
-longer is given up in time (`handler.model.hurry`)."""
+longer is given up in time (`handler.model.deadline`)."""
 FIRST, LONGEST = 15, 300
 """Seconds until a message that isn't acknowledged comes again: a transient failure's own pace."""
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from handler.model import prctl
+from handler.model.deadline import left
 from handler.model.errors import OperatorError, RenderFailed, Stopping
-from handler.model.hurry import left
 from handler.render.conversation import Conversation, Request, ServerDied
 
 T = TypeVar("T")

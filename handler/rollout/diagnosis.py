@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity
-from handler.model.words import many
+from handler.model.numbers import many
 from handler.rollout.kinds.pods import WITH_PODS, containers, pod, trouble
 from handler.rollout.kinds.reading import condition, count, moment, said
 

@@ -21,9 +21,9 @@ from handler.model.errors import Problem
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import ACTS, LASTING, GroupKind, Identity
+from handler.model.numbers import whole
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
 from handler.model.tree import printable
-from handler.model.words import whole
 
 ARGO_POLICY, HELM_POLICY = "argocd.argoproj.io/hook-delete-policy", "helm.sh/hook-delete-policy"
 ARGO_WAVE, HELM_WEIGHT = "argocd.argoproj.io/sync-wave", "helm.sh/hook-weight"

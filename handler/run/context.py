@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
-from handler.model.meanwhile import ALONE, Meanwhile
 from handler.model.names import FIELD_MANAGER, run_id
 from handler.model.plan import Change, Hold, tally
+from handler.model.queue_view import ALONE, Meanwhile
 from handler.model.refs import Head
 from handler.model.result import ONLY_PLANNED, Outcome, Result
 from handler.model.rounds import summed

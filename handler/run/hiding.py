@@ -16,8 +16,8 @@ from typing import Any
 from handler.config.masking import Mask
 from handler.config.parts import SHORTEST_PART, parts
 from handler.model.errors import AnnealError
+from handler.model.field_masking import MASKED, mentions_secret, sensitive, without_passwords
 from handler.model.manifest import Manifest, at
-from handler.model.masking import MASKED, mentions_secret, sensitive, without_passwords
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.plan.admit import CRD
 

@@ -22,10 +22,10 @@ from handler.model.errors import (
     StillWaiting,
 )
 from handler.model.event import Job
+from handler.model.numbers import many
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.rounds import wrote
-from handler.model.words import many
 from handler.run import expiring, goal, refused, rollback, state_after
 from handler.run.context import Context
 from handler.run.errors import RequestRefused

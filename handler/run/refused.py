@@ -19,7 +19,7 @@ from handler.config.settings import Target
 from handler.model.errors import AnnealError, AuthorError, QuotaExceeded, RefNotFound, RenderFailed
 from handler.model.event import NAMED, Job
 from handler.model.manifest import canonical
-from handler.model.plain import plain
+from handler.model.to_json import plain
 from handler.model.tree import ReadSet
 from handler.plan.admit import Desired
 from handler.run.context import Context

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from handler.model.numbers import many
 from handler.model.plan import Plan
-from handler.model.words import many
 from handler.run.context import Context
 from handler.run.due import left_out
 from handler.run.inputs import Inputs

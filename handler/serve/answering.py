@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from handler.model.errors import AnnealError
-from handler.model.plain import masked
+from handler.model.to_json import masked
 from handler.queues import wire
 from handler.queues.inbox import Closed
 from handler.queues.ledger import Entry, Ledger

@@ -8,8 +8,8 @@ import ssl
 from urllib3.exceptions import ProxyError, SSLError
 
 from handler.config.git import token_user
+from handler.model.connection_failure import chain, tls_reason, words
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
-from handler.model.network import chain, tls_reason, words
 
 DENIALS = frozenset({401, 403, 404, 410})
 """Statuses that say no to who asks."""

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TypeVar
 
 from handler.config.git import Repository, Revision
+from handler.model.deadline import left
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused, TransientError
-from handler.model.hurry import left
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import CommitInfo, printable
 from handler.source import wire

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from handler.model.event import Event, RefChange
-from handler.model.match import codecommit_url
+from handler.model.target_matching import codecommit_url
 from handler.triggers import payload
 from handler.triggers.signature import delivery_id
 

@@ -15,7 +15,7 @@ from handler.config.secrets import Accepted
 from handler.config.settings import Target
 from handler.model.errors import TooLarge, TooManyRequests
 from handler.model.event import Decision, Event
-from handler.model.match import Index, Watched, decide
+from handler.model.target_matching import Index, Watched, decide
 from handler.triggers import Trigger, unproven
 
 MIB = 1024 * 1024

@@ -21,8 +21,8 @@ from handler.cli.page import _rows, facts
 from handler.config.git import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
 from handler.model.event import Job
-from handler.model.plain import plain
 from handler.model.result import Outcome, Result
+from handler.model.to_json import plain
 from handler.queues.pending import Work
 from handler.reading import Reader
 from handler.serve.worker import Parts, Worker

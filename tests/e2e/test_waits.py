@@ -16,8 +16,8 @@ from handler.config.secrets import Secrets
 from handler.config.settings import Wait
 from handler.functions.scheduled import by_record
 from handler.model.event import Job
-from handler.model.meanwhile import ALONE
 from handler.model.names import run_id
+from handler.model.queue_view import ALONE
 from handler.model.result import Outcome, Result
 from handler.queues.handling import settles
 from handler.queues.inline import Inline

@@ -29,8 +29,8 @@ from typing import Any, ClassVar
 
 from handler.config.forms import duration
 from handler.model.errors import AnnealError, AuthorError, Problem
-from handler.model.metrics import Moments, Sample
-from handler.model.words import many
+from handler.model.metric_sample import Moments, Sample
+from handler.model.numbers import many
 from handler.rollout.checks.limits import TIMEOUT
 from handler.rollout.checks.samples import Seen, Wanted, failed_in_a_row, is_stuck, worst
 from handler.rollout.fields import Fields

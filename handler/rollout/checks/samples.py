@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from handler.model.metrics import Sample
+from handler.model.metric_sample import Sample
 from handler.rollout.same import ordered, same
 
 _LESS, _MORE = ("<", "<="), (">", ">=")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from handler.model.health import Health
 from handler.model.manifest import at
-from handler.model.words import many
+from handler.model.numbers import many
 from handler.rollout.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, stands, waits, written
 
 _NO_DEADLINE = 2**31 - 1

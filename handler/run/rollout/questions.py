@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.model.metrics import Moments
+from handler.model.metric_sample import Moments
 from handler.prometheus.errors import MetricsUnavailable
 from handler.rollout.tables import Query
 

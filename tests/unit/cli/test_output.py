@@ -15,12 +15,12 @@ from handler.cli.printing import Output, wrapped
 from handler.cli.values import as_yaml
 from handler.config.masking import Mask
 from handler.model.errors import AnnealError, Busy, ConfigInvalid, ManifestInvalid, Problem, Suspended
+from handler.model.field_masking import masked
 from handler.model.manifest import Manifest
-from handler.model.masking import masked
 from handler.model.names import GroupKind, Identity
-from handler.model.plain import plain
 from handler.model.plan import Action, Change, Due, FieldChange, Hold, Plan
 from handler.model.result import ONLY_PLANNED, Outcome, Result
+from handler.model.to_json import plain
 
 SECRET = "canary-0123456789"
 ONE = Identity("apps", "Deployment", "shop", "api")

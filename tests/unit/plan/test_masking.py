@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.model.masking import MASKED, shown
+from handler.model.field_masking import MASKED, shown
 from handler.model.names import GroupKind
 
 SECRET, OTHER = GroupKind("", "Secret"), GroupKind("apps", "Deployment")

@@ -11,7 +11,7 @@ import pytest
 from handler.config.git import Repository
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
-from handler.model.meanwhile import Meanwhile
+from handler.model.queue_view import Meanwhile
 from handler.model.result import Outcome, Result
 from handler.queues.inline import Inline
 from handler.queues.lanes import Lanes

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from handler.model.errors import RolloutFailed, StillWaiting, Stopping
-from handler.model.meanwhile import ALONE
 from handler.model.names import Identity
+from handler.model.queue_view import ALONE
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.tables import Judged, Options, Probe, Scene, Verdict

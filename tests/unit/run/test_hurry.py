@@ -12,7 +12,7 @@ from handler.cluster.parallel import parallel
 from handler.config.secrets import Secret
 from handler.feedback.emf import Lines
 from handler.functions.batch import RELEASE, SAFETY, Batch
-from handler.model import hurry
+from handler.model import deadline as hurry
 from handler.model.errors import GitUnavailable, Problem, RenderFailed, Stopping
 from handler.model.event import Job
 from handler.model.result import Outcome, Result

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import Stopping
-from handler.model.metrics import Moments, Sample
+from handler.model.metric_sample import Moments, Sample
 from handler.prometheus.errors import MetricsUnavailable
 from handler.run.rollout import questions
 from handler.run.rollout.questions import Questions

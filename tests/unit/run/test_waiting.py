@@ -14,7 +14,7 @@ import pytest
 from handler.config.settings import Evidence, Wait
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
-from handler.model.meanwhile import ALONE
+from handler.model.queue_view import ALONE
 from handler.run.custom_health import no_expressions
 from handler.run.rollout.journal import Journal
 from handler.run.rollout.keeping import InJournal

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from handler.model.errors import BadPayload
 from handler.model.event import RefChange
-from handler.model.match import Index, Watched, decide, repository_key
+from handler.model.target_matching import Index, Watched, decide, repository_key
 from handler.triggers import TRIGGERS, codecommit
 from tests.fakes.hosts import CART, MAIN, MAIN_GONE, TAG, TAG_GONE
 from tests.unit.triggers.test_fuzz import ODD, places, with_odd

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from handler.model import match
+from handler.model import target_matching
 from handler.model.event import Decision, Event, RefChange
-from handler.model.match import Index, Watched, repository_key
+from handler.model.target_matching import Index, Watched, repository_key
 
 SHOP = Watched("shop", ("https://git.example.com/acme/shop.git", "https://mirror.example.com/shop"), "refs/heads/main")
 DEV = Watched("dev", ("git@git.example.com:acme/shop.git",), "refs/heads/dev")
@@ -21,7 +21,7 @@ ALL = (SHOP, DEV, RELEASE, FIXED, INFRA)
 
 
 def decide(event: Event, targets: Iterable[Watched]) -> tuple[Decision, ...]:
-    return match.decide(event, Index(targets))
+    return target_matching.decide(event, Index(targets))
 
 
 def concerns(event: Event, target: Watched) -> bool:
@@ -241,14 +241,14 @@ def test_what_a_delivery_costs_does_not_grow_with_the_number_of_targets(monkeypa
         compared.extend(known)
         return list(known[:1])
 
-    monkeypatch.setattr(match, "repository_key", key_of)
+    monkeypatch.setattr(target_matching, "repository_key", key_of)
     monkeypatch.setattr(difflib, "get_close_matches", near)
-    assert [each.target for each in match.decide(push("https://git.example.com/acme/repo-1234"), fleet)] == ["t1234"]
+    assert [each.target for each in target_matching.decide(push("https://git.example.com/acme/repo-1234"), fleet)] == ["t1234"]
     assert len(parsed) <= 2
     for _ in range(5):
-        (unknown,) = match.decide(push("https://git.example.com/acme/repo-12345"), fleet)
+        (unknown,) = target_matching.decide(push("https://git.example.com/acme/repo-12345"), fleet)
         assert "the nearest one is" in unknown.reason
-    assert 1 <= len(compared) <= 4 * match.NEAR
+    assert 1 <= len(compared) <= 4 * target_matching.NEAR
 
 
 @pytest.mark.parametrize(
@@ -260,12 +260,12 @@ def test_what_a_delivery_costs_does_not_grow_with_the_number_of_targets(monkeypa
     ],
 )
 def test_among_many_repositories_the_nearest_one_is_still_found(url: str, nearest: str) -> None:
-    assert match.decide(push(url), FLEET)[0].reason.endswith(f"the nearest one is {nearest}")
+    assert target_matching.decide(push(url), FLEET)[0].reason.endswith(f"the nearest one is {nearest}")
 
 
 def test_the_index_of_some_targets_knows_no_other() -> None:
     some = Index(ALL).only(frozenset({"dev", "infra"}))
     assert [target.name for target in some.targets] == ["dev", "infra"]
     assert [target.name for target in some.concerned(push())] == ["dev"]
-    assert "infra" in match.decide(push("https://git.example.com/acme/infr"), some)[0].reason
-    assert "mirror" not in match.decide(push("https://mirror.example.com/shop"), some)[0].reason.partition(";")[2]
+    assert "infra" in target_matching.decide(push("https://git.example.com/acme/infr"), some)[0].reason
+    assert "mirror" not in target_matching.decide(push("https://mirror.example.com/shop"), some)[0].reason.partition(";")[2]

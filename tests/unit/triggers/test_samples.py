@@ -7,7 +7,7 @@ import json
 import pytest
 
 from handler.model.errors import BadPayload, BadSignature
-from handler.model.match import repository_key
+from handler.model.target_matching import repository_key
 from handler.triggers import TRIGGERS, payload
 from tests.fakes.door import SHOP
 from tests.fakes.hosts import ALIASES, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, SAMPLES_DIRECTORY, Sample, accepted, headers, read

@@ -9,7 +9,7 @@ import pytest
 
 from handler.config.secrets import Accepted, Secret
 from handler.model.errors import BadSignature, TooLarge, TooManyRequests
-from handler.model.match import Index
+from handler.model.target_matching import Index
 from handler.triggers import TRIGGERS
 from handler.web import verdict
 from handler.web.verdict import Verdict, judge

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from handler.model.metrics import Moments, Sample
+from handler.model.metric_sample import Moments, Sample
 from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
 from handler.rollout.tables import Probe, Scene, SpecError

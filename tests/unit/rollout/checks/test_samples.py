@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from handler.model.metrics import Sample
+from handler.model.metric_sample import Sample
 from handler.rollout.checks.samples import Wanted, worst
 
 
