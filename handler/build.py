@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from handler.cluster.discovery import Discovery
-from handler.config.digest import settings_digest
-from handler.config.rotation import Rotation
+from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
+from handler.config.settings_digest import settings_digest
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.metric_sample import Moments

@@ -11,8 +11,8 @@ from functools import cached_property
 from handler.aws.eks import Clusters
 from handler.aws.secrets import Stores
 from handler.aws.session import Aws
-from handler.config.git import SecretRef
-from handler.config.remote import Fetch, nowhere
+from handler.config.git_settings import SecretRef
+from handler.config.remote_secrets import Fetch, nowhere
 
 
 class Services:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from handler.config.load import load
-from handler.config.providers import webhooks_of
 from handler.config.settings import Settings
+from handler.config.webhook_providers import webhooks_of
 from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS, Renderer
 

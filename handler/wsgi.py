@@ -15,7 +15,7 @@ from flask import Flask
 
 from handler import __version__, log
 from handler.config.load import load
-from handler.config.rotation import Rotation
+from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
 from handler.feedback.metrics import DoorMetrics

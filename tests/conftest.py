@@ -21,8 +21,8 @@ import coverage
 import hypothesis
 import pytest
 
-from handler.config import masking
-from handler.config.remote import Remote
+from handler.config import secret_mask
+from handler.config.remote_secrets import Remote
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
 from infra.moto import Moto
@@ -86,7 +86,7 @@ def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test's process has learned to mask is unknown to the next test."""
-    monkeypatch.setattr(masking, "_LEARNED", masking._Learned())
+    monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned())
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,7 @@ def moto() -> Iterator[Moto]:
 def waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reads a secret of a store waits until it has answered, however busy the machine is; a handler goes on after 3 seconds."""
     monkeypatch.setattr(Remote.renew, "__defaults__", (90.0,))
-    monkeypatch.setattr("handler.config.remote.START", 90.0)
+    monkeypatch.setattr("handler.config.remote_secrets.START", 90.0)
 
 
 @pytest.fixture

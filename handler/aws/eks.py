@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.aws.session import Aws, asked
-from handler.config import masking
+from handler.config import secret_mask
 from handler.config.settings import Eks
 from handler.model.errors import AnnealError, KubeconfigInvalid
 
@@ -98,7 +98,7 @@ class Clusters:
 
         url = asked(subject, _allowed(eks), sign, KubeconfigInvalid)
         token = PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
-        masking.learn(token, url, token.removeprefix(PREFIX), seconds=2 * ENDS)
+        secret_mask.learn(token, url, token.removeprefix(PREFIX), seconds=2 * ENDS)
         self._made[eks] = _Made(token, *moment)
         return token
 

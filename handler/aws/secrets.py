@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from handler.aws.session import Aws, asked
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.model.errors import SecretUnavailable
 
 CURRENT = "AWSCURRENT"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from handler.aws.errors import translated
-from handler.config import masking
+from handler.config import secret_mask
 from handler.model.errors import AnnealError
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Aws:
         if credentials is None:
             raise NoCredentialsError
         frozen = credentials.get_frozen_credentials()
-        masking.learn(*filter(None, (frozen.secret_key, frozen.token)), seconds=ROLE_SECONDS)  # the token is part of the URL
+        secret_mask.learn(*filter(None, (frozen.secret_key, frozen.token)), seconds=ROLE_SECONDS)  # the token is part of the URL
         signer = RequestSigner(client.meta.service_model.service_id, region, service, "v4", credentials, events)
         url = f"{client.meta.endpoint_url.rstrip('/')}/?{query}"
         request = {"method": "GET", "url": url, "body": {}, "headers": dict(headers), "context": {}}
@@ -88,7 +88,7 @@ class Aws:
         """Assume a role at the region's own STS, and let nothing that is printed show what it gave."""
         answer = self.client("sts", region).assume_role(RoleArn=role, RoleSessionName="anneal", DurationSeconds=ROLE_SECONDS)
         given = answer["Credentials"]
-        masking.learn(given["SecretAccessKey"], given["SessionToken"], seconds=ROLE_SECONDS)
+        secret_mask.learn(given["SecretAccessKey"], given["SessionToken"], seconds=ROLE_SECONDS)
         keys = {"access_key": given["AccessKeyId"], "secret_key": given["SecretAccessKey"], "token": given["SessionToken"]}
         return {**keys, "expiry_time": given["Expiration"].isoformat()}
 

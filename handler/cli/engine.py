@@ -9,7 +9,7 @@ from dataclasses import replace
 from handler import log
 from handler.build import Handler
 from handler.cli.session import Session
-from handler.config.rotation import Rotation
+from handler.config.secret_rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics

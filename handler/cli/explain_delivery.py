@@ -13,7 +13,7 @@ import click
 
 from handler.cli import reports
 from handler.cli.session import Session
-from handler.config.git import RepositoryAuth
+from handler.config.git_settings import RepositoryAuth
 from handler.config.secrets import Accepted, resolve_all
 from handler.config.settings import Metrics, Replay, Settings, Target
 from handler.model.errors import BadPayload, BadSignature, TooLarge

@@ -24,7 +24,7 @@ from handler.model.names import STATE_NAMESPACE
 
 if TYPE_CHECKING:
     from handler.cli.session import Session
-    from handler.config.git import Revision
+    from handler.config.git_settings import Revision
     from handler.config.settings import Settings
     from handler.model.errors import Problem
     from handler.model.refs import Head
@@ -86,7 +86,7 @@ class FromFiles:
 
         Raises ConfigInvalid for what isn't a name.
         """
-        from handler.config.git import Repository, directory_url  # noqa: PLC0415 - `--help` stays fast
+        from handler.config.git_settings import Repository, directory_url  # noqa: PLC0415 - `--help` stays fast
         from handler.config.load import API_VERSION, parse  # noqa: PLC0415 - the same
 
         lone = "*" in self.namespaces

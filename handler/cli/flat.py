@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.model.field_masking import masked
 from handler.model.render import Rendered
 from handler.run.hiding import values

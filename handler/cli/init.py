@@ -14,7 +14,7 @@ from pathlib import Path
 from handler.cli import hosts, reports
 from handler.cli.questions import Answers, answered, questions, split
 from handler.cli.session import Session
-from handler.config.git import token_user
+from handler.config.git_settings import token_user
 from handler.config.load import parse
 from handler.model.errors import ConfigInvalid
 from handler.web.defaults import BIND

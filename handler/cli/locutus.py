@@ -17,7 +17,7 @@ from handler.cli import locutus_run
 from handler.cli.goflags import go_duration
 from handler.cli.locutus_run import Flags
 from handler.cli.session import Session
-from handler.config.forms import RANGES
+from handler.config.value_formats import RANGES
 
 MINUTE = 60.0
 _TRIGGERS = ("oneoff", "interval")

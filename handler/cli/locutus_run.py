@@ -22,7 +22,7 @@ from handler.cli.locutus_flags import DIRECTORY, NAME, NAMESPACE, ROLLOUT
 from handler.cli.run import by_the_clock, once
 from handler.cli.running import stoppable
 from handler.cli.session import Session
-from handler.config.git import Repository, directory_url
+from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
 from handler.config.settings import Prune, RendererSettings, Settings, Target
 from handler.feedback.locutus import LocutusMetrics

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import click
 
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
 from handler.model.to_json import masked, plain
 

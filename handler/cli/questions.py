@@ -13,7 +13,7 @@ import click
 from handler.cli.findings import ways
 from handler.cli.hosts import guess
 from handler.cli.printing import Output
-from handler.config.forms import FORMS
+from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid, Problem
 
 Answers = dict[str, str]

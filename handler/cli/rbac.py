@@ -15,7 +15,7 @@ from handler.cli.kinds import needed
 from handler.cli.render import rendered_at
 from handler.cli.session import Session
 from handler.cli.values import as_yaml
-from handler.config.git import RepositoryAuth
+from handler.config.git_settings import RepositoryAuth
 from handler.config.settings import Settings, Target
 
 _ESCALATION = """\

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from handler.cli.findings import Findings
 from handler.cli.session import Session
-from handler.config.forms import duration
-from handler.config.git import git_references
-from handler.config.providers import providers
+from handler.config.git_settings import git_references
 from handler.config.secrets import ALL, RUNS, Secrets, resolve_known
 from handler.config.settings import Settings, Target
+from handler.config.value_formats import duration
+from handler.config.webhook_providers import providers
 from handler.model.numbers import many
 from handler.queues.sqs import URL, queue_url
 from handler.stores import fetcher

@@ -12,8 +12,8 @@ from handler.cli import differences, reports
 from handler.cli.errors import ServerRefused, ServerUnavailable
 from handler.cli.remote import Remote
 from handler.cli.session import Session
-from handler.config import forms
-from handler.config.masking import Mask
+from handler.config import value_formats
+from handler.config.secret_mask import Mask
 from handler.model.errors import AccessDenied, Problem
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
@@ -25,7 +25,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 
 
 def _duration(text: str) -> float:
-    found = forms.seconds(text)
+    found = value_formats.seconds(text)
     if found is None:
         raise click.BadParameter("expected a duration, e.g. 90s or 15m", click.get_current_context(), param_hint="'--timeout'")
     return found

@@ -18,8 +18,8 @@ from handler.cli.engine import clock_engine
 from handler.cli.running import retry, stoppable
 from handler.cli.session import Session, local_user
 from handler.cli.waits import told
-from handler.config.forms import RANGES, seconds
 from handler.config.settings import Target
+from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.queues.lanes import Lanes

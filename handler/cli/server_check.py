@@ -7,7 +7,7 @@ from handler.cli.errors import ServerUnavailable
 from handler.cli.findings import Findings
 from handler.cli.remote import Remote
 from handler.cli.session import Session
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.model.errors import AccessDenied, Problem
 from handler.model.numbers import many
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from handler.config import forms
+from handler.config import value_formats
 from handler.state.rules import seconds_of
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
@@ -38,7 +38,7 @@ def moment(text: str, now: float) -> float:
         ValueError: it is neither, or lies in the past.
 
     """
-    length = forms.seconds(text)
+    length = value_formats.seconds(text)
     if length is not None:
         end = now + length
     else:

@@ -15,7 +15,7 @@ from typing import Any
 
 from handler.cli.locutus_flags import NAME, NAMESPACE
 from handler.cluster.store import Objects
-from handler.config.git import Repository, directory_url
+from handler.config.git_settings import Repository, directory_url
 from handler.config.load import NotFound
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target

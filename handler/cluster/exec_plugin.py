@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.cluster.kubeconfig_context import Malformed, Node
-from handler.config import masking
+from handler.config import secret_mask
 from handler.model.errors import KubeconfigInvalid
 
 MASKED = 7200.0
@@ -78,7 +78,7 @@ class Plugins:
         found = {key: status[key] for key in _FIELDS if isinstance(status, dict) and isinstance(status.get(key), str) and status[key]}
         if "token" not in found and not {"clientCertificateData", "clientKeyData"} <= found.keys():
             raise self._wrong(command, "gave neither a token nor a certificate with its key")
-        masking.learn(*(found[key] for key in ("token", "clientKeyData") if key in found), seconds=MASKED)
+        secret_mask.learn(*(found[key] for key in ("token", "clientKeyData") if key in found), seconds=MASKED)
         return found
 
     def _wrong(self, command: str, seen: str) -> KubeconfigInvalid:

@@ -19,9 +19,9 @@ from handler.cluster.credentials import Credentials
 from handler.cluster.exec_plugin import MASKED, Plugins
 from handler.cluster.keys import pooled
 from handler.cluster.kubeconfig_context import Context, Document, Malformed, of_files, of_text
-from handler.config import masking
-from handler.config.git import SecretRef
-from handler.config.remote import Fetch, Remote, nowhere, text_of
+from handler.config import secret_mask
+from handler.config.git_settings import SecretRef
+from handler.config.remote_secrets import Fetch, Remote, nowhere, text_of
 from handler.config.secrets import resolve
 from handler.config.settings import Eks
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable
@@ -78,7 +78,7 @@ class Loaded:
     def mask(self, *values: str) -> None:
         """Have every log hide the credentials for a while, and these values."""
         if self.private:
-            masking.learn(*values, *self.private(), seconds=MASKED)
+            secret_mask.learn(*values, *self.private(), seconds=MASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _loaded(document: Document, name: str, plugins: Plugins, files: str, *, mask
     if not files:
         _check_paths(context, plugins.source)
     if masked:
-        masking.learn(*_private(document.users()), seconds=MASKED)  # before anything is said of them
+        secret_mask.learn(*_private(document.users()), seconds=MASKED)  # before anything is said of them
     credentials = Credentials(context, plugins, partial(_provider, files, document, name))
 
     def private() -> Iterator[str]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.model.field_masking import MASKED, is_sensitive, mentions_secret, sensitive, without_passwords
 from handler.model.names import GroupKind
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster
 from handler.model.errors import AccessDenied, AnnealError, SecretUnavailable
 

@@ -13,12 +13,12 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml
 
-from handler.config import forms
-from handler.config.forms import FORMS, RANGES, Form
-from handler.config.git import SecretRef
-from handler.config.nodes import Mistakes, join, pairs, place, scalar, word
-from handler.config.rules import RULES, UNIQUE
-from handler.config.shape import Slot, slots
+from handler.config import value_formats
+from handler.config.git_settings import SecretRef
+from handler.config.setting_rules import RULES, UNIQUE
+from handler.config.settings_shape import Slot, slots
+from handler.config.value_formats import FORMS, RANGES, Form
+from handler.config.yaml_nodes import Mistakes, join, pairs, place, scalar, word
 
 Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
 BAD: Any = object()
@@ -55,7 +55,7 @@ class Decoder:
     def _unknown(self, found: Pairs, known: list[str], subject: str, cls: type) -> None:
         for name, (key, _) in found.items():
             if name not in known:
-                shown = subject if cls is SecretRef else join(subject, forms.plain(name))  # `{hunter2}` is a key, too
+                shown = subject if cls is SecretRef else join(subject, value_formats.plain(name))  # `{hunter2}` is a key, too
                 self.mistakes.add(key, shown, "unknown key", nearest(name, known))
 
     def _slot(self, slot: Slot, found: Pairs, node: yaml.Node, subject: str) -> Any:
@@ -106,14 +106,14 @@ class Decoder:
         if text in slot.words:
             return text
         fix = f"write {slot.key}: [{text}]" if text in items else nearest(text, [*slot.words, *items])
-        self.mistakes.add(node, subject, f"expected {_listed(slot)}, found {forms.show(text)}", fix)
+        self.mistakes.add(node, subject, f"expected {_listed(slot)}, found {value_formats.show(text)}", fix)
         return BAD
 
     def _unique(self, items: list[yaml.Node], cls: type, subject: str) -> None:
         first: dict[str, yaml.Node] = {}
         for node in (child(item, UNIQUE[cls]) for item in items if cls in UNIQUE):
             if isinstance(node, yaml.ScalarNode) and first.setdefault(node.value, node) is not node:
-                message = f"{forms.show(node.value)} is taken, first at {place(first[node.value])}"
+                message = f"{value_formats.show(node.value)} is taken, first at {place(first[node.value])}"
                 self.mistakes.add(node, join(subject, UNIQUE[cls]), message, "names are unique")
 
     def single(self, node: yaml.Node, hint: Any, slot: Slot, subject: str) -> Any:
@@ -149,21 +149,21 @@ class Decoder:
         text = scalar(node)
         if text in options:
             return text
-        self.mistakes.add(node, subject, f"expected {expected}, found {forms.show(text)}", nearest(text, options))
+        self.mistakes.add(node, subject, f"expected {expected}, found {value_formats.show(text)}", nearest(text, options))
         return BAD
 
     def _number(self, node: yaml.Node, hint: type, kind: str, subject: str) -> Any:
         limits, number = RANGES[kind], self._amount(node, kind)
         if number is not None and limits.least <= number <= limits.most and hint(number) == number:
             return hint(number)
-        seen = {"a number": forms.plain, "text": forms.show}.get(word(node), lambda _: word(node))(scalar(node))
+        seen = {"a number": value_formats.plain, "text": value_formats.show}.get(word(node), lambda _: word(node))(scalar(node))
         self.mistakes.add(node, subject, f"expected {limits.noun} from {limits.span()}, found {seen}")
         return BAD
 
     def _amount(self, node: yaml.Node, kind: str) -> float | None:
         text = scalar(node)
         if word(node) == "text" and RANGES[kind].is_duration:
-            return forms.seconds(text)
+            return value_formats.seconds(text)
         return float(text) if word(node) == "a number" and _NUMBER.fullmatch(text) else None
 
     def _text(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
@@ -182,7 +182,7 @@ class Decoder:
         """Where text is expected, a bare number, truth or date only lacks its quotes."""
         if form.private or word(node) not in ("a number", "true or false", "a date"):
             return self._wrong(node, subject, form.expected)
-        text = forms.plain(scalar(node))
+        text = value_formats.plain(scalar(node))
         self.mistakes.add(node, subject, f"expected {form.expected}, found {text}, which YAML reads as {word(node)}", f'write "{text}"')
         return BAD
 
@@ -190,7 +190,7 @@ class Decoder:
         offered = self.choices.get(kind)
         if offered is None or text in offered or (kind == "target" and re.search(r"[*?\[]", text)):
             return None
-        return f"expected {form.expected}, found {forms.show(text)}, which isn't known here", nearest(text, offered)
+        return f"expected {form.expected}, found {value_formats.show(text)}, which isn't known here", nearest(text, offered)
 
 
 def _listed(slot: Slot) -> str:

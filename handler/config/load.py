@@ -14,13 +14,13 @@ from typing import cast
 
 import yaml
 
-from handler.config import forms
+from handler.config import value_formats
 from handler.config.decode import BAD, Decoder, child, nearest
-from handler.config.forms import FORMS
-from handler.config.nodes import Mistakes, compose, merged, pairs, scalar, word
-from handler.config.providers import STOCK, webhooks_of
 from handler.config.settings import Settings, Target, Webhooks
-from handler.config.shape import Slot
+from handler.config.settings_shape import Slot
+from handler.config.value_formats import FORMS
+from handler.config.webhook_providers import STOCK, webhooks_of
+from handler.config.yaml_nodes import Mistakes, compose, merged, pairs, scalar, word
 from handler.model.errors import ConfigInvalid
 
 ReadInclude = Callable[[str, str], Sequence[tuple[str, str]]]
@@ -195,7 +195,9 @@ def _targets_of(text: str, file: str, decoder: Decoder) -> list[yaml.Node]:
         found = pairs(node, "", decoder.mistakes) or {}
         for key, (at, _) in found.items():
             if key != "targets":
-                decoder.mistakes.add(at, forms.plain(key), "an included file holds nothing beside `targets`", "move it to the main file")
+                decoder.mistakes.add(
+                    at, value_formats.plain(key), "an included file holds nothing beside `targets`", "move it to the main file"
+                )
         node = found["targets"][1]
         if not isinstance(node, yaml.SequenceNode):
             decoder.mistakes.add(node, "targets", f"expected a list, found {word(node)}")

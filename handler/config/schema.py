@@ -11,11 +11,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from handler.config.forms import DURATION, FORMS, RANGES
-from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
-from handler.config.rules import PLACES
+from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.setting_rules import PLACES
 from handler.config.settings import Cluster, IgnoreRule, ReplayToken, Settings, Target
-from handler.config.shape import Slot, camel, slots, written
+from handler.config.settings_shape import Slot, camel, slots, written
+from handler.config.value_formats import DURATION, FORMS, RANGES
 
 FILE = Path(__file__).with_name("schema.json")
 ID = "https://anneal.dev/schema/v1alpha1/config.json"

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn, Protocol
 
-from handler.config import strength
-from handler.config.git import SecretRef, git_references
-from handler.config.masking import Mask
-from handler.config.places import found
-from handler.config.providers import providers
-from handler.config.remote import Fetch, Remote, nowhere, text_of
+from handler.config import secret_strength
+from handler.config.git_settings import SecretRef, git_references
+from handler.config.remote_secrets import Fetch, Remote, nowhere, text_of
+from handler.config.secret_mask import Mask
+from handler.config.secret_sources import found
 from handler.config.settings import ReplayToken, Settings
+from handler.config.webhook_providers import providers
 from handler.model.errors import Problem, SecretUnavailable
 
 Need = Literal["git", "webhooks", "tokens", "clusters", "metrics"]
@@ -234,9 +234,11 @@ class _Reader:
         if ref not in self.known:
             self.known[ref] = self._resolved(ref, subject, needed=not strong)
         secret = self.known[ref]
-        if secret and strong and not strength.is_long(secret.reveal()):
+        if secret and strong and not secret_strength.is_long(secret.reveal()):
             if ref not in self.short:
-                self.problems.append(Problem(subject, f"{ref} is shorter than {strength.SHORTEST} characters", fix=strength.NEW))
+                self.problems.append(
+                    Problem(subject, f"{ref} is shorter than {secret_strength.SHORTEST} characters", fix=secret_strength.NEW)
+                )
             self.short.add(ref)
             return self._kept(ref)
         return secret
@@ -247,7 +249,7 @@ class _Reader:
                 return None
             return resolve(ref, self.environ, self.fetch)
         except SecretUnavailable as error:
-            way_out = strength.way_out(ref, made=not needed) if str(error).endswith(_ABSENT) else ""
+            way_out = secret_strength.way_out(ref, made=not needed) if str(error).endswith(_ABSENT) else ""
             self.problems += [Problem(subject, f"{each.subject} {each.message}", fix=each.fix or way_out) for each in error.problems]
             return self._kept(ref)
 
@@ -281,8 +283,10 @@ class _Reader:
                 wanted.setdefault(ref, (f"targets[{target.name}].repository.webhook.secrets", set()))[1].add(target.name)
         for ref, (subject, names) in wanted.items():
             secret = self.read(ref, subject, strong=True)
-            if secret and provider == "gitlab" and not strength.can_sign(secret.reveal()):
-                self.problems.append(Problem(subject, f"{ref} begins with {strength.SIGNING}, but no base64 follows", fix=strength.WHOLE))
+            if secret and provider == "gitlab" and not secret_strength.can_sign(secret.reveal()):
+                self.problems.append(
+                    Problem(subject, f"{ref} begins with {secret_strength.SIGNING}, but no base64 follows", fix=secret_strength.WHOLE)
+                )
                 secret = self._kept(ref)
             if secret:
                 yield Accepted(secret, frozenset(names))
@@ -295,7 +299,9 @@ class _Reader:
             secret = self.read(token.secret, subject, strong=True)
             twin = first.setdefault(secret.reveal(), token) if secret else token
             if twin is not token:
-                self.problems.append(Problem(subject, f"{token.secret} has the same value as the token {twin.name}", fix=strength.NEW))
+                self.problems.append(
+                    Problem(subject, f"{token.secret} has the same value as the token {twin.name}", fix=secret_strength.NEW)
+                )
                 for each in (twin, token):  # neither may speak for the other
                     self._kept(each.secret)
         for token in settings.replay.tokens:

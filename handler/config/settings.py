@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handler.config.field import doc as _doc
-from handler.config.git import Repository, Revision, SecretRef, Verify, WebhookSecrets
+from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
 from handler.model.names import STATE_NAMESPACE
 
 

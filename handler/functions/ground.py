@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from handler import log
 from handler.config.load import load
-from handler.config.rotation import Rotation
+from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
 from handler.queues.errors import QueueInvalid

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from handler.config.forms import FORMS
+from handler.config.value_formats import FORMS
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 

@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 
 from handler import __version__
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.config.secrets import Reading
 from handler.config.settings import Prometheus
 from handler.model.connection_failure import words

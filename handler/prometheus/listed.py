@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from handler.config.forms import FORMS
 from handler.config.settings import Prometheus
+from handler.config.value_formats import FORMS
 from handler.model.errors import PlanRefused, Problem
 
 _ENCODED = re.compile(r";|%(?:2[5ef]|3b|5c)", re.IGNORECASE)

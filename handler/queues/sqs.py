@@ -16,8 +16,8 @@ from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
 from typing import Any
 
-from handler.config.forms import FORMS
 from handler.config.settings import Settings
+from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
 from handler.queues import amazon, message

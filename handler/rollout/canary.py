@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from handler.config.forms import duration
+from handler.config.value_formats import duration
 from handler.model.manifest import Manifest, at
 from handler.model.names import IDENTITY, GroupKind, Identity
 from handler.model.rollout import Check

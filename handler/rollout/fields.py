@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from handler.config.forms import duration, seconds
+from handler.config.value_formats import duration, seconds
 from handler.model.rollout import key_in_path
 from handler.model.tree import printable
 from handler.rollout.tables import Mistake, SpecError

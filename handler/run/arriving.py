@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from handler.config.git import Revision
+from handler.config.git_settings import Revision
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result

@@ -6,7 +6,7 @@ Law: it is worth no run's failure. What can't be read leaves the record as it is
 from __future__ import annotations
 
 from handler.cluster.live import Object
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.model.errors import AnnealError
 from handler.model.health import Health, HealthState
 from handler.model.names import Identity, identity_of

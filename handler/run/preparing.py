@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from handler.cluster.discovery import Discovery
-from handler.config.git import Revision
+from handler.config.git_settings import Revision
 from handler.config.settings import Target
 from handler.model.errors import AuthorError, PlanRefused
 from handler.model.manifest import Manifest, digest_of

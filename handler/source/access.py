@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.model.optional_imports import needed_by
 from handler.source.exchange import UploadPack
 from handler.source.limits import Limits

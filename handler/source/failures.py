@@ -7,7 +7,7 @@ import ssl
 
 from urllib3.exceptions import ProxyError, SSLError
 
-from handler.config.git import token_user
+from handler.config.git_settings import token_user
 from handler.model.connection_failure import chain, tls_reason, words
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 

@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
-from handler.config.git import GitHubAppAuth
-from handler.config.masking import Mask, learn
+from handler.config.git_settings import GitHubAppAuth
+from handler.config.secret_mask import Mask, learn
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
 from handler.source.connections import pools_for

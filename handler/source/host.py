@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
-from handler.config.git import Repository, Revision
+from handler.config.git_settings import Repository, Revision
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused, TransientError
 from handler.model.refs import Head, is_commit_id, ref_problem

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from handler.config.git import Revision
+from handler.config.git_settings import Revision
 from handler.model.refs import Head
 from handler.source.flight import Flight
 

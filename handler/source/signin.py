@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
-from handler.config.git import BasicAuth, SecretRef
+from handler.config.git_settings import BasicAuth, SecretRef
 from handler.config.secrets import resolve
 
 

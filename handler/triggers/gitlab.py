@@ -15,7 +15,7 @@ from typing import Any
 
 from standardwebhooks.webhooks import EmptyWebhookSecretError, Webhook, WebhookVerificationError
 
-from handler.config.strength import SIGNING
+from handler.config.secret_strength import SIGNING
 from handler.model.event import Event, RefChange
 from handler.triggers import payload
 from handler.triggers.signature import MAX_HEADER, Secret, delivery_id, header

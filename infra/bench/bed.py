@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from handler.build import Handler
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Prune, Settings, Target
 from handler.model.event import Job

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from handler.build import Handler
-from handler.config.digest import settings_digest
 from handler.config.load import load
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
+from handler.config.settings_digest import settings_digest
 from handler.model.names import Identity
 from handler.state.record import State, Status, TargetHealth
 from handler.state.rules import stamp

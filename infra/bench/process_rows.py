@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.source.host import GitHost
 from infra.bench.bed import Bed, Shop
 from infra.bench.objects import mixed

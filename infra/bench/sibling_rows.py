@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from handler.build import Handler
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.model.event import Job

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.config.load import load, parse
 from handler.config.secrets import RUNS, Need, references
 from handler.config.settings import Cluster, Eks, Settings

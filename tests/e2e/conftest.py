@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handler.cluster.connect import Connection, connect
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Target
 from handler.render.files import FileRenderer
 from handler.render.sandbox import Sandbox

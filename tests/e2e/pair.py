@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Settings, Target
 from handler.model.names import IDENTITY
 from handler.model.result import Outcome

@@ -18,7 +18,7 @@ import pytest
 from handler import log
 from handler.cli.advice import View, next_step
 from handler.cli.page import _rows, facts
-from handler.config.git import BasicAuth, RepositoryAuth, SecretRef
+from handler.config.git_settings import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
 from handler.model.event import Job
 from handler.model.result import Outcome, Result

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from handler.build import Handler
 from handler.cli.group import anneal
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Impersonate
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome, Result

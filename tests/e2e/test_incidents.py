@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Target, Wait
 from handler.model.result import Outcome, Result
 from handler.render.sandbox import Sandbox

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handler.build import Handler, Options
-from handler.config.git import Verify
+from handler.config.git_settings import Verify
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
 from handler.model.errors import CommitUnverified, ConfigInvalid

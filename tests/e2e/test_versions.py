@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from handler.config.git import Revision, SecretRef, WebhookSecrets
+from handler.config.git_settings import Revision, SecretRef, WebhookSecrets
 from handler.config.secrets import resolve_all
 from handler.config.settings import Webhooks
 from handler.model.event import Job

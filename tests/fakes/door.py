@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.config.git import Repository, Revision, SecretRef, WebhookSecrets
+from handler.config.git_settings import Repository, Revision, SecretRef, WebhookSecrets
 from handler.config.secrets import Secret, Secrets, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.event import Job

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from handler.build import Handler, Options
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.render import Sandbox

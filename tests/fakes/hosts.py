@@ -14,7 +14,7 @@ from typing import Any
 
 from standardwebhooks.webhooks import Webhook
 
-from handler.config.git import Repository, Revision
+from handler.config.git_settings import Repository, Revision
 from handler.config.secrets import Accepted, Secret, Secrets, resolve_all
 from handler.config.settings import Settings, Target, Webhooks
 from handler.model.event import Event, RefChange

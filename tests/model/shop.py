@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import HoldAbove, Prune, Recreate, Settings, Target
 from handler.model.names import Identity, applyset_id, identity_of
 from handler.state.configmap import state_name

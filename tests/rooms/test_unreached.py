@@ -19,7 +19,7 @@ from handler.cli import remote
 from handler.cli.remote import Remote
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.config.git import Repository, Revision
+from handler.config.git_settings import Repository, Revision
 from handler.config.secrets import Secrets
 from handler.config.settings import Cluster, Prometheus
 from handler.model.errors import AnnealError, ClusterUnavailable

@@ -9,10 +9,10 @@ import pytest
 from flask import Flask
 
 from handler.build import RENDERERS, TRIGGERS, Tables, build
-from handler.config.git import Repository, SecretRef, WebhookSecrets
+from handler.config.git_settings import Repository, SecretRef, WebhookSecrets
 from handler.config.load import FILE_ONLY
-from handler.config.providers import STOCK, webhooks_of
 from handler.config.settings import RendererSettings, Settings, Target, Webhooks
+from handler.config.webhook_providers import STOCK, webhooks_of
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
 from handler.triggers import Trigger

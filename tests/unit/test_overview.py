@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handler import __version__
-from handler.config.git import Repository, SecretRef, directory_url
+from handler.config.git_settings import Repository, SecretRef, directory_url
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, GitUnavailable
 from handler.model.refs import Head

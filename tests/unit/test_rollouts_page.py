@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from handler.config import cel
-from handler.config.forms import duration
 from handler.config.load import load
 from handler.config.settings import Target, Wait
-from handler.config.shape import slots
+from handler.config.settings_shape import slots
+from handler.config.value_formats import duration
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import MAX_STEPS, Rollout, Step

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handler.build import Handler, Options
-from handler.config.git import AwsSecret, Repository, SecretRef
+from handler.config.git_settings import AwsSecret, Repository, SecretRef
 from handler.config.secrets import resolve_all
 from handler.config.settings import Cluster, Eks, Settings, Target
 from handler.model.errors import AnnealError, ClusterUnavailable, SecretUnavailable

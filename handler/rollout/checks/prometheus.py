@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from handler.config.forms import duration
+from handler.config.value_formats import duration
 from handler.model.errors import AnnealError, AuthorError, Problem
 from handler.model.metric_sample import Moments, Sample
 from handler.model.numbers import many

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.cluster.answers import items_of
-from handler.config.forms import duration
+from handler.config.value_formats import duration
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
 from handler.model.names import Identity
 from handler.model.resource import Resource

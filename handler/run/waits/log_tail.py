@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
-from handler.config.masking import Mask
-from handler.config.parts import parts
+from handler.config.secret_mask import Mask
+from handler.config.secret_parts import parts
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at
 from handler.model.names import GroupKind

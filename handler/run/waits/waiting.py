@@ -14,8 +14,8 @@ from typing import Any
 
 from handler.cluster.following import Stop
 from handler.cluster.wait import follow
-from handler.config.forms import duration
 from handler.config.settings import Wait
+from handler.config.value_formats import duration
 from handler.model.errors import StillWaiting
 from handler.model.health import Health
 from handler.model.names import PART_OF, Identity

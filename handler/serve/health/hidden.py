@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.model.errors import AnnealError
 from handler.model.names import Identity
 from handler.run.hiding import Hiding, living

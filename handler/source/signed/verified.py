@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from handler.config.git import Revision, Verify
+from handler.config.git_settings import Revision, Verify
 from handler.model.errors import CommitUnverified, ConfigInvalid, Problem
 from handler.model.refs import Head
 from handler.source.commit import Accept, accept_any

@@ -16,7 +16,7 @@ import paramiko
 from dulwich.errors import GitProtocolError
 from dulwich.protocol import Protocol
 
-from handler.config.git import Repository, SshAuth
+from handler.config.git_settings import Repository, SshAuth
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.model.tree import printable
 from handler.source.connections import Deadline

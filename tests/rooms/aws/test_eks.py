@@ -23,7 +23,7 @@ from handler.aws.eks import ENDS, RENEWED, Clusters
 from handler.aws.session import Aws
 from handler.cluster.api import Api
 from handler.cluster.connect import Connection, connect
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 from infra.moto import ACCOUNT, KEYS, REGION, Moto

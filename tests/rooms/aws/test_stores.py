@@ -14,9 +14,9 @@ import boto3
 import pytest
 
 from handler.aws.session import Aws
-from handler.config.git import AwsSecret, SecretRef, WebhookSecrets
-from handler.config.remote import Clocks
-from handler.config.rotation import Rotation
+from handler.config.git_settings import AwsSecret, SecretRef, WebhookSecrets
+from handler.config.remote_secrets import Clocks
+from handler.config.secret_rotation import Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Webhooks
 from handler.model.errors import SecretUnavailable

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from handler.cluster.api import Api
-from handler.config.git import SecretRef, WebhookSecrets
-from handler.config.remote import Clocks, Fetch
-from handler.config.rotation import Rotation
+from handler.config.git_settings import SecretRef, WebhookSecrets
+from handler.config.remote_secrets import Clocks, Fetch
+from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, Webhooks
 from handler.model.errors import SecretUnavailable
 from handler.stores import Services

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from handler.config.git import SecretRef
-from handler.config.remote import Clocks
-from handler.config.rotation import Rotation
+from handler.config.git_settings import SecretRef
+from handler.config.remote_secrets import Clocks
+from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Secrets, resolve_all
 from handler.config.settings import Prometheus, Settings
 from handler.model.errors import AnnealError, PlanRefused, RolloutFailed

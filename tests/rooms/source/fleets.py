@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.build import Handler
-from handler.config.digest import settings_digest
-from handler.config.git import Repository, Revision, SecretRef
+from handler.config.git_settings import Repository, Revision, SecretRef
 from handler.config.secrets import Secrets
 from handler.config.settings import Cluster, Settings, Target
+from handler.config.settings_digest import settings_digest
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.state.record import State, Status

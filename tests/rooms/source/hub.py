@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from handler.config.git import GitHubAppAuth, Repository, RepositoryAuth, SecretRef
+from handler.config.git_settings import GitHubAppAuth, Repository, RepositoryAuth, SecretRef
 from handler.source.github_app import GitHubApp
 from handler.source.host import GitHost
 from handler.source.limits import Limits

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from handler.config.git import Verify
+from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified
 from handler.source.signed.verified import Keys
 from infra.githost import Work

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
-from handler.config.masking import Mask
+from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
+from handler.config.secret_mask import Mask
 from handler.source.host import GitHost
 from handler.source.limits import Limits
 

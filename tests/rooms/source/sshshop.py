@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from handler.config.git import Repository, RepositoryAuth, SecretRef, SshAuth
+from handler.config.git_settings import Repository, RepositoryAuth, SecretRef, SshAuth
 from handler.source.host import GitHost
 from handler.source.limits import Limits
 from handler.source.signin import ReadSecret

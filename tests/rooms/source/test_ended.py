@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from handler.build import Handler
-from handler.config.git import Repository, Revision, Verify
+from handler.config.git_settings import Repository, Revision, Verify
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.model.errors import CommitUnverified

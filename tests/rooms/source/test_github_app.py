@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from handler.config import masking
-from handler.config.git import SecretRef
-from handler.config.masking import Mask
+from handler.config import secret_mask
+from handler.config.git_settings import SecretRef
+from handler.config.secret_mask import Mask
 from handler.config.secrets import Secret
 from handler.model.errors import AccessDenied, AnnealError
 from handler.source.github_app import GitHubApp, repository_name
@@ -138,17 +138,17 @@ def test_every_mask_of_the_process_knows_a_token_from_the_moment_it_is_made(hub:
 
 def test_a_token_and_what_bought_it_are_masked_beyond_their_end_and_then_forgotten(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(masking, "_LEARNED", masking._Learned(clock))
+    monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned(clock))
     app, mask = hub.app(clock), Mask()
     sizes = []
     for _ in range(30):
         app.authorization()
         assert all(token not in mask(token) for token in hub.api.gave[-2:])  # the one before still lives for five minutes
-        sizes.append(masking._LEARNED.spellings.count)
+        sizes.append(secret_mask._LEARNED.spellings.count)
         clock.now += 3301
     assert len(set(hub.api.gave)) == 30
     assert mask(hub.api.gave[0]) == hub.api.gave[0]
-    assert len(masking._LEARNED._values) == 5  # one JWT, two tokens, each also with its user
+    assert len(secret_mask._LEARNED._values) == 5  # one JWT, two tokens, each also with its user
     assert max(sizes) < 2 * sizes[1]
 
 

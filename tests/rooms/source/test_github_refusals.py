@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.model.errors import AccessDenied, ConfigInvalid, GitUnavailable
 from tests.rooms.source.githubapi import INSTALLATION, GitHubApi
 from tests.rooms.source.hub import Hub

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import BasicAuth, SecretRef
+from handler.config.git_settings import BasicAuth, SecretRef
 from handler.config.load import parse
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.tree import Tree, resolve_links

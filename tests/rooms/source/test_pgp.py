@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import Verify
+from handler.config.git_settings import Verify
 from handler.model.errors import ConfigInvalid
 from handler.source.signed import openpgp, pgp_certificate
 from handler.source.signed.signature import Unproven, split

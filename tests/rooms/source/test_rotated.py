@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef
-from handler.config.remote import Clocks
-from handler.config.rotation import Rotation
+from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef
+from handler.config.remote_secrets import Clocks
+from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied
 from handler.source.host import GitHost

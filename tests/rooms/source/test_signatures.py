@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import Revision, Verify
+from handler.config.git_settings import Revision, Verify
 from handler.model.errors import CommitUnverified, RefNotFound
 from handler.source.signed.signature import dearmored, split
 from handler.source.signed.verified import Keys, Verified

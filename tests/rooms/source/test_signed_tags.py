@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import Verify
+from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified
 from handler.source.signed.verified import Keys, Verified
 from infra.githost import Host, Work

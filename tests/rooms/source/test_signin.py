@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef
+from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef
 from handler.model.errors import AccessDenied, SecretUnavailable
 from handler.source.host import GitHost
 from infra.githost import Host, Work

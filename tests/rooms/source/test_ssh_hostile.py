@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import Repository, RepositoryAuth, SecretRef, SshAuth
+from handler.config.git_settings import Repository, RepositoryAuth, SecretRef, SshAuth
 from handler.config.load import load
 from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.host import GitHost

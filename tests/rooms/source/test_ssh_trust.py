@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.config.secrets import Secret
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, SecretUnavailable
 from tests.rooms.source.opening import following

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from dulwich.protocol import pkt_line
 
-from handler.config.git import Revision
+from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound, SourceRefused
 from handler.model.refs import Head
 from infra.githost import Host, Work

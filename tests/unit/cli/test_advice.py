@@ -10,7 +10,7 @@ import pytest
 from handler.cli.advice import View, next_step
 from handler.cli.times import ago, moment, span, until
 from handler.cli.ways_out import Given
-from handler.config.git import Repository, SecretRef
+from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
 from handler.model.names import Identity
 from handler.state.lease import Peek

@@ -23,7 +23,7 @@ VENDORS = {
 SHOWN = {
     *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.printing", "handler.cli.goflags"),
     "handler.cli.locutus_flags",
-    *("handler.config", "handler.config.masking", "handler.model", "handler.web", "handler.web.defaults"),
+    *("handler.config", "handler.config.secret_mask", "handler.model", "handler.web", "handler.web.defaults"),
 }
 """What of ours is loaded to show a command, and `handler.model`, which holds plain values."""
 

@@ -7,7 +7,7 @@ import pytest
 from handler.cli.engine import engine
 from handler.cli.printing import Output
 from handler.cli.session import Session
-from handler.config.git import SecretRef, WebhookSecrets
+from handler.config.git_settings import SecretRef, WebhookSecrets
 from handler.config.settings import Settings, Webhooks
 
 

@@ -13,7 +13,7 @@ from handler.cli.commands.deploy import locutus
 from handler.cli.directory import Directory, Rereading
 from handler.cli.goflags import go_duration, go_int, spelled
 from handler.cli.group import USAGE, anneal
-from handler.config.git import Revision
+from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n"

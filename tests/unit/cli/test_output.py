@@ -13,7 +13,7 @@ from handler.cli import differences, reports
 from handler.cli.findings import Findings
 from handler.cli.printing import Output, wrapped
 from handler.cli.values import as_yaml
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.model.errors import AnnealError, Busy, ConfigInvalid, ManifestInvalid, Problem, Suspended
 from handler.model.field_masking import masked
 from handler.model.manifest import Manifest

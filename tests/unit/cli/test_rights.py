@@ -9,7 +9,7 @@ import pytest
 
 from handler.cli.rbac import HOME, _at_home
 from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants, wanted_grants
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
 from handler.config.settings import Cluster, Eks, Evidence, Impersonate, Prune, Settings, Target, Wait, Webhooks
 from handler.model.resource import Resource
 

@@ -16,7 +16,7 @@ from handler.cli import differences, reports
 from handler.cli.printing import Output
 from handler.cli.running import retry, run, stoppable
 from handler.cli.session import Session
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AnnealError, ClusterUnavailable, Problem
 from handler.model.event import Job

@@ -8,7 +8,7 @@ import pytest
 
 from handler.cli.advice import View
 from handler.cli.page import _phase, _rows, _status_rows, run_text
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.state.record import Progress, Run, State, Status, StepRecord, Waiting
 from handler.state.rules import stamp

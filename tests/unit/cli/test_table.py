@@ -10,7 +10,7 @@ import pytest
 from handler.cli.advice import View, next_step, server_text
 from handler.cli.table import HEADS, cells, facts, hints, table
 from handler.cli.ways_out import Given, reaching
-from handler.config.git import Repository, SecretRef
+from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
 from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid
 from handler.model.tree import CommitInfo

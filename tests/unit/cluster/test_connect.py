@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from handler.cluster.connect import connect
-from handler.config.git import SecretRef
-from handler.config.masking import Mask
+from handler.config.git_settings import SecretRef
+from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 

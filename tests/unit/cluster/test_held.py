@@ -15,8 +15,8 @@ from handler.cluster import connect as connecting
 from handler.cluster.connect import connect
 from handler.cluster.exec_plugin import MASKED
 from handler.cluster.kubeconfig import MASKED_AGAIN, SecretStore
-from handler.config import masking
-from handler.config.masking import Mask
+from handler.config import secret_mask
+from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid
 from tests.rooms.source.certificates import Authority
@@ -104,23 +104,23 @@ def test_a_token_that_doesnt_come_leaves_all_of_the_one_before(monkeypatch: pyte
 
 def test_what_is_used_stays_masked_and_what_isnt_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(masking, "_LEARNED", masking._Learned(lambda: now[0]))
+    monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned(lambda: now[0]))
     monkeypatch.setattr("handler.cluster.connect.time.monotonic", lambda: now[0])
     _, connection = held(kubeconfig(token="CANARY-token-of-one", password="CANARY-password"))
     for _ in range(48):
         now[0] += MASKED_AGAIN / 2
         connection.authorization()
-        masking.learn("another one", seconds=1)
+        secret_mask.learn("another one", seconds=1)
         assert Mask()("CANARY-token-of-one CANARY-password") == "*** ***"
     now[0] += MASKED
-    masking.learn("another one", seconds=1)
-    assert masking._LEARNED._values.keys() == {"another one"}
+    secret_mask.learn("another one", seconds=1)
+    assert secret_mask._LEARNED._values.keys() == {"another one"}
 
 
 def test_tokens_of_eks_are_masked_by_who_makes_them_and_no_longer() -> None:
     connection = connect(Cluster(eks=Eks("prod")), environ={}, cloud=Described())
     assert connection.authorization() == "Bearer k8s-aws-v1.abc"
-    assert not masking._LEARNED._values
+    assert not secret_mask._LEARNED._values
 
 
 def test_a_cluster_of_eks_without_a_cloud_is_no_other_cluster(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ import yaml
 
 from handler.cluster.connect import Connection, connect
 from handler.cluster.kubeconfig import SecretStore
-from handler.config.git import AwsSecret, SecretRef
-from handler.config.masking import Mask
-from handler.config.remote import Clocks, Remote
+from handler.config.git_settings import AwsSecret, SecretRef
+from handler.config.remote_secrets import Clocks, Remote
+from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable, ServerPinned
 

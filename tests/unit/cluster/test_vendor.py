@@ -21,7 +21,7 @@ from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from handler.cluster import kubeconfig
 from handler.cluster.connect import connect
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster
 from handler.model.errors import KubeconfigInvalid
 from tests.rooms.source.certificates import Authority

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.config.remote import Remote
+from handler.config.remote_secrets import Remote
 
 
 @pytest.fixture(autouse=True)

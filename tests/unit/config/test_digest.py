@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from handler.config import digest
-from handler.config import git as g
+from handler.config import git_settings as g
 from handler.config import settings as s
-from handler.config.digest import settings_digest
+from handler.config import settings_digest as digest
+from handler.config.settings_digest import settings_digest
 
 TARGET = s.Target("shop", g.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
 SHAPES: dict[str, Any] = {

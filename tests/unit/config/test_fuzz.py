@@ -11,10 +11,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handler.config.forms import duration, seconds
 from handler.config.load import parse
 from handler.config.schema import schema
 from handler.config.settings import Settings
+from handler.config.value_formats import duration, seconds
 from handler.model.errors import ConfigInvalid
 
 FULL = (Path(__file__).with_name("samples") / "full.yaml").read_text()

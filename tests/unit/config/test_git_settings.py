@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from semantic_version import NpmSpec
 
-from handler.config.forms import FORMS
 from handler.config.load import parse
+from handler.config.value_formats import FORMS
 from tests.unit.config.test_mistakes import SERVER, TARGET, mistakes
 
 SEMVER = "expected a range of versions such as >=1.2 <2, ^1.2 or 1.x"

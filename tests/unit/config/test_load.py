@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from handler.config import git as g
+from handler.config import git_settings as g
 from handler.config import load as loading
 from handler.config import settings as s
 from handler.config.load import find, load, parse
-from handler.config.shape import slots
+from handler.config.settings_shape import slots
 from handler.model.errors import ConfigInvalid
 
 SAMPLES = Path(__file__).with_name("samples")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.config import masking
-from handler.config.masking import SHORTEST, Mask, learn
+from handler.config import secret_mask
+from handler.config.secret_mask import SHORTEST, Mask, learn
 
 JWT, HOUR = 600.0, 3600.0
 VALUE = 'p@ss/wörd+with "quotes" & \\slashes?'
@@ -98,7 +98,7 @@ def test_every_character_of_every_secret_is_masked_and_no_other(values: list[str
 def test_a_texts_end_that_is_a_secrets_beginning_is_masked(mark: str) -> None:
     """Whoever cut the text knew nothing of the secret."""
     mask = Mask.of(["hunter2-of-the-database", "hunter2", "x" * 3000], [("oauth2", "hunter2-of-the-database")])
-    for length in range(masking.BEGINNING, len("hunter2-of-the-database")):
+    for length in range(secret_mask.BEGINNING, len("hunter2-of-the-database")):
         assert mask(f"it says {'hunter2-of-the-database'[:length]}{mark}") == f"it says ***{mark}"
     assert mask("x" * 2999 + mark) == "***" + mark
     basic = base64.b64encode(b"oauth2:hunter2-of-the-database").decode()
@@ -122,7 +122,7 @@ def test_no_cut_shows_a_secrets_beginning(secret: str, length: int, before: str)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time of what is learned; nothing of other tests is known."""
     now = [0.0]
-    monkeypatch.setattr(masking, "_LEARNED", masking._Learned(lambda: now[0]))
+    monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned(lambda: now[0]))
     return now
 
 
@@ -144,7 +144,7 @@ def test_what_was_learned_is_masked_while_it_lives_and_forgotten_afterwards(cloc
     mask, made, sizes = Mask.of(["another-secret"]), [], []
     for number in range(500):
         made.append(mint(number))
-        sizes.append(masking._LEARNED.spellings.count)
+        sizes.append(secret_mask._LEARNED.spellings.count)
         for _, token in made[-60:]:
             assert all(token not in mask(text) and mask(text).count("***") == 1 for text in written(token))
         for bearer, _ in made[-10:]:
@@ -183,7 +183,7 @@ def test_minting_does_not_grow_the_process(clock: list[float]) -> None:
 
 
 def test_a_flood_of_tokens_drops_what_ends_first(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masking, "LEARNED", 3)
+    monkeypatch.setattr(secret_mask, "LEARNED", 3)
     learn("lives-long", seconds=9)
     learn("lives-briefly", seconds=1)
     learn("third", seconds=5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.config.load import parse
-from handler.config.nodes import MAX_DEPTH
+from handler.config.yaml_nodes import MAX_DEPTH
 from handler.model.errors import ConfigInvalid
 
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import pytest
 
-from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.remote import FIRST_PAUSE, LONGEST_PAUSE, Clocks, Fetch, whole
-from handler.config.rotation import EVERY, Rotation
+from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.remote_secrets import FIRST_PAUSE, LONGEST_PAUSE, Clocks, Fetch, whole
+from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable

@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import pytest
 
-from handler.config.git import SecretRef
-from handler.config.remote import AT_ONCE, Remote
-from handler.config.rotation import EVERY, Rotation
+from handler.config.git_settings import SecretRef
+from handler.config.remote_secrets import AT_ONCE, Remote
+from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.settings import Replay, ReplayToken
 from handler.model.errors import SecretUnavailable
 from tests.unit.config.test_remote import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
 
 
 def test_while_a_store_hangs_one_waits_a_little_and_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.config.remote.Remote.renew.__defaults__", (0.01,))
+    monkeypatch.setattr("handler.config.remote_secrets.Remote.renew.__defaults__", (0.01,))
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)
     store.gate.clear()
@@ -45,7 +45,7 @@ def answered(rotation: Rotation) -> None:
 
 
 def test_one_secret_that_hangs_keeps_no_other_from_rotating(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.config.remote.Remote.renew.__defaults__", (0.01,))
+    monkeypatch.setattr("handler.config.remote_secrets.Remote.renew.__defaults__", (0.01,))
     sound, hung = (SecretRef(aws_parameter=f"/anneal/{name}") for name in ("sound", "hung"))
     store, gate = Store({sound: f"{OLD}-sound", hung: f"{OLD}-hung"}), threading.Event()
 
@@ -77,8 +77,8 @@ def answers(rotation: Rotation, ref: SecretRef) -> None:
 
 
 def test_a_start_names_what_didnt_answer_in_time_and_goes_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.config.remote.START", 0.05)
-    monkeypatch.setattr("handler.config.remote.TURN", 0.01)
+    monkeypatch.setattr("handler.config.remote_secrets.START", 0.05)
+    monkeypatch.setattr("handler.config.remote_secrets.TURN", 0.01)
     refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 2)]
     store = Store(dict.fromkeys(refs, OLD))
     store.gate.clear()
@@ -89,7 +89,7 @@ def test_a_start_names_what_didnt_answer_in_time_and_goes_on_without_it(monkeypa
 
 
 def test_more_that_hang_than_are_asked_at_once_keep_no_other_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.config.remote.TURN", 0.01)
+    monkeypatch.setattr("handler.config.remote_secrets.TURN", 0.01)
     gate, told = threading.Event(), threading.Event()
     refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 1)]
 
@@ -110,7 +110,7 @@ def test_more_that_hang_than_are_asked_at_once_keep_no_other_from_being_asked(mo
 HANGING = """
 import sys, threading, time
 from handler.config import remote
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 remote.START = 0.01
 remote.Remote([SecretRef(aws_parameter="/anneal/hung")], lambda ref: threading.Event().wait(), 60.0)
 """

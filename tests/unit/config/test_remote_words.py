@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.masking import Mask
-from handler.config.remote import Clocks, Remote
-from handler.config.rotation import Rotation
+from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.remote_secrets import Clocks, Remote
+from handler.config.secret_mask import Mask
+from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
-from handler.config.providers import STOCK
-from handler.config.remote import Clocks
-from handler.config.rotation import EVERY, Rotation
+from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
+from handler.config.remote_secrets import Clocks
+from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.secrets import Secrets, references, resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Target, Webhooks
+from handler.config.webhook_providers import STOCK
 from handler.model.errors import SecretUnavailable
 
 OLD, NEW = "CANARY-old-webhook-secret", "CANARY-new-webhook-secret"
@@ -103,7 +103,7 @@ def test_kubernetes_swaps_a_link_and_not_the_file(tmp_path: Path) -> None:
 def test_a_file_written_this_moment_is_read_again_although_its_time_is_the_same(
     rotating: Rotating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("handler.config.rotation._FRESH", 3600.0)  # the moment lasts, however busy the machine is
+    monkeypatch.setattr("handler.config.secret_rotation._FRESH", 3600.0)  # the moment lasts, however busy the machine is
     file = rotating.directory / "hook"
     file.write_text("CANARY-first-value-of-it")
     moment = file.stat().st_mtime_ns

@@ -15,7 +15,7 @@ from handler.config import schema as module
 from handler.config.load import parse
 from handler.config.schema import schema
 from handler.config.settings import IgnoreRule, Settings, Target
-from handler.config.shape import slots, written
+from handler.config.settings_shape import slots, written
 from handler.model.errors import ConfigInvalid
 
 SAMPLES = Path(__file__).with_name("samples")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import BasicAuth, GitHubAppAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
-from handler.config.places import LARGEST
+from handler.config.git_settings import BasicAuth, GitHubAppAuth, Repository, RepositoryAuth, SecretRef, SshAuth, WebhookSecrets
+from handler.config.secret_sources import LARGEST
 from handler.config.secrets import RUNS, Secret, Secrets, resolve, resolve_all
 from handler.config.settings import Prometheus, Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import SecretUnavailable

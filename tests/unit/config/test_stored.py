@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from handler.config.git import AwsSecret, SecretRef
-from handler.config.places import LARGEST
+from handler.config.git_settings import AwsSecret, SecretRef
+from handler.config.secret_sources import LARGEST
 from handler.config.secrets import resolve
 from handler.model.errors import SecretUnavailable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from handler.config.forms import FORMS
 from handler.config.load import parse
+from handler.config.value_formats import FORMS
 from tests.unit.config.test_mistakes import AUTH, REF, TARGET, mistakes
 
 SCHEME = "write https://<host>/<path> or ssh://git@<host>/<path>"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.config.git import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, Verify, WebhookSecrets
+from handler.config.git_settings import AwsSecret, BasicAuth, Repository, RepositoryAuth, SecretRef, Verify, WebhookSecrets
 from handler.config.settings import Cluster, Eks, Prometheus, Replay, ReplayToken, Settings, Target, Webhooks
 from handler.model.errors import ConfigInvalid
 from infra.functions.configured import resources, settings_of, unfit, variables

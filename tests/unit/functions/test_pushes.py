@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.feedback.emf import Lines
 from handler.functions.pushes import Pushes

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.functions.scheduled import AGAIN, Minutes, by_clock, by_record, window
 from handler.looks import Looks

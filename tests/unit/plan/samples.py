@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.model.manifest import Manifest
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, applyset_id, identity_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.model.errors import RenderFailed
 from handler.model.manifest import Manifest

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from handler.config.git import Repository, SecretRef
+from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
 from handler.queues.inline import Inline

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
 from handler.model.queue_view import Meanwhile

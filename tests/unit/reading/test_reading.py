@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.looks import Looks, Sights
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid

@@ -11,7 +11,7 @@ import pytest
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import HoldAbove, Prune, Recreate, Target
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest

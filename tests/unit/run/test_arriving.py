@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from handler.config.git import Revision
+from handler.config.git_settings import Revision
 from handler.model.event import Delivery, Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.masking import Mask
+from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets
 from handler.model.event import Job
 from handler.model.manifest import Manifest

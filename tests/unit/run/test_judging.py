@@ -10,7 +10,7 @@ import pytest
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Prune, Target
 from handler.model.errors import ApiRefused
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of

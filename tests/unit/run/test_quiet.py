@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from handler import reconcile
-from handler.config.git import Repository, Revision
+from handler.config.git_settings import Repository, Revision
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, RefNotFound
 from handler.model.event import Job

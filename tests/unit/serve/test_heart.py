@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handler.config.git import Repository, SecretRef
+from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.serve import heart

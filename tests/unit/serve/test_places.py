@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.config.git import Repository, SecretRef
+from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Settings, Target
 from handler.feedback.metrics import Place
 from handler.serve.places import places

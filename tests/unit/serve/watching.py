@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.config.git import Repository
+from handler.config.git_settings import Repository
 from handler.config.settings import Impersonate, Target
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
 from handler.run.custom_health import CustomHealth, no_expressions

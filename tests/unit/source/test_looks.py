@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.config.git import Revision
+from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
 from handler.source.flight import Flight

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handler.config.git import Verify
+from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified, SourceRefused
 from handler.source.commit import read_commit
 from handler.source.signed.verified import Keys

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from handler.config.forms import duration
 from handler.config.settings import Wait
+from handler.config.value_formats import duration
 from handler.model.errors import AnnealError, Moved, PlanRefused, RolloutFailed
 from handler.model.names import Identity
 from handler.model.rollout import Check, Mode, Step

@@ -15,9 +15,9 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping
 
-from handler.config.git import SecretRef
-from handler.config.masking import Mask
-from handler.config.remote import Clocks, Fetch, Remote, nowhere
+from handler.config.git_settings import SecretRef
+from handler.config.remote_secrets import Clocks, Fetch, Remote, nowhere
+from handler.config.secret_mask import Mask
 from handler.config.secrets import ALL, Accepted, Need, Secret, Secrets, references, renewed, spoken
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable

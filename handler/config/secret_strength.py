@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import shlex
 
-from handler.config.git import SecretRef
+from handler.config.git_settings import SecretRef
 
 SHORTEST = 16
 """Characters that a webhook secret or replay token has at least: nobody should find it by trying."""

@@ -7,7 +7,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from handler.config.forms import duration
+from handler.config.value_formats import duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from handler.config import masking
-from handler.config.git import SecretRef
+from handler.config import secret_mask
+from handler.config.git_settings import SecretRef
 from handler.model.errors import Problem, SecretUnavailable
 
 Fetch = Callable[[SecretRef], str | None]
@@ -196,7 +196,7 @@ class Remote:
         try:
             value = self._fetch(ref)
             if self._masked:
-                masking.learn(*self._spoken(ref, value), seconds=2 * self._interval)
+                secret_mask.learn(*self._spoken(ref, value), seconds=2 * self._interval)
             return _Told(value, None, now, self._interval)
         except SecretUnavailable as error:
             problems = error.problems

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from handler.config import cel
-from handler.config.git import Repository, RepositoryAuth, Revision, SecretRef, Verify
+from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.settings import Cluster, Eks, HealthCheckExpr, IgnoreRule, Prometheus, ReplayToken, Rollback, Settings, Target, Wait
-from handler.config.shape import camel
+from handler.config.settings_shape import camel
 
 
 @dataclass(frozen=True, slots=True)

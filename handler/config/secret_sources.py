@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from handler.config.git import SecretRef
-from handler.config.regular import read_regular
-from handler.config.remote import Fetch, text_of
+from handler.config.git_settings import SecretRef
+from handler.config.regular_file import read_regular
+from handler.config.remote_secrets import Fetch, text_of
 
 LARGEST = 65_536
 """Bytes that a value may have; AWS Secrets Manager's own limit."""

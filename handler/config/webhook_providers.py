@@ -12,9 +12,9 @@ from functools import cache
 from typing import cast
 
 from handler.config.field import doc
-from handler.config.git import WebhookSecrets
+from handler.config.git_settings import WebhookSecrets
 from handler.config.settings import Webhooks
-from handler.config.shape import slots
+from handler.config.settings_shape import slots
 from handler.model.errors import ConfigInvalid
 
 NAME = re.compile(r"[a-z][a-z0-9]*")
