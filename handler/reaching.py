@@ -17,7 +17,7 @@ from handler.cluster.api import Api
 from handler.cluster.connect import Connection, connect
 from handler.cluster.discovery import Discovery
 from handler.cluster.kubeconfig import SecretStore
-from handler.cluster.store import Objects
+from handler.cluster.own_objects import Objects
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.model.errors import ConfigInvalid
@@ -38,7 +38,7 @@ from handler.summaries import PATIENCE, TOOLING
 
 if TYPE_CHECKING:
     from handler.prometheus.client import Metrics
-    from handler.source.host import GitHost
+    from handler.source.git_host import GitHost
 
 T = TypeVar("T")
 _UNMET = 1.0
@@ -210,14 +210,14 @@ class Reaching:
             seen = "requires signed commits, and a directory carries no signature"
             raise ConfigInvalid.of(f"target {target.name}", seen, fix="push, and apply the commit from git")
         with needed_by(f"targets[{target.name}].verify"):
-            from handler.source.signed.verified import Keys, Verified
+            from handler.source.signatures.verified_source import Keys, Verified
 
         return self._once(("verified", target.name), lambda: Verified(self._host(target), Keys.of(verify, target.name)))
 
     def _host(self, target: Target) -> GitHost:
         """Return a repository's git host, shared by whoever asks it alike; what its webhooks are told by is no part of that."""
-        from handler.source.host import GitHost
-        from handler.source.sharing import Sharing
+        from handler.source.git_host import GitHost
+        from handler.source.shared import Sharing
 
         repository, shared = target.repository, self._once(("sharing",), Sharing)
         key = ("git", repository.url, repository.auth, repository.tls)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from handler.aws.clients import Aws
 from handler.aws.eks import Clusters
-from handler.aws.secrets import Stores
-from handler.aws.session import Aws
+from handler.aws.secret_stores import Stores
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, nowhere
 
@@ -38,7 +38,7 @@ class Services:
     @cached_property
     def secrets(self) -> Fetch:
         """Secrets of the handler's own cluster."""
-        from handler.cluster.secrets import OwnSecrets
+        from handler.cluster.own_secrets import OwnSecrets
 
         return OwnSecrets(self._environ)
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from handler.aws.session import Aws, asked
+from handler.aws.clients import Aws, asked
 from handler.config import secret_mask
 from handler.config.settings import Eks
 from handler.model.errors import AnnealError, KubeconfigInvalid

@@ -10,8 +10,8 @@ from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
-from handler.source.local import open_beside, open_files, open_local
-from handler.source.tree import FetchedTree
+from handler.source.fetched_tree import FetchedTree
+from handler.source.local_tree import open_beside, open_files, open_local
 
 
 class Fixed:

@@ -23,7 +23,7 @@ from handler.model.errors import AnnealError, ConfigInvalid, Problem, RenderFail
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS
 from handler.render.walls import Walls
-from handler.source.local import open_local
+from handler.source.local_tree import open_local
 
 _PACKAGES = ("click", "dulwich", "kubernetes", "urllib3", "PyYAML", "jsonschema", "Flask", "gunicorn", "rich")
 _OLDEST = (3, 11)

@@ -11,7 +11,7 @@ from handler.cli.kinds import needed
 from handler.cli.render import rendered_at
 from handler.cli.running import run
 from handler.cli.session import Session, local_user
-from handler.cluster.access import Rule, allowed
+from handler.cluster.access_review import Rule, allowed
 from handler.cluster.api import Api
 from handler.config.settings import Cluster, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from handler.cli.locutus_flags import NAME, NAMESPACE
-from handler.cluster.store import Objects
+from handler.cluster.own_objects import Objects
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import NotFound
 from handler.config.secrets import RUNS, resolve_all

@@ -33,7 +33,7 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from handler.cluster import answers
+from handler.cluster import responses
 from handler.cluster.connect import Connection
 from handler.cluster.errors import RETRIED, Crossed, never_sent, place_of, refused, unreachable
 from handler.model.deadline import left
@@ -167,7 +167,7 @@ class Api:
             answer = None
         if not isinstance(answer, dict):
             raise ClusterUnavailable.of(request.name, f"{self.connection.host} answers {response.status}, but not with a JSON object")
-        return answers.checked(answer, request.method, request.path, request.name)
+        return responses.checked(answer, request.method, request.path, request.name)
 
     def stream(self, request: Request) -> urllib3.BaseHTTPResponse:
         """Open a WATCH and return its unread response; the caller closes it. The same errors as `send`, and ApiRefused for 404."""
@@ -217,7 +217,7 @@ class Api:
             response = self.connection.pool(self._size).request(
                 request.method, url, body=request.body, headers=headers, timeout=timeout, retries=False, preload_content=False
             )
-            if not answers.echoes(audit, response.headers, _MARK):
+            if not responses.echoes(audit, response.headers, _MARK):
                 response.close()
                 return Crossed()
             self._note_date(response.headers.get("Date") or "")
@@ -270,7 +270,7 @@ def _status_of(response: urllib3.BaseHTTPResponse) -> Any:
 
 def _is_missing(response: urllib3.BaseHTTPResponse, request: Request) -> bool:
     """Tell whether this is a 404 of the API server's own."""
-    return response.status == 404 and answers.is_missing(request.path, _status_of(response), response.data)
+    return response.status == 404 and responses.is_missing(request.path, _status_of(response), response.data)
 
 
 def _pause(attempt: int, outcome: urllib3.BaseHTTPResponse | Exception) -> float:

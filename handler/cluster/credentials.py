@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib3 import make_headers
 
 from handler.cluster.exec_plugin import Plugins
-from handler.cluster.keys import Content
+from handler.cluster.key_files import Content
 from handler.cluster.kubeconfig_context import Context, Malformed, Node
 from handler.model.errors import KubeconfigInvalid
 

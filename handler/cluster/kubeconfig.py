@@ -17,7 +17,7 @@ import yaml
 
 from handler.cluster.credentials import Credentials
 from handler.cluster.exec_plugin import MASKED, Plugins
-from handler.cluster.keys import pooled
+from handler.cluster.key_files import pooled
 from handler.cluster.kubeconfig_context import Context, Document, Malformed, of_files, of_text
 from handler.config import secret_mask
 from handler.config.git_settings import SecretRef

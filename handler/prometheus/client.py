@@ -23,9 +23,9 @@ from handler.config.settings import Prometheus
 from handler.model.connection_failure import words
 from handler.model.errors import RolloutFailed, SecretUnavailable
 from handler.model.metric_sample import Moments
-from handler.prometheus.answers import EXPECTED, Nonsense, Refused, moments
+from handler.prometheus.allowed_servers import Asked, Listed
 from handler.prometheus.errors import MetricsUnavailable
-from handler.prometheus.listed import Asked, Listed
+from handler.prometheus.query_response import EXPECTED, Nonsense, Refused, moments
 
 TIMEOUT = urllib3.Timeout(connect=5.0, read=10.0)
 LONGEST = 20.0

@@ -20,7 +20,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
-from handler.cluster.wait import until
+from handler.cluster.wait_until import until
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest

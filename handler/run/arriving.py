@@ -40,7 +40,7 @@ def _may_come(ref: str, head: Head, revision: Revision) -> bool:
     """Whether a push of a ref may become the head."""
     if not revision.semver:
         return True
-    from handler.source.versions import overtakes  # noqa: PLC0415 - loads a library that only such targets need
+    from handler.source.tag_versions import overtakes  # noqa: PLC0415 - loads a library that only such targets need
 
     return ref == head.ref or overtakes(revision.semver, ref, head.ref)
 

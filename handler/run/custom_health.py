@@ -6,7 +6,8 @@
     one can't be evaluated                     in progress, and its message says which and why
     one takes too long                         unknown: neither healthy nor failed
 
-Law: expressions are evaluated in a sandbox (`handler.render.expressions`), many objects in one child. An object has a budget of steps and
+Law: expressions are evaluated in a sandbox (`handler.render.cel_expressions`), many objects in one child. An object has a budget of steps
+and
 of processor time, all that are asked for at once have one of killed children; without budget it is `unknown`. Only what the expressions
 name is sent. A verdict is kept with the object's uid and resourceVersion, also that it took too much: what stands still is judged once,
 and keeps the others from their verdicts once.
@@ -34,7 +35,7 @@ from handler.render.sandbox import Limits, Sandbox
 from handler.rollout.health import premature
 from handler.rollout.kinds.reading import HEALTHY, condition, fails, number, said, waits
 
-FUNCTIONS = "handler.render.expressions:FUNCTIONS"
+FUNCTIONS = "handler.render.cel_expressions:FUNCTIONS"
 LIMITS = Limits(memory=1 << 30, cpu=1, seconds=60.0, output=1 << 20)
 """Of one child. `cpu`: seconds, which one object may take whole, for it is tried once more alone."""
 KILLED = 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.cluster.api import Api
-from handler.cluster.wait import until_gone
+from handler.cluster.wait_until import until_gone
 from handler.model.errors import Problem, StillDeleting
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, kubectl

@@ -30,11 +30,11 @@ from handler.config.git_settings import GitHubAppAuth
 from handler.config.secret_mask import Mask, learn
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
-from handler.source.connections import pools_for
-from handler.source.exchange import shown_url
-from handler.source.failures import explained
-from handler.source.limits import Limits
+from handler.source.bounded_connections import pools_for
+from handler.source.connection_errors import explained
+from handler.source.host_limits import Limits
 from handler.source.signin import ReadSecret, basic
+from handler.source.upload_pack import shown_url
 
 USER = "x-access-token"
 _BACKDATED = 60  # seconds: GitHub refuses a token from the future, and clocks differ

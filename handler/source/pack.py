@@ -22,8 +22,8 @@ from dulwich.pack import (
 )
 
 from handler.model.errors import SourceRefused
-from handler.source.limits import Limits
-from handler.source.objects import Objects
+from handler.source.git_objects import Objects
+from handler.source.host_limits import Limits
 
 _HEADER = 12
 _TRAILER = 20

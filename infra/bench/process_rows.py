@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from handler.config.git_settings import Repository
-from handler.source.host import GitHost
+from handler.source.git_host import GitHost
 from infra.bench.bed import Bed, Shop
 from infra.bench.objects import mixed
 from infra.bench.rows import Row, timed

@@ -13,7 +13,7 @@ from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
-from handler.source.looks import Looks
+from handler.source.head_cache import Looks
 from tests.fakes.tree import FakeTree
 
 Files = Mapping[str, str]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from handler.cluster import following
+from handler.cluster import watch
 from tests.model.turns import TurnClock, TurnLock, TurnThread, TurnTime, sleep
 
 _TIMED = ("cluster.api", "cluster.connect", "run.judging", "run.applying", "run.steady", "build", "reconcile")
@@ -48,15 +48,15 @@ class OneByOne:
         pass
 
 
-def follow(api: Any, scopes: Sequence[Any], judge: Callable[[following.Seen], bool], timeout: float, stop: following.Stop) -> None:
-    """Wait as `handler.cluster.following` does, by LISTs alone."""
+def follow(api: Any, scopes: Sequence[Any], judge: Callable[[watch.Seen], bool], timeout: float, stop: watch.Stop) -> None:
+    """Wait as `handler.cluster.watch` does, by LISTs alone."""
     end = TurnTime.monotonic() + timeout
     while True:
         for identity in stop() or ():
             next(scope for scope in scopes if identity in scope.wanted).open.discard(identity)
         lines: queue.Queue[Any] = queue.Queue()
         for scope in scopes:
-            following._list(api, scope, lines)
+            watch._list(api, scope, lines)
         while not lines.empty():
             scope, seen = lines.get()
             (scope.open.discard if judge(seen) else scope.open.add)(seen[0])
@@ -76,7 +76,7 @@ def simulated() -> Iterator[None]:
         "handler.cluster.parallel.ThreadPoolExecutor": OneByOne,
         "handler.cluster.live.ThreadPoolExecutor": OneByOne,
         "handler.cluster.live.queue": unbounded,
-        "handler.cluster.wait.feed": follow,
+        "handler.cluster.wait_until.feed": follow,
         "handler.state.lease.SystemClock": TurnClock,
         "handler.state.held_lease.threading": threads,
     }

@@ -26,8 +26,8 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.prometheus import client
 from handler.prometheus.client import Metrics
 from handler.queues.amazon import refusal
-from handler.source.host import GitHost
-from handler.source.limits import Limits
+from handler.source.git_host import GitHost
+from handler.source.host_limits import Limits
 from tests.rooms.source.certificates import Authority
 
 SOON = 0.4

@@ -74,8 +74,8 @@ def test_a_cluster_whose_place_hangs_holds_up_nobody_but_itself(
     missing, sound = (Cluster(kubeconfig=SecretRef(env=name)) for name in ("NOWHERE", "SOUND"))
     settings = Settings((target("broken", broken), target("missing", missing), target("sound", sound)))
     failures: list[AnnealError] = []
-    monkeypatch.setattr("handler.aws.session.ATTEMPTS", 1)
-    monkeypatch.setattr("handler.aws.session.READ", 60.0)
+    monkeypatch.setattr("handler.aws.clients.ATTEMPTS", 1)
+    monkeypatch.setattr("handler.aws.clients.READ", 60.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
         environ = {**os.environ, "SOUND": kubeconfig("https://sound")}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.cluster.answers import items_of
+from handler.cluster.responses import items_of
 from handler.config.value_formats import duration
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
 from handler.model.names import Identity

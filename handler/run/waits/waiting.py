@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from handler.cluster.following import Stop
-from handler.cluster.wait import follow
+from handler.cluster.wait_until import follow
+from handler.cluster.watch import Stop
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
 from handler.model.errors import StillWaiting
@@ -169,7 +169,7 @@ class Waits:
         Args:
             kept: see `healthy`.
             wanted: kinds and identities of members.
-            judge: see `handler.cluster.wait.follow`.
+            judge: see `handler.cluster.wait_until.follow`.
             timeout: seconds in all, over restarts.
             beat: called several times a second; what it raises ends the wait. It may return what time alone has made content by now.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.following import Lines, Scope, look, started
+from handler.cluster.watch import Lines, Scope, look, started
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import PART_OF, GroupKind
 from handler.serve.health.watched import Watched

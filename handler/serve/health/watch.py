@@ -26,8 +26,8 @@ from typing import Any, Protocol
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.following import Scope
-from handler.cluster.store import Objects
+from handler.cluster.own_objects import Objects
+from handler.cluster.watch import Scope
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.cluster.store import Objects
+from handler.cluster.own_objects import Objects
 from handler.config.settings import Cluster
 from handler.state.lease import LeaseLock
 from tests.e2e.cli.conftest import SECRET, Shop, document

@@ -11,7 +11,7 @@ import yaml
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.cluster.store import Objects
+from handler.cluster.own_objects import Objects
 from handler.config.settings import Cluster
 from handler.state.configmap import INSTALLATION
 from infra.controlplane.fates import FATE

@@ -40,7 +40,7 @@ def test_an_unchanged_directory_loads_nothing_that_writes(shop: Shop, tmp_path: 
     asked = flags(shop, plain(tmp_path / "plain"))
     writes = {"handler.run.applying", "handler.run.rollout.walking", "handler.run.waits.waiting"}
     assert writes <= loaded(tmp_path, *asked, environ=environ(shop))
-    heavy = ("handler.triggers", "handler.prometheus", "handler.source.host", *writes)
+    heavy = ("handler.triggers", "handler.prometheus", "handler.source.git_host", *writes)
     assert not {name for name in loaded(tmp_path, *asked, environ=environ(shop)) if name.startswith(heavy)}
 
 

@@ -19,8 +19,8 @@ import boto3
 import pytest
 
 from handler import log
+from handler.aws.clients import Aws
 from handler.aws.eks import ENDS, RENEWED, Clusters
-from handler.aws.session import Aws
 from handler.cluster.api import Api
 from handler.cluster.connect import Connection, connect
 from handler.config.secret_mask import Mask
@@ -236,7 +236,7 @@ def test_no_failure_and_no_log_line_shows_what_signs_in(aws: Moto, monkeypatch: 
 
 def test_an_api_that_hangs_is_nobodys_fault_and_its_failure_is_short(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
-    monkeypatch.setattr("handler.aws.session.READ", 0.1)
+    monkeypatch.setattr("handler.aws.clients.READ", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(ClusterUnavailable, match=r"EKS cluster prod: can't be looked up: AWS doesn't answer in time"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import boto3
 import pytest
 
-from handler.aws.session import Aws
+from handler.aws.clients import Aws
 from handler.config.git_settings import AwsSecret, SecretRef, WebhookSecrets
 from handler.config.remote_secrets import Clocks
 from handler.config.secret_rotation import Rotation
@@ -119,7 +119,7 @@ def silent() -> Iterator[str]:
 def test_a_store_that_hangs_is_given_up(aws: Moto, silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert aws.url
     monkeypatch.setenv("AWS_ENDPOINT_URL", silent)
-    monkeypatch.setattr("handler.aws.session.READ", 0.1)
+    monkeypatch.setattr("handler.aws.clients.READ", 0.1)
     with pytest.raises(SecretUnavailable, match="AWS secret a: can't be looked up: AWS doesn't answer in time") as caught:
         Services(os.environ).fetch(ref("a"))
     assert caught.value.__context__ is None

@@ -8,7 +8,7 @@ from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.store import Objects
+from handler.cluster.own_objects import Objects
 from handler.cluster.write import DryRunner, Writer
 from handler.model.names import identity_of
 from handler.model.resource import Resource

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from handler.cluster.live import Listing, members, metadata, pages, probe
-from handler.cluster.wait import until_gone
+from handler.cluster.wait_until import until_gone
 from handler.model.errors import ApiRefused, Moved
 from handler.model.names import Identity
 from handler.plan.owned import our_entry

@@ -10,7 +10,7 @@ import pytest
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.wait import until, until_gone
+from handler.cluster.wait_until import until, until_gone
 from handler.cluster.write import Writer
 from handler.model.names import GroupKind, identity_of
 from tests.rooms.cluster.conftest import Apply, Kind

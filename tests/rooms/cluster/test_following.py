@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from handler.cluster import following
+from handler.cluster import watch
 from handler.cluster.api import Api
-from handler.cluster.wait import follow, until
+from handler.cluster.wait_until import follow, until
 from handler.model.names import Identity, identity_of
 from handler.model.resource import Resource
 from tests.kubectl import Kubectl
@@ -104,7 +104,7 @@ def test_what_the_only_look_has_shown_may_be_judged_by_who_is_asked_last(
 def test_a_list_is_read_in_pages_and_begun_anew_when_its_token_expires(
     wire: Wire, through: Through, apply: Apply, kind: Kind, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "LIMIT", 2)
+    monkeypatch.setattr(watch, "LIMIT", 2)
     wanted = wanted_of(apply, kind, *((namespace, f"c{number}") for number in range(5)), data="done")
     wire.only = lambda method, path: "continue=" in path
     wire.tricks = [refuse(410)]
@@ -183,7 +183,7 @@ def test_states_wait_for_the_judge_in_small_numbers(
             super().put(item, block, timeout)
             most[0] = max(most[0], self.qsize())
 
-    monkeypatch.setattr(following, "_AHEAD", 3)
+    monkeypatch.setattr(watch, "_AHEAD", 3)
     monkeypatch.setattr(queue, "Queue", Counted)
     wanted = wanted_of(apply, kind, *((namespace, f"c{number:02}") for number in range(12)), data="done")
     seen: list[str] = []

@@ -12,11 +12,11 @@ import pytest
 import urllib3
 import yaml
 
-from handler.cluster.access import Rule, allowed
+from handler.cluster.access_review import Rule, allowed
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.cluster.live import members
-from handler.cluster.store import Objects
+from handler.cluster.own_objects import Objects
 from handler.cluster.write import Writer
 from handler.config.settings import Cluster
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid, LeaseLost, Moved, StateInvalid

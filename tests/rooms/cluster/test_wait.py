@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handler.cluster.api import Api
-from handler.cluster.wait import until, until_gone
+from handler.cluster.wait_until import until, until_gone
 from handler.cluster.write import Writer
 from handler.model.errors import AccessDenied, LeaseLost
 from handler.model.names import Identity, identity_of

@@ -17,9 +17,9 @@ from handler.config.secrets import Secrets, resolve_all
 from handler.config.settings import Prometheus, Settings
 from handler.model.errors import AnnealError, PlanRefused, RolloutFailed
 from handler.prometheus import client
+from handler.prometheus.allowed_servers import Listed
 from handler.prometheus.client import Metrics
 from handler.prometheus.errors import MetricsUnavailable
-from handler.prometheus.listed import Listed
 from tests.rooms.prometheus.liar import Answer, Liar, answering
 
 TOKEN = "CANARY-do-not-show-this-token"

@@ -22,7 +22,7 @@ from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet
 from handler.render import RENDERERS, Sandbox, files
 from handler.render.globs import ignore_rules, ignored
-from handler.source.local import open_local
+from handler.source.local_tree import open_local
 from infra.controlplane import controlplane
 from infra.githost import Work
 from tests.fakes.tree import FakeTree

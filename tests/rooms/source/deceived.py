@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from handler.model.errors import AnnealError
-from handler.source.limits import Limits
+from handler.source.host_limits import Limits
 from tests.rooms.source.lies import MAIN
 from tests.rooms.source.opening import Secret, following, opened
 

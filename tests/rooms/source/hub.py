@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from handler.config.git_settings import GitHubAppAuth, Repository, RepositoryAuth, SecretRef
+from handler.source.git_host import GitHost
 from handler.source.github_app import GitHubApp
-from handler.source.host import GitHost
-from handler.source.limits import Limits
+from handler.source.host_limits import Limits
 from handler.source.signin import from_environment
 from infra.githost import Host, Work
 from tests.rooms.source.githubapi import APP, INSTALLATION, GitHubApi

@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified
-from handler.source.signed.verified import Keys
+from handler.source.signatures.verified_source import Keys
 from infra.githost import Work
 from infra.gitwork import git_environment
 from tests.signing import raw

@@ -11,7 +11,7 @@ from hashlib import sha1
 from dulwich.protocol import pkt_line
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused
-from handler.source.limits import Limits
+from handler.source.host_limits import Limits
 from tests.rooms.source.hostile import FLUSH, OFFER, Chunks, Hostile, entry, fetched, pack, small_commit
 from tests.rooms.source.opening import CANARY, PATIENT
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
 from handler.config.secret_mask import Mask
-from handler.source.host import GitHost
-from handler.source.limits import Limits
+from handler.source.git_host import GitHost
+from handler.source.host_limits import Limits
 
 CANARY = "canary-5f2c9b-password"
 PATIENT = Limits(connect=30, read=60, total=3600)

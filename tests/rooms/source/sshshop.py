@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handler.config.git_settings import Repository, RepositoryAuth, SecretRef, SshAuth
-from handler.source.host import GitHost
-from handler.source.limits import Limits
+from handler.source.git_host import GitHost
+from handler.source.host_limits import Limits
 from handler.source.signin import ReadSecret
 from infra.gitwork import Work
 from infra.sshhost import SshHost

@@ -17,8 +17,8 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import CommitUnverified
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.source.signed import openpgp
-from handler.source.signed.verified import Keys, Verified
+from handler.source.signatures import openpgp
+from handler.source.signatures.verified_source import Keys, Verified
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.sandbox import InProcess

@@ -13,8 +13,8 @@ import pytest
 from dulwich.protocol import pkt_line
 
 from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
-from handler.source.host import GitHost
-from handler.source.limits import Limits
+from handler.source.git_host import GitHost
+from handler.source.host_limits import Limits
 from tests.rooms.source.hostile import FLUSH, Hostile, entry, fetched, pack
 from tests.rooms.source.lies import LIES, MAIN, PARTS, SHA, SMALL
 from tests.rooms.source.opening import CANARY, Secret, following, opened

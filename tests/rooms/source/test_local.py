@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from handler.model.errors import SourceRefused
-from handler.source.limits import Limits
-from handler.source.local import open_beside, open_local
+from handler.source.host_limits import Limits
+from handler.source.local_tree import open_beside, open_local
 from infra.githost import Work
 
 LIMITS = Limits(object=1000, inflated=5000, entries=50, depth=5)

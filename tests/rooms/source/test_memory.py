@@ -14,7 +14,7 @@ from typing import Any
 
 from dulwich.protocol import pkt_line
 
-from handler.source.limits import Limits
+from handler.source.host_limits import Limits
 from tests.rooms.source.hostile import FLUSH, Chunks, Hostile, entry, fetched, pack, small_commit
 from tests.rooms.source.lies import LIES, PACKFILE, PARTS, SHA, grown, repeated
 from tests.rooms.source.opening import PATIENT

@@ -10,9 +10,9 @@ import pytest
 
 from handler.config.git_settings import Verify
 from handler.model.errors import ConfigInvalid
-from handler.source.signed import openpgp, pgp_certificate
-from handler.source.signed.signature import Unproven, split
-from handler.source.signed.verified import Keys
+from handler.source.signatures import openpgp, pgp_certificate
+from handler.source.signatures.signed_commit import Unproven, split
+from handler.source.signatures.verified_source import Keys
 from infra.githost import Host, Work
 from tests.rooms.source.judging import git_believes, judge, refused, rewritten
 from tests.signing import Gpg, public, raw, signed_by_ssh, ssh_key

@@ -12,7 +12,7 @@ from handler.config.remote_secrets import Clocks
 from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied
-from handler.source.host import GitHost
+from handler.source.git_host import GitHost
 from infra.githost import Host, Work
 
 MAIN = Revision(branch="main")

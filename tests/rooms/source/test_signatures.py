@@ -9,8 +9,8 @@ import pytest
 
 from handler.config.git_settings import Revision, Verify
 from handler.model.errors import CommitUnverified, RefNotFound
-from handler.source.signed.signature import dearmored, split
-from handler.source.signed.verified import Keys, Verified
+from handler.source.signatures.signed_commit import dearmored, split
+from handler.source.signatures.verified_source import Keys, Verified
 from infra.githost import Host, Work
 from tests.rooms.source.judging import git_believes, judge, refused, rewritten
 from tests.rooms.source.opening import opened

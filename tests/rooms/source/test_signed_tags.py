@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified
-from handler.source.signed.verified import Keys, Verified
+from handler.source.signatures.verified_source import Keys, Verified
 from infra.githost import Host, Work
 from tests.rooms.source.opening import following, opened
 from tests.signing import SSH, public, signed_by_ssh, ssh_key

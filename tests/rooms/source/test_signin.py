@@ -11,7 +11,7 @@ import pytest
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef
 from handler.model.errors import AccessDenied, SecretUnavailable
-from handler.source.host import GitHost
+from handler.source.git_host import GitHost
 from infra.githost import Host, Work
 from tests.rooms.source.opening import PATIENT, Secret, following
 

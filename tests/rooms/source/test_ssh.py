@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, RefNotFound, SourceRefused
-from handler.source.limits import Limits
+from handler.source.host_limits import Limits
 from infra.sshhost import SshHost
 from tests.rooms.source.opening import PATIENT, following
 from tests.rooms.source.sshshop import Shop

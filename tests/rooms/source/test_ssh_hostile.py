@@ -15,8 +15,8 @@ import pytest
 from handler.config.git_settings import Repository, RepositoryAuth, SecretRef, SshAuth
 from handler.config.load import load
 from handler.model.errors import ConfigInvalid, GitUnavailable, SourceRefused
-from handler.source.host import GitHost
-from handler.source.ssh.upload_pack import address_of
+from handler.source.git_host import GitHost
+from handler.source.ssh.ssh_upload_pack import address_of
 from infra.sshhost import SshHost
 from tests.rooms.source.opening import PATIENT, following
 

@@ -11,7 +11,7 @@ import pytest
 
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.cluster.store import Objects as RealObjects
+from handler.cluster.own_objects import Objects as RealObjects
 from handler.config.settings import Cluster
 from handler.state.objects import Objects
 from tests.fakes.objects import FakeObjects

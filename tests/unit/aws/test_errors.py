@@ -7,7 +7,7 @@ from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.aws.errors import translated
-from handler.aws.secrets import region_of
+from handler.aws.secret_stores import region_of
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, KubeconfigInvalid, SecretUnavailable
 
 ROLE = "arn:aws:iam::123456789012:role/other"

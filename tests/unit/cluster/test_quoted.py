@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.cluster.errors import refused
-from handler.cluster.quoted import without_values
+from handler.cluster.quoted_values import without_values
 
 CANARY = "canary-7f3a9c"
 ENV = {"spec": {"containers": [{"env": [{"name": "DB_PASSWORD", "value": CANARY}, {"name": "MODE", "value": "blue"}]}]}}

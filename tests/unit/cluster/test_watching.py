@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handler.cluster import following
+from handler.cluster import watch
 from handler.model.names import Identity
 from handler.model.resource import Resource
 
@@ -37,10 +37,10 @@ class Response:
 
 def watched(pieces: Iterator[bytes]) -> tuple[str, int, list[Any]]:
     """Watch from version 7; return where to go on, how often was read, and what was told."""
-    response, lines = Response(pieces), following.Lines()
-    scope = following.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
+    response, lines = Response(pieces), watch.Lines()
+    scope = watch.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
     api: Any = SimpleNamespace(stream=lambda _request: response)
-    version = following._watch(api, scope, "7", lines)
+    version = watch._watch(api, scope, "7", lines)
     told = []
     while True:
         try:
@@ -58,7 +58,7 @@ def test_events_are_told_whole_however_they_arrive(size: int) -> None:
 
 
 def test_a_line_that_does_not_end_is_cut_and_the_list_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_LONGEST", 1000)
+    monkeypatch.setattr(watch, "_LONGEST", 1000)
     version, reads, told = watched(chain([EVENT], repeat(b"x" * 100)))
     assert (version, told) == ("", [(WEB, OBJECT)])
     assert reads <= 12
@@ -71,11 +71,11 @@ def test_after_garbage_it_goes_on_where_it_was(garbage: bytes) -> None:
 
 
 def test_however_many_events_come_one_by_one_it_is_asked_whether_to_stop_only_when_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_STOP_EVERY", 60.0)
+    monkeypatch.setattr(watch, "_STOP_EVERY", 60.0)
     judged, asked, count = threading.Semaphore(0), list[int](), 50
     states: list[Any] = []
 
-    def judge(seen: following.Seen) -> bool:
+    def judge(seen: watch.Seen) -> bool:
         states.append(seen[1])
         judged.release()
         return len(states) == count
@@ -88,9 +88,9 @@ def test_however_many_events_come_one_by_one_it_is_asked_whether_to_stop_only_wh
         def shutdown(self) -> None:
             judged.release()
 
-    scope = following.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
+    scope = watch.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
     listed = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}
     api: Any = SimpleNamespace(get=lambda *_, **__: listed, stream=lambda _request: Cut(events()))
-    following.feed(api, [scope], judge, 3600.0, lambda: asked.append(len(states)))
+    watch.feed(api, [scope], judge, 3600.0, lambda: asked.append(len(states)))
     assert states == [None, *[OBJECT] * (count - 1)]
     assert asked == [0]

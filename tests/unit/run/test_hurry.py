@@ -18,7 +18,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.sqs import Received
 from handler.render import Sandbox
-from handler.source.host import GitHost as Host
+from handler.source.git_host import GitHost as Host
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.door import Kept

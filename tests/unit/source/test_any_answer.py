@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
-from handler.source.checks import read_tree
-from handler.source.names import has_more
-from handler.source.wire import HostRefused, read_fetched
+from handler.source.git_protocol import HostRefused, read_fetched
+from handler.source.tree_checks import read_tree
+from handler.source.tree_names import has_more
 
 TOKENS = (b"packfile\n", b"NAK\n", b"shallow " + b"1" * 40, b"shallow-info\n", b"\x01PACK", b"\x02on", b"\x03no", b"ERR no\n", b"\x09", b"")
 SPECIAL = st.sampled_from([b"0000", b"0001", b"0002", b"0003", b"0004", b"0005\x01", b"ffff", b"-001", b"zzzz"])

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
-from handler.source.limits import Limits
-from handler.source.objects import Objects
+from handler.source.git_objects import Objects
+from handler.source.host_limits import Limits
 from handler.source.pack import PackBroken, read_pack
 from infra.gitwork import run_git
 

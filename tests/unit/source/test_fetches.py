@@ -10,11 +10,11 @@ import pytest
 
 from handler.model.errors import AnnealError, GitUnavailable
 from handler.model.tree import CommitInfo
-from handler.source.cache import TreeCache
-from handler.source.fetches import Fetches
-from handler.source.flight import Flight
-from handler.source.limits import Limits
-from handler.source.tree import FetchedTree
+from handler.source.fetch_cache import Fetches
+from handler.source.fetched_tree import FetchedTree
+from handler.source.host_limits import Limits
+from handler.source.singleflight import Flight
+from handler.source.tree_cache import TreeCache
 
 ONE, TWO = "1" * 40, "2" * 40
 PATIENCE = 30.0

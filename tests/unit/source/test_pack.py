@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.model.errors import SourceRefused
-from handler.source.limits import Limits
-from handler.source.objects import BLOB
+from handler.source.git_objects import BLOB
+from handler.source.host_limits import Limits
 from handler.source.pack import PackBroken, read_pack
 
 LIMITS = Limits(objects=100, object=100_000, inflated=400_000)

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.source.signed.signature import Unproven, split
-from handler.source.signed.sshsig import read_key, verify
+from handler.source.signatures.signed_commit import Unproven, split
+from handler.source.signatures.sshsig import read_key, verify
 
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"
 APPLICATION = b"ssh:"

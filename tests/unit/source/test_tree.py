@@ -10,9 +10,9 @@ from dulwich.objects import Tree as GitTree
 
 from handler.model.errors import GitUnavailable, SourceRefused
 from handler.model.tree import CommitInfo, is_lfs_pointer, printable, resolve_links
-from handler.source.limits import Limits
-from handler.source.objects import BLOB, TREE, Objects
-from handler.source.tree import FetchedTree
+from handler.source.fetched_tree import FetchedTree
+from handler.source.git_objects import BLOB, TREE, Objects
+from handler.source.host_limits import Limits
 
 Files = dict[str, "str | Files | tuple[int, str]"]
 LIMITS = Limits(entries=100, depth=5, path=100)

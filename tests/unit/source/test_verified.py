@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from handler.config.git_settings import Verify
 from handler.model.errors import CommitUnverified, SourceRefused
 from handler.source.commit import read_commit
-from handler.source.signed.verified import Keys
+from handler.source.signatures.verified_source import Keys
 from tests.unit.source.test_sshsig import ED25519_BLOB, armored, ed25519, frame, line
 
 AUTHOR = b"author a <a@example.com> 1 +0000\ncommitter a <a@example.com> 1 +0000\n"

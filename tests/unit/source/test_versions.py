@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from semantic_version import NpmSpec, Version
 
 from handler.model.errors import ConfigInvalid
-from handler.source.versions import Highest, Range, order_of, overtakes
+from handler.source.tag_versions import Highest, Range, order_of, overtakes
 
 TAGS = (
     *("v0.9.0", "v1.0.0", "1.1.0", "v1.1.1-rc.1", "v1.2.0-rc.1", "v1.2.0-rc.2", "v1.2.0-rc.10", "v2.0.0-beta", "v2.0.0", "v10.0.0"),

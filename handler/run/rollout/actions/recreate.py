@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.cluster.access import Rule, allowed
+from handler.cluster.access_review import Rule, allowed
 from handler.model.errors import AccessDenied, ApiRefused, Moved, PlanRefused, Problem, RolloutFailed
 from handler.model.names import GroupKind
 from handler.model.plan import Action

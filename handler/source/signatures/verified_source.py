@@ -15,11 +15,11 @@ from handler.config.git_settings import Revision, Verify
 from handler.model.errors import CommitUnverified, ConfigInvalid, Problem
 from handler.model.refs import Head
 from handler.source.commit import Accept, accept_any
-from handler.source.signed import openpgp, pgp_certificate, sshsig
-from handler.source.signed.pgp_certificate import Certificate
-from handler.source.signed.signature import SSH, Signed, Unproven, split
-from handler.source.signed.sshsig import SshKey
-from handler.source.tree import FetchedTree
+from handler.source.fetched_tree import FetchedTree
+from handler.source.signatures import openpgp, pgp_certificate, sshsig
+from handler.source.signatures.pgp_certificate import Certificate
+from handler.source.signatures.signed_commit import SSH, Signed, Unproven, split
+from handler.source.signatures.sshsig import SshKey
 
 K = TypeVar("K")
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from handler.model.errors import SourceRefused
 from handler.model.tree import printable
-from handler.source.connections import Deadline
+from handler.source.bounded_connections import Deadline
 
 CHUNK = 65536
 

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable
 
 from handler.model.errors import GitUnavailable
-from handler.source.cache import TreeCache
-from handler.source.flight import Flight
-from handler.source.tree import FetchedTree
+from handler.source.fetched_tree import FetchedTree
+from handler.source.singleflight import Flight
+from handler.source.tree_cache import TreeCache
 
 Fetch = Callable[[str, str], FetchedTree]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, EXECUTABLE, FILE, LINK, NO_COMMIT, CommitInfo, printable
-from handler.source.limits import Limits
-from handler.source.names import Children, children_of
-from handler.source.objects import BLOB, TREE, Objects
-from handler.source.tree import FetchedTree
+from handler.source.fetched_tree import FetchedTree
+from handler.source.git_objects import BLOB, TREE, Objects
+from handler.source.host_limits import Limits
+from handler.source.tree_names import Children, children_of
 
 _Named = tuple[bytes, int, str]
 """Name, mode, id."""
@@ -202,7 +202,7 @@ def _commit_of(directory: Path) -> tuple[CommitInfo, str]:
     """Return the last commit of the repository around a directory, and the id of the tree it records for that directory."""
     if not any(_is_repository(each) for each in (directory, *directory.parents)):
         return NO_COMMIT, ""
-    from handler.source.recorded import commit_of  # noqa: PLC0415 - outside a repository dulwich isn't needed
+    from handler.source.local_commit import commit_of  # noqa: PLC0415 - outside a repository dulwich isn't needed
 
     return commit_of(directory)
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
 
-from handler.source.signed.signature import ANEW, Octets, Unproven, dearmored
+from handler.source.signatures.signed_commit import ANEW, Octets, Unproven, dearmored
 
 _MAGIC = b"SSHSIG"
 _VERSION = 1

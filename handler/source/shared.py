@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 
-from handler.source.cache import TreeCache
-from handler.source.connections import Pools
-from handler.source.limits import Limits
+from handler.source.bounded_connections import Pools
+from handler.source.host_limits import Limits
+from handler.source.tree_cache import TreeCache
 
 
 class Sharing:

@@ -19,13 +19,13 @@ from urllib3.response import BaseHTTPResponse
 
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable
 from handler.model.tree import printable
-from handler.source import wire
-from handler.source.connections import Deadline
-from handler.source.exchange import counted, shown_url
-from handler.source.failures import DENIALS, denied, explained, proxy_refused
-from handler.source.limits import Limits
-from handler.source.sharing import Sharing
+from handler.source import git_protocol
+from handler.source.bounded_connections import Deadline
+from handler.source.connection_errors import DENIALS, denied, explained, proxy_refused
+from handler.source.host_limits import Limits
+from handler.source.shared import Sharing
 from handler.source.signin import SignIn
+from handler.source.upload_pack import counted, shown_url
 
 
 class Transport:
@@ -43,11 +43,11 @@ class Transport:
 
     def advertisement(self, deadline: Deadline, most: int) -> AbstractContextManager[BinaryIO]:
         """Ask what the host offers."""
-        return self._exchange(deadline, "info/refs?service=git-upload-pack", wire.ADVERTISEMENT, most)
+        return self._exchange(deadline, "info/refs?service=git-upload-pack", git_protocol.ADVERTISEMENT, most)
 
     def command(self, deadline: Deadline, request: bytes, most: int) -> AbstractContextManager[BinaryIO]:
         """Send one request."""
-        return self._exchange(deadline, "git-upload-pack", wire.RESULT, most, request)
+        return self._exchange(deadline, "git-upload-pack", git_protocol.RESULT, most, request)
 
     @contextmanager
     def _exchange(self, deadline: Deadline, tail: str, result: str, most: int, body: bytes | None = None) -> Iterator[BinaryIO]:

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 
-from handler.source.tree import FetchedTree
+from handler.source.fetched_tree import FetchedTree
 
 
 class TreeCache:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA3_256, SHA3_512, SHA256, SHA384, SHA512, Hash, HashAlgorithm
 
-from handler.source.signed.signature import Octets
+from handler.source.signatures.signed_commit import Octets
 
 _HASHES: dict[int, tuple[HashAlgorithm, int]] = {
     8: (SHA256(), 16),

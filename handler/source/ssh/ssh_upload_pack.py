@@ -19,13 +19,13 @@ from dulwich.protocol import Protocol
 from handler.config.git_settings import Repository, SshAuth
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.model.tree import printable
-from handler.source.connections import Deadline
-from handler.source.exchange import counted, shown_url
-from handler.source.limits import Limits
+from handler.source.bounded_connections import Deadline
+from handler.source.host_limits import Limits
 from handler.source.signin import ReadSecret
-from handler.source.ssh.connection import Address, Connection, Trust, connected, told
 from handler.source.ssh.known_hosts import pinned
 from handler.source.ssh.private_key import load_key
+from handler.source.ssh.ssh_connection import Address, Connection, Trust, connected, told
+from handler.source.upload_pack import counted, shown_url
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[0-9A-Fa-f:.]+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.aws.session import Aws, asked
+from handler.aws.clients import Aws, asked
 from handler.config.git_settings import SecretRef
 from handler.model.errors import SecretUnavailable
 

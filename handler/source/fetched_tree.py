@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from handler.model.errors import GitUnavailable, SourceRefused
 from handler.model.tree import DIRECTORY, SUBMODULE, CommitInfo, Entry, printable, resolve_links
-from handler.source.limits import Limits
-from handler.source.names import Children, has_more
-from handler.source.objects import BLOB, TREE, Objects
+from handler.source.git_objects import BLOB, TREE, Objects
+from handler.source.host_limits import Limits
+from handler.source.tree_names import Children, has_more
 
 if TYPE_CHECKING:
     from handler.source.commit import Accept
@@ -28,7 +28,7 @@ def nothing_more(_: Collection[str]) -> Objects:
 
 def read_strictly(data: bytes, path: str) -> Children:
     """Read a tree object that came from elsewhere. Raises SourceRefused."""
-    from handler.source.checks import read_tree  # noqa: PLC0415 - a directory's own trees are read without dulwich
+    from handler.source.tree_checks import read_tree  # noqa: PLC0415 - a directory's own trees are read without dulwich
 
     return read_tree(data, path)
 

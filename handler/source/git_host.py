@@ -17,18 +17,18 @@ from handler.model.deadline import left
 from handler.model.errors import AnnealError, ConfigInvalid, GitUnavailable, RefNotFound, SourceRefused, TransientError
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import CommitInfo, printable
-from handler.source import wire
-from handler.source.access import upload_pack
+from handler.source import git_protocol
+from handler.source.bounded_connections import Deadline
 from handler.source.commit import Accept, accept_any, read_commit
-from handler.source.connections import Deadline
-from handler.source.fetches import Fetches
-from handler.source.limits import Limits
-from handler.source.looks import Looks
-from handler.source.objects import COMMIT, Objects
+from handler.source.fetch_cache import Fetches
+from handler.source.fetched_tree import FetchedTree
+from handler.source.git_objects import COMMIT, Objects
+from handler.source.head_cache import Looks
+from handler.source.host_limits import Limits
 from handler.source.pack import PackBroken, read_pack
-from handler.source.sharing import Sharing
+from handler.source.shared import Sharing
 from handler.source.signin import ReadSecret, from_environment
-from handler.source.tree import FetchedTree
+from handler.source.transport_select import upload_pack
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class GitHost:
         self._mask = mask
         shared = shared or Sharing(limits.cache)
         self._transport = upload_pack(repository, read, limits, again, shared)
-        self._offer: wire.Advertisement | None = None
+        self._offer: git_protocol.Advertisement | None = None
         self._commits = Fetches(self._fetched, self._transport.subject, limits.total, shared.commits)
         self._looks = Looks(self._asked)
 
@@ -85,7 +85,7 @@ class GitHost:
         return self._highest(revision.semver) if revision.semver else self._named(revision.ref)
 
     def _highest(self, semver: str) -> Head:
-        from handler.source.versions import Highest  # noqa: PLC0415 - loads a library that only such targets need
+        from handler.source.tag_versions import Highest  # noqa: PLC0415 - loads a library that only such targets need
 
         head = self._look(Highest(semver))
         if head is None:
@@ -93,7 +93,7 @@ class GitHost:
             raise RefNotFound.of(f"revision.semver {semver}", seen, fix="push a tag such as v1.2.3, or change the target's revision")
         return head
 
-    def _look(self, wanted: wire.Wanted) -> Head | None:
+    def _look(self, wanted: git_protocol.Wanted) -> Head | None:
         head = self._told(lambda deadline: self._refs(deadline, wanted))
         if head and not is_commit_id(head.commit):
             raise GitUnavailable.of(self._transport.subject, f"the host names no commit id for {printable(head.ref)}")
@@ -102,7 +102,7 @@ class GitHost:
     def _named(self, ref: str) -> Head:
         if problem := ref_problem(ref):
             raise SourceRefused.of(printable(ref) or "ref", problem, fix="set revision.branch or revision.tag")
-        head = self._look(wire.Exactly(ref))
+        head = self._look(git_protocol.Exactly(ref))
         if head is None:
             raise RefNotFound.of(
                 printable(ref), f"not on the host ({self._transport.subject})", fix="push it, or change the target's revision"
@@ -147,7 +147,7 @@ class GitHost:
         offer = self._offered(deadline)
         if not (offer.shallow and offer.filters):
             return None
-        kind, content = self._pack(deadline, offer, wire.fetch(offer, [sha], depth=1, leave=wire.TREES)).get(sha, (0, b""))
+        kind, content = self._pack(deadline, offer, git_protocol.fetch(offer, [sha], depth=1, leave=git_protocol.TREES)).get(sha, (0, b""))
         return read_commit(sha, content)[0] if kind == COMMIT else None
 
     def recheck(self, sha: str, path: str = "") -> None:
@@ -167,7 +167,9 @@ class GitHost:
         offer = self._offered(deadline)
         if not offer.shallow:
             raise GitUnavailable.of(self._transport.subject, "the host doesn't offer to fetch a commit without its history")
-        return self._pack(deadline, offer, wire.fetch(offer, [sha], depth=1, leave="" if whole or not offer.filters else wire.BLOBS))
+        return self._pack(
+            deadline, offer, git_protocol.fetch(offer, [sha], depth=1, leave="" if whole or not offer.filters else git_protocol.BLOBS)
+        )
 
     def _blobs(self, sha: str, oids: Collection[str]) -> Objects:
         """Fetch a commit's blobs later on; a host that filters but doesn't serve single objects sends the whole commit instead."""
@@ -181,25 +183,25 @@ class GitHost:
         found: Objects = {}
         for start in range(0, len(oids), _WANTS):
             wants = oids[start : start + _WANTS]
-            sent = self._pack(deadline, offer, wire.fetch(offer, wants), spent)
+            sent = self._pack(deadline, offer, git_protocol.fetch(offer, wants), spent)
             spent += sum(len(content) for _, content in sent.values())
             found |= {oid: sent[oid] for oid in wants if oid in sent}
         return found
 
-    def _refs(self, deadline: Deadline, wanted: wire.Wanted) -> Head | None:
+    def _refs(self, deadline: Deadline, wanted: git_protocol.Wanted) -> Head | None:
         offer = self._offer if self._offer and self._offer.version == 2 else self._discovered(deadline, wanted)
         if offer.version != 2:
             return offer.head
-        with self._transport.command(deadline, wire.ls_refs(offer, wanted), self._limits.refs) as stream:
-            return wire.read_refs(stream, wanted)
+        with self._transport.command(deadline, git_protocol.ls_refs(offer, wanted), self._limits.refs) as stream:
+            return git_protocol.read_refs(stream, wanted)
 
-    def _offered(self, deadline: Deadline) -> wire.Advertisement:
+    def _offered(self, deadline: Deadline) -> git_protocol.Advertisement:
         return self._offer or self._discovered(deadline, None)
 
-    def _discovered(self, deadline: Deadline, wanted: wire.Wanted | None) -> wire.Advertisement:
+    def _discovered(self, deadline: Deadline, wanted: git_protocol.Wanted | None) -> git_protocol.Advertisement:
         """Ask the host what it offers, and remember it."""
         with self._transport.advertisement(deadline, self._limits.refs) as stream:
-            offer = wire.read_advertisement(stream, wanted)
+            offer = git_protocol.read_advertisement(stream, wanted)
         if offer.object_format != "sha1":
             raise ConfigInvalid.of(
                 self._transport.subject, f"uses {printable(offer.object_format, 40)} ids; only SHA-1 repositories are supported"
@@ -207,9 +209,9 @@ class GitHost:
         self._offer = offer
         return offer
 
-    def _pack(self, deadline: Deadline, offer: wire.Advertisement, request: bytes, spent: int = 0) -> Objects:
+    def _pack(self, deadline: Deadline, offer: git_protocol.Advertisement, request: bytes, spent: int = 0) -> Objects:
         with self._transport.command(deadline, request, self._limits.pack) as stream:
-            pack = wire.read_fetched(stream, offer.version)
+            pack = git_protocol.read_fetched(stream, offer.version)
         return read_pack(pack, self._limits, self._transport.subject, spent)
 
     def _told(self, ask: Callable[[Deadline], T], sha: str = "") -> T:
@@ -224,7 +226,7 @@ class GitHost:
         except PackBroken as broken:
             self._offer = None
             raise GitUnavailable.of(subject, f"the host sent a broken pack: {broken}") from None
-        except wire.HostRefused as refused:
+        except git_protocol.HostRefused as refused:
             self._offer = None
             said = printable(self._mask(str(refused)), 200)
             if sha and any(word in said for word in _GONE):

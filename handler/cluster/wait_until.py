@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from handler.cluster.api import Api
-from handler.cluster.following import Seen, Stop, feed, scopes_of
 from handler.cluster.live import Object
+from handler.cluster.watch import Seen, Stop, feed, scopes_of
 from handler.model.names import Identity
 from handler.model.resource import Resource
 

@@ -17,8 +17,8 @@ import paramiko
 from paramiko.ssh_exception import AuthenticationException, IncompatiblePeer, SSHException
 
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
-from handler.source.connections import Deadline
-from handler.source.limits import MIB, Limits
+from handler.source.bounded_connections import Deadline
+from handler.source.host_limits import MIB, Limits
 from handler.source.ssh.known_hosts import Pinned, fingerprint, host_name
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)  # what it has to say is in our errors, without a host's own words

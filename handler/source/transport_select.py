@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from handler.config.git_settings import Repository
 from handler.model.optional_imports import needed_by
-from handler.source.exchange import UploadPack
-from handler.source.limits import Limits
-from handler.source.sharing import Sharing
+from handler.source.host_limits import Limits
+from handler.source.http_transport import Transport
+from handler.source.shared import Sharing
 from handler.source.signin import Anonymous, Basic, ReadSecret, SignIn
-from handler.source.transport import Transport
+from handler.source.upload_pack import UploadPack
 
 
 def upload_pack(
@@ -21,7 +21,7 @@ def upload_pack(
     """
     if repository.url.startswith("ssh:"):
         with needed_by("a repository by SSH"):
-            from handler.source.ssh.upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
+            from handler.source.ssh.ssh_upload_pack import SshUploadPack  # noqa: PLC0415 - paramiko takes 0.2 s, and few need it
 
         return SshUploadPack(repository, read, limits, again)
     signs_in = sign_in(repository, read, limits, again)

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 
 from pysequoia.packet import HashAlgorithm, Packet, PacketPile, SignatureType, Tag
 
-from handler.source.signed.pgp_arithmetic import Body, read_signature
-from handler.source.signed.pgp_certificate import Certificate, Key
-from handler.source.signed.signature import ANEW, Unproven
+from handler.source.signatures.pgp_arithmetic import Body, read_signature
+from handler.source.signatures.pgp_certificate import Certificate, Key
+from handler.source.signatures.signed_commit import ANEW, Unproven
 
 _STRONG = (HashAlgorithm.SHA256, HashAlgorithm.SHA384, HashAlgorithm.SHA512, HashAlgorithm.SHA3_256, HashAlgorithm.SHA3_512)
 _MOST = 16  # signatures of one commit; two people signing one is already rare

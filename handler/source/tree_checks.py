@@ -7,7 +7,7 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Tree, parse_tree
 
 from handler.model.tree import printable
-from handler.source.names import Children, children_of, refused
+from handler.source.tree_names import Children, children_of, refused
 
 
 def read_tree(data: bytes, path: str) -> Children:

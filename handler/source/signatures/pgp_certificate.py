@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pysequoia import Cert
 from pysequoia.packet import Packet, PacketPile, SignatureType, Tag
 
-from handler.source.signed.pgp_arithmetic import PublicKey, read_key, read_signature
+from handler.source.signatures.pgp_arithmetic import PublicKey, read_key, read_signature
 
 _SECRET = (Tag.SecretKey, Tag.SecretSubkey)
 _WITHDRAWN = SignatureType.CertificationRevocation
