@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from handler.model.errors import AnnealError, ClusterUnavailable, OperatorError
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 _LOG = logging.getLogger("anneal.read")
 T = TypeVar("T")

@@ -22,11 +22,11 @@ from handler.model.event import Job
 from handler.model.names import target_of
 from handler.model.result import Outcome, Result
 from handler.model.to_json import masked, plain
-from handler.state import history
+from handler.state import run_history
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Beat, Heartbeat, known
 from handler.state.record import Held, Progress, Refusal, Run, State, TargetHealth, Waiting
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary
 from handler.summaries import PATIENCE, Readable
@@ -223,7 +223,7 @@ def recorded(target: str, entry: Run, waiting: Held | None) -> Json:
 
 def ended(result: Result, job: Job, started: float) -> Json:
     """Return how a run of this process ended, for its memory. `started`: seconds since the epoch."""
-    entry = history.run_of(result, None, job.actor, started)
+    entry = run_history.run_of(result, None, job.actor, started)
     hold = result.plan.hold if result.plan and result.outcome is Outcome.HELD else None
     waiting = held(Held(hold.id, hold.reasons, hold.changes[:MOST], result.commit, "", "", stamp(started))) if hold else None
     if hold and waiting:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings
+from handler.state.cluster_port import Body, Kind, Objects
 from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary, state_name
-from handler.state.objects import Body, Kind, Objects
 from handler.state.summary import Summary
 
 TOOLING = f"anneal/v{__version__}"

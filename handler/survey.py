@@ -23,7 +23,7 @@ from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.run import quiet
 from handler.state.configmap import state_name
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from handler.state.summary import Summary, home_of
 from handler.summaries import TOOLING, Readable, listed
 

@@ -17,10 +17,10 @@ from handler.model.plan import Action
 from handler.rollout.kinds.pods import WITH_PODS
 from handler.standing import Newest, Row
 from handler.state.heartbeat import UNREAD, Pulse
-from handler.state.history import PRUNING, ROLLING
 from handler.state.lease import Peek
 from handler.state.record import Drift, State, Status, TargetHealth
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
+from handler.state.run_history import PRUNING, ROLLING
 
 MOVED = "target-moved"
 _OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")

@@ -15,7 +15,7 @@ from handler.queues.dead import DeadLetters, Letter
 from handler.queues.errors import QueueInvalid
 from handler.queues.pending import Work
 from handler.queues.sqs import URL, Sqs, queue_url
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 _HEADS = ("SINCE", "TARGET", "ASKED", "BY", "COMMIT", "RUN", "TRIED")
 

@@ -15,9 +15,9 @@ from handler.model.health import HealthState
 from handler.model.numbers import counted, many
 from handler.model.result import Outcome
 from handler.run.due import FAILED
-from handler.state.history import ROLLING
 from handler.state.record import Drift, Run, State, Status
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
+from handler.state.run_history import ROLLING
 
 _SHOWN = 10
 _HANG = 13

@@ -15,7 +15,7 @@ from handler.cli.times import moment
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
 from handler.state.record import State, Suspend
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 
 def suspend(session: Session, target: str | None, every: bool, reason: str, until: str) -> int:

@@ -22,7 +22,7 @@ from handler.config.settings import Target
 from handler.model.errors import SecretUnavailable
 from handler.overview import Overview
 from handler.standing import NOT_KNOWN, TROUBLE, Row
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 WELL, ERROR, TROUBLED = 0, 1, 2
 _EVERY = 2.0

@@ -8,7 +8,7 @@ from handler.cli.times import ago, span
 from handler.model.numbers import many
 from handler.run.due import DONE, FAILED, SKIPPED
 from handler.state.record import Progress, StepRecord
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 PENDING, UNDER_WAY = "pending", "under way"
 _SIGNS = {DONE: "+", FAILED: "!", SKIPPED: "-", PENDING: ".", UNDER_WAY: ">"}

@@ -22,7 +22,7 @@ from handler.model.numbers import many
 from handler.overview import EXPLAINED, cluster_subject
 from handler.queues.lanes import git_host
 from handler.standing import NOT_KNOWN, TROUBLE, Level, Row
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 HEADS = ("TARGET", "PHASE", "HEALTH", "COMMIT", "AGE", "HEAD", "SINCE", "DRIFT", "HELD", "NEXT", "LOOKED", "SUBJECT")
 WIDE = (*HEADS[:-1], "PHASE-SINCE", "SERVER", "CLUSTER", "REVISION", "SUBJECT")

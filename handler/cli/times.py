@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from handler.config import value_formats
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 

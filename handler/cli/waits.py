@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from handler.cli.session import Session, nobody
 from handler.cli.steps import UNDER_WAY, phase_of
-from handler.state.history import PRUNING
 from handler.state.record import State
+from handler.state.run_history import PRUNING
 
 EVERY = 10.0
 """Seconds between two lines of one wait that changes; its first two come as they are."""

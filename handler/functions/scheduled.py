@@ -33,7 +33,7 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
 from handler.state.heartbeat import Heartbeat, Signs
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
 from handler.summaries import Readable
 from handler.triggers.phases import due_between

@@ -27,12 +27,12 @@ from handler.run.planning import Planned
 from handler.run.rooms import Rooms
 from handler.run.scanning import Found, scan
 from handler.run.steady import Steady
-from handler.state import history
+from handler.state import run_history
 from handler.state.held_lease import HeldLease
 from handler.state.record import Run, State, TargetHealth
-from handler.state.rules import seconds_of
-from handler.state.shared import Shared
+from handler.state.record_format import seconds_of
 from handler.state.store import Stored
+from handler.state.write_batcher import Shared
 
 _NOWHERE = Head("")
 
@@ -126,11 +126,11 @@ class Context:
         """
         before = [each for each in self.rounds if each.result.commit == result.commit]
         whole = summed([*(each.result for each in before), result])
-        known = next((each for each in self.state.history if each.id == self.run and each.outcome not in history.PASSING), None)
+        known = next((each for each in self.state.history if each.id == self.run and each.outcome not in run_history.PASSING), None)
         if self.rounds and known and (known.commit, known.outcome) != (whole.commit, whole.outcome):
-            return history.run_of(replace(result, run=run_id(self.job.target)), self.commit, self.job.actor, self.started)
+            return run_history.run_of(replace(result, run=run_id(self.job.target)), self.commit, self.job.actor, self.started)
         commit = self.commit or next((each.commit for each in before if each.commit), None)
-        return history.run_of(whole, commit, self.job.actor, self.began(result.commit))
+        return run_history.run_of(whole, commit, self.job.actor, self.began(result.commit))
 
     def began(self, commit: str) -> float:
         """Return when the first round of this run for a commit began, in seconds since the epoch."""

@@ -18,7 +18,7 @@ from handler.run import refused, state_after
 from handler.run.context import Context
 from handler.run.errors import RequestRefused
 from handler.state.record import Pin
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 
 def choose(run: Context) -> None:

@@ -26,7 +26,7 @@ from handler.plan.membership import marked_target
 from handler.run.preparing import Preparer
 from handler.state.ran import Ran
 from handler.state.record import State, Suspend
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from handler.state.store import StateStore, Stored
 
 

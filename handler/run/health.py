@@ -30,7 +30,7 @@ from handler.plan.admit import CRD, NAMESPACE, Desired
 from handler.rollout.health import ALWAYS_HEALTHY, SELF_REMOVED, judge
 from handler.run.custom_health import CustomHealth
 from handler.state.record import State, TargetHealth
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 SHOWN = 10
 """Objects, and notes, that the record names."""

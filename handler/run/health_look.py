@@ -16,7 +16,7 @@ from handler.run.custom_health import CustomHealth
 from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live
 from handler.run.hiding import Hiding, living
 from handler.run.members import Members
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 RECENT = 600.0
 """Seconds after a run in which what it has applied may still change by itself."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from handler.model.errors import AnnealError, Problem
 from handler.run import state_after
 from handler.run.context import Context
-from handler.state.history import PRUNING
 from handler.state.record import State, Status
+from handler.state.run_history import PRUNING
 
 
 @dataclass(slots=True)

@@ -33,9 +33,9 @@ from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.run.pruning import doubted
 from handler.run.remarks import remarks
-from handler.state import history
+from handler.state import run_history
 from handler.state.record import Refusal, Run, State, Status
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 LOOK_AGAIN = 15.0
 """Seconds until the next run is due: after one that may not wait itself, and after a recovery."""
@@ -44,7 +44,7 @@ LOOK_AGAIN = 15.0
 def commit_only(run: Context) -> Result:
     """Record a commit that changes nothing the render reads."""
     result = run.result(Outcome.UNCHANGED, "nothing that it reads changed")
-    deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
+    deliveries = run_history.deliveries(run.state.deliveries, run.job.deliveries)
     return _end(run, replace(run.state, commit=run.goal, held=None, deliveries=deliveries), result)
 
 
@@ -95,14 +95,14 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
 
 def drift(run: Context, planned: Planned) -> Result:
     """Record what changed behind git's back, when that record differs."""
-    found = history.drift_of(planned.plan.writes)
+    found = run_history.drift_of(planned.plan.writes)
     writes = len(planned.plan.writes)
     seen = f"{many(writes, 'object')} differ{'s' if writes == 1 else ''} from git"
     result = run.result(Outcome.DRIFTED if writes else Outcome.UNCHANGED, seen, planned)
     if found == run.state.drift and run.state.requested is None:
         judge(run)
         return replace(result, recorded=True)
-    deliveries = history.deliveries(run.state.deliveries, run.job.deliveries)
+    deliveries = run_history.deliveries(run.state.deliveries, run.job.deliveries)
     health = run.health(run.state)
     return _end(run, replace(run.state, drift=found, requested=None, deliveries=deliveries, health=health), result)
 
@@ -138,18 +138,18 @@ def failed(run: Context, error: AnnealError) -> Result:
     result = run.problem_result(outcome, error)
     now = run.rooms.clock()
     if run.stored.state is None or run.job.dry_run or (run.behind and not run.opened):
-        soon = now + history.backoff(1) if error.who == "nobody" and not run.job.dry_run else 0.0
+        soon = now + run_history.backoff(1) if error.who == "nobody" and not run.job.dry_run else 0.0
         return replace(result, next_try=soon)
 
     entry = run.entry(result)
 
     def change(state: State) -> State:
-        failed = replace(history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts, refusal=refusal)
+        failed = replace(run_history.failed(state.status, error, now), phase=str(outcome), counts=entry.counts, refusal=refusal)
         status = _judged(run, failed)
-        deliveries = history.deliveries(state.deliveries, run.job.deliveries)
+        deliveries = run_history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
         left = replace(expiring.forgotten(state, error), health=run.health(state))
-        return replace(left, status=status, history=history.append(state.history, entry), deliveries=deliveries, pin=pin)
+        return replace(left, status=status, history=run_history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)
     run.turned = recorded and back is not None and state.pin is not None and state.pin.automatic  # the record cuts a long reason
@@ -172,10 +172,10 @@ def refused_still(run: Context) -> Result:
     problem = Problem(f"target {name}", f"{run.goal[:12]} {like}", fix=refused.awaits(refusal, name))
     result = run.result(Outcome.FAILED, state.status.message)
     result = replace(result, problems=(problem,), who=state.status.who, code=state.status.code, recorded=True)
-    seen = replace(state, deliveries=history.deliveries(state.deliveries, run.job.deliveries), health=run.health(state))
+    seen = replace(state, deliveries=run_history.deliveries(state.deliveries, run.job.deliveries), health=run.health(state))
     if is_new:
         status = replace(state.status, failures=state.status.failures + 1, refusal=replace(refusal, commit=run.goal))
-        seen = replace(seen, status=status, history=history.append(state.history, run.entry(result)))
+        seen = replace(seen, status=status, history=run_history.append(state.history, run.entry(result)))
     if seen != state or not run.rooms.store.is_summed(run.stored):
         with contextlib.suppress(Moved, Busy):
             swap(run, seen)
@@ -194,7 +194,7 @@ def rejected(run: Context, error: AnnealError) -> Result:
     What was asked of us meanwhile goes on in a run of its own, and so does a wait that ended because of this request.
     """
     result = replace(run.problem_result(Outcome.REFUSED, error), commit="")
-    waits = run.state.attempt is not None and run.state.status.phase in (Outcome.WAITING, history.ROLLING)
+    waits = run.state.attempt is not None and run.state.status.phase in (Outcome.WAITING, run_history.ROLLING)
     if run.job.dry_run or not (waits or _is_asked_for(run)):
         return result
     return replace(result, again=Job(run.job.target, "tick"), again_at=run.rooms.clock())
@@ -215,7 +215,7 @@ def superseded(run: Context, error: NewerHead) -> Result:
     result = run.result(Outcome.SUPERSEDED, str(error))
     entry = run.entry(result)
     goes_on = run.head in ("", run.goal)
-    run.record(lambda state: replace(state, waiting=state.waiting if goes_on else None, history=history.append(state.history, entry)))
+    run.record(lambda state: replace(state, waiting=state.waiting if goes_on else None, history=run_history.append(state.history, entry)))
     if goes_on or any(not job.acts for job in run.meanwhile.asked()):
         return replace(result, recorded=True)  # what waits in the queue goes on with it
     again = Job(run.job.target, "push", hint=run.head, actor=run.job.actor)
@@ -233,8 +233,8 @@ def waiting(run: Context, error: StillWaiting | NewerHead) -> Result:
     entry = run.entry(result)
 
     def change(state: State) -> State:
-        runs = history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
-        status = _judged(run, history.ended(state.status, result, run.rooms.clock()))
+        runs = run_history.append(state.history, entry) if isinstance(error, NewerHead) else state.history
+        status = _judged(run, run_history.ended(state.status, result, run.rooms.clock()))
         health = run.health(state, anew=True)
         since = state.health.since if health.state == state.health.state else health.since  # it goes on with what time is left
         return replace(state, status=status, history=runs, health=replace(health, since=since))

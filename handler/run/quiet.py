@@ -11,8 +11,8 @@ from typing import Any
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Standing
 from handler.state.configmap import SUMMARY, TARGET, foreign, read_summary
-from handler.state.history import ROLLING
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
+from handler.state.run_history import ROLLING
 from handler.state.summary import Summary
 
 UNSETTLED = frozenset({"failed", "held", "pruning", "waiting", ROLLING})

@@ -25,7 +25,7 @@ from handler.plan.admit import Desired
 from handler.run.context import Context
 from handler.run.facts import Facts, Named
 from handler.state.record import Refusal
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 _LOG = logging.getLogger("anneal.run")
 FIRST, MOST = 60.0, 1800.0

@@ -19,7 +19,7 @@ from handler.model.result import Outcome, Result
 from handler.run.context import Context
 from handler.run.errors import ROLLOUT_FAILURES, RequestRefused
 from handler.state.record import Pin, Run, State
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 TRIGGER = "rollback"
 _DEPLOYED = (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.ROLLED_BACK)

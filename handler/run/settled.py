@@ -17,7 +17,7 @@ from handler.run import arriving, state_after
 from handler.run.context import Context
 from handler.run.goal import pin_left
 from handler.run.quiet import UNSETTLED
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 
 def unchanged(run: Context) -> Result | None:

@@ -22,9 +22,9 @@ from handler.run.due import DONE, FAILED, SKIPPED, recovers
 from handler.run.health import apart
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned
-from handler.state import history
+from handler.state import run_history
 from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, Run, State, Status
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]
@@ -52,7 +52,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     waiting = state.waiting if state.waiting and state.waiting.commit == attempt.commit else None
     wide = expiring.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired, planned.given)
     if state.attempt and state.attempt.commit != attempt.commit:
-        wide = replace(wide, history=history.overtaken(state.history, state.attempt.commit, attempt.commit))
+        wide = replace(wide, history=run_history.overtaken(state.history, state.attempt.commit, attempt.commit))
     if state.health.state:  # who watches it doesn't vouch for it from now on; the plan has looked at it a moment ago
         wide = replace(wide, health=replace(state.health, judged=stamp(now)))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
@@ -72,8 +72,8 @@ def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
     prepared, status = inputs.prepared, state.status
     if due.carries_out(state, prepared.digest, prepared.hooked, prepared.rollout, force=force):
         begins = force and status.phase == Outcome.FAILED
-        return replace(state, status=history.rolling(status, now), waiting=None if begins else state.waiting)
-    if status.phase == history.ROLLING:
+        return replace(state, status=run_history.rolling(status, now), waiting=None if begins else state.waiting)
+    if status.phase == run_history.ROLLING:
         return replace(state, status=replace(status, phase=str(Outcome.APPLIED) if state.commit else "", since=stamp(now)))
     return state
 
@@ -81,10 +81,10 @@ def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
 def lingering(state: State, lines: Sequence[str], before: Status, now: float) -> State:
     """Return the state of a run that waits until something is gone; without `lines` all of it is, and the status is as `before`."""
     if lines:
-        return replace(state, status=history.lingering(state.status, lines, now))
-    message = "" if before.phase == history.PRUNING else before.message  # it was an earlier run's, of what is gone by now
+        return replace(state, status=run_history.lingering(state.status, lines, now))
+    message = "" if before.phase == run_history.PRUNING else before.message  # it was an earlier run's, of what is gone by now
     again = replace(state.status, phase=before.phase, since=before.since, message=message, code=before.code, who=before.who)
-    return replace(state, status=again) if state.status.phase == history.PRUNING else state
+    return replace(state, status=again) if state.status.phase == run_history.PRUNING else state
 
 
 def _comes_anew(state: State, digest: str) -> bool:
@@ -132,7 +132,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         drift_due=stamp(drift_due) if drift_due else "",
         rollout=_carried_out(state.rollout, inputs.prepared.digest, now),
         orphans=_orphans(state, planned, now),
-        deliveries=history.deliveries(state.deliveries, job.deliveries),
+        deliveries=run_history.deliveries(state.deliveries, job.deliveries),
     )
 
 
@@ -193,7 +193,7 @@ def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> Stat
     since = state.held.since if state.held and state.held.id == hold.id else stamp(now)
     waiting = Held(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since)
     approval = state.approval if inputs.are_of(state.approval) else None
-    return replace(state, held=waiting, approval=approval, deliveries=history.deliveries(state.deliveries, job.deliveries))
+    return replace(state, held=waiting, approval=approval, deliveries=run_history.deliveries(state.deliveries, job.deliveries))
 
 
 def ended(state: State, result: Result, entry: Run, now: float) -> State:
@@ -201,12 +201,12 @@ def ended(state: State, result: Result, entry: Run, now: float) -> State:
     told = replace(result, counts=dict(entry.counts))
     made = entry.commit == state.commit and result.outcome in (*_GOOD, Outcome.ROLLED_BACK)
     deployment = replace(entry, digest=state.digest[:_DIGEST]) if made else entry
-    return replace(state, status=history.ended(state.status, told, now), history=history.append(state.history, deployment))
+    return replace(state, status=run_history.ended(state.status, told, now), history=run_history.append(state.history, deployment))
 
 
 def noted(state: State, entry: Run) -> State:
     """Return the state with the entry of a run that left nothing else: how the target stands is as it was."""
-    return replace(state, history=history.append(state.history, entry))
+    return replace(state, history=run_history.append(state.history, entry))
 
 
 def deployed(state: State) -> frozenset[str]:

@@ -16,7 +16,7 @@ from handler.queues.inbox import Closed
 from handler.queues.ledger import Entry, Ledger
 from handler.queues.pending import Work
 from handler.reading import Json, Reader
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 _LOG = logging.getLogger("anneal.read")
 

@@ -23,13 +23,13 @@ from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
 from handler.model.names import GroupKind, Identity, applyset_id, kubectl
-from handler.state import pieces
+from handler.state import gzip_chunks
 from handler.state.bounds import bounded
-from handler.state.objects import Body
+from handler.state.cluster_port import Body
+from handler.state.decode_cache import Remembered, Text
 from handler.state.ran import Ran
 from handler.state.record import FORMAT, Progress, State
-from handler.state.remembered import Remembered, Text
-from handler.state.rules import camel, field_rule, read_fields, read_record, read_value, write_record
+from handler.state.record_format import camel, field_rule, read_fields, read_record, read_value, write_record
 from handler.state.summary import LONGEST, Summary
 
 ID = "applyset.kubernetes.io/id"
@@ -108,10 +108,10 @@ def _known(key: str, value: Any) -> Text | None:
     What those read as is known from then on. None: it must be written anew; what can't be read again is found out then, too.
     """
     known = _REMEMBERED.text(key, value)
-    if known or not isinstance(value, Progress) or len(value.steps) <= pieces.SIZE:
+    if known or not isinstance(value, Progress) or len(value.steps) <= gzip_chunks.SIZE:
         return known
     with contextlib.suppress(ValueError):
-        zipped, read, length = pieces.gzipped(value, "steps")
+        zipped, read, length = gzip_chunks.gzipped(value, "steps")
         if _GZIP_ABOVE < length <= _INFLATED:
             _REMEMBERED.read((key, None, zipped), lambda: (read, length))
             return key, None, zipped

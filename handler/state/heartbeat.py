@@ -24,10 +24,10 @@ from typing import Any, TypeVar
 
 from handler.model.errors import AccessDenied, Moved
 from handler.model.health import HealthState
+from handler.state.cluster_port import Body, Objects, create_in_namespace, replace_same
 from handler.state.lease_record import micro_time, new_lease
-from handler.state.objects import Body, Objects, create_in_namespace, replace_same
 from handler.state.record import TargetHealth
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 T = TypeVar("T")
 INTERVALS = 3

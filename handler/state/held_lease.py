@@ -14,8 +14,8 @@ from typing import NoReturn, Self
 
 from handler.model.errors import AnnealError, LeaseLost, Moved
 from handler.state.clock import Clock, Instant
+from handler.state.cluster_port import Body, Objects, replace_same
 from handler.state.lease_record import LeaseRecord, freed, renewed, without_request
-from handler.state.objects import Body, Objects, replace_same
 
 
 class HeldLease:

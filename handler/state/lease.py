@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from handler.model.errors import Busy, Moved
 from handler.state.clock import Clock, Instant, SystemClock
+from handler.state.cluster_port import Body, Objects, create_in_namespace, replace_same
 from handler.state.held_lease import HeldLease
 from handler.state.lease_record import LeaseRecord, freed, new_lease, taken, with_request
-from handler.state.objects import Body, Objects, create_in_namespace, replace_same
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 _SLACK = 5.0
 """Seconds that the server's `Date` may be wrong: whole seconds, latency, several API servers."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from handler.state.objects import Body
-from handler.state.rules import seconds_of
+from handler.state.cluster_port import Body
+from handler.state.record_format import seconds_of
 
 REQUESTED = "anneal.dev/requested"
 _LONGEST = 3600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handler.model.names import Identity
-from handler.state.rules import Sha
+from handler.state.record_format import Sha
 
 
 @dataclass(frozen=True, slots=True)

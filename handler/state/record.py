@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.state.ran import Ran
-from handler.state.rules import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word
-from handler.state.stood import Stood
+from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word
+from handler.state.stalled import Stood
 
 FORMAT = 4
 """Version of the record's layout; a newer one is refused, never guessed at, an older one is read and written anew.

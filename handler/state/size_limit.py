@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from handler.model.errors import StateInvalid
+from handler.state.cluster_port import Body
 from handler.state.configmap import decode, encode, state_name
-from handler.state.objects import Body
 from handler.state.record import Progress, State
 
 LIMIT = 700_000

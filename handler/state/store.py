@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
+from handler.state.cluster_port import Body, Objects, create_in_namespace, replace_same
 from handler.state.configmap import SUMMARY, decode, state_name, summary_of
-from handler.state.objects import Body, Objects, create_in_namespace, replace_same
 from handler.state.record import State
 from handler.state.size_limit import fitted
 

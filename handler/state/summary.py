@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from handler.model.manifest import canonical
 from handler.state.record import FORMAT, State
-from handler.state.rules import Line, Sha, Time, Word
+from handler.state.record_format import Line, Sha, Time, Word
 
 LONGEST = 2048
 """Characters of a summary's JSON."""

@@ -23,7 +23,7 @@ from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
 from handler.model.names import Identity
 from handler.state.record import State, Status, TargetHealth
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from infra.bench.bed import Bed
 from infra.bench.door_rows import Server
 from infra.bench.rows import Row

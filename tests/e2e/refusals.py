@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from handler.model.result import Outcome, Result
 from handler.state.record import Refusal, State
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from tests.e2e.shop import Shop, told
 from tests.e2e.wire import Wired
 

@@ -18,7 +18,7 @@ from handler.serve.health.watch import HealthWatch
 from handler.serve.heart import Heart
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.serving import TOKEN, Serving, until
 from tests.e2e.shop import PATH, STATES, Shop, told

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from handler.model.result import Outcome
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, offer
 from tests.e2e.killing import Wire

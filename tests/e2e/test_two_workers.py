@@ -17,7 +17,7 @@ from handler.model.result import Outcome
 from handler.state.configmap import state_name
 from handler.state.held_lease import HeldLease
 from handler.state.lease_record import REQUESTED
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from tests.e2e.child import Child
 from tests.e2e.documents import Document, config_map
 from tests.e2e.killing import Wire, kill_after

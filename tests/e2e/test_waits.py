@@ -24,7 +24,7 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.run import quiet
 from handler.run.waits import looking
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map

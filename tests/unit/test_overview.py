@@ -22,7 +22,7 @@ from handler.state.configmap import SUMMARY, state_name
 from handler.state.heartbeat import Heartbeat, Pulse, Signs
 from handler.state.lease import LeaseLock
 from handler.state.record import State, Status, TargetHealth
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.fakes.parts import remember

@@ -44,7 +44,7 @@ from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.rollout.keeping import InJournal
 from handler.run.trying import deletes, in_the_way, kept, makes_way
 from handler.run.waits.waiting import Waits
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 Object = dict[str, Any]
 _CREATE_ONLY = "1"

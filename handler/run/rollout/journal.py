@@ -23,8 +23,8 @@ from handler.run.context import Context
 from handler.run.due import DONE, FAILED, SKIPPED, under_way
 from handler.run.inputs import Inputs
 from handler.state.record import Progress, State, StepRecord
-from handler.state.rules import seconds_of, stamp
-from handler.state.stood import Stood
+from handler.state.record_format import seconds_of, stamp
+from handler.state.stalled import Stood
 
 __all__ = ["DONE", "FAILED", "SKIPPED", "Journal"]
 

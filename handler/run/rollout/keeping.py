@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from handler.model.tree import printable
 from handler.run.rollout.journal import Journal
 from handler.state.record import StepRecord
-from handler.state.rules import seconds_of, stamp
-from handler.state.stood import Stood
+from handler.state.record_format import seconds_of, stamp
+from handler.state.stalled import Stood
 
 _DIGITS = 12
 """Of a digest: a thousand steps may wait at once."""

@@ -28,7 +28,7 @@ from handler.run.rollout.chains import carry_out
 from handler.run.rollout.checking import check
 from handler.run.rollout.journal import FAILED, SKIPPED, Journal
 from handler.run.waits.waiting import Waits
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 
 @dataclass(slots=True)

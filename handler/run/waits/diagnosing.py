@@ -27,7 +27,7 @@ from handler.rollout.diagnosis import Finding, Subject, names
 from handler.run.context import Context
 from handler.run.waits.explaining import explain
 from handler.run.waits.log_tail import recorded
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 FIRST = 2.0
 """Seconds of a wait before its first look: what gets healthy sooner costs nothing."""

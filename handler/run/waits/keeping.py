@@ -16,7 +16,7 @@ from typing import Protocol
 from handler.model.tree import printable
 from handler.run.context import Context
 from handler.state.record import Waiting
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 
 class Keeping(Protocol):

@@ -31,7 +31,7 @@ from handler.run.waits.keeping import Keeping, time_left
 from handler.run.waits.looking import Lookout
 from handler.run.waits.unhealthy import MESSAGE, UNHEALTHY, Telling
 from handler.run.waits.vigil import Ended, Verdict, Vigil, as_usual
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 _RECORD_AFTER = 0.5
 """Seconds after which a wait is worth a line in the record."""

@@ -13,7 +13,7 @@ from handler.rollout.diagnosis import Finding, Subject
 from handler.run.health import SHOWN
 from handler.run.waits.explaining import explain
 from handler.serve.health.watched import GRACE, Watched
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 EXPLAINED = 3
 """Targets whose pods and events one turn reads."""

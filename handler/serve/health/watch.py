@@ -43,7 +43,7 @@ from handler.serve.health.watched import Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from handler.state.store import StateStore
 
 _LOG = logging.getLogger("anneal.health")

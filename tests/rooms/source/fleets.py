@@ -17,7 +17,7 @@ from handler.config.settings_digest import settings_digest
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.state.record import State, Status
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.clock import NEVER

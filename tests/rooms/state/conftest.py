@@ -13,7 +13,7 @@ from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.cluster.own_objects import Objects as RealObjects
 from handler.config.settings import Cluster
-from handler.state.objects import Objects
+from handler.state.cluster_port import Objects
 from tests.fakes.objects import FakeObjects
 from tests.kubectl import Kubectl
 

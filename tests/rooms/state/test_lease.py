@@ -14,8 +14,8 @@ import pytest
 
 from handler.model.errors import AnnealError, Busy, LeaseLost
 from handler.state.clock import SystemClock
+from handler.state.cluster_port import Objects
 from handler.state.lease import LeaseLock
-from handler.state.objects import Objects
 from tests.rooms.state.holder import hold
 
 NAME = "anneal-shop"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import ApiRefused, Moved
-from handler.state.objects import Kind, Objects, create_in_namespace, replace_same
+from handler.state.cluster_port import Kind, Objects, create_in_namespace, replace_same
 
 KINDS: list[Kind] = ["ConfigMap", "Lease"]
 

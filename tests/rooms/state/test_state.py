@@ -11,7 +11,7 @@ import pytest
 from handler.model.errors import LeaseLost, Moved
 from handler.model.names import Identity
 from handler.state.bounds import bounded
-from handler.state.objects import Objects
+from handler.state.cluster_port import Objects
 from handler.state.record import State, Suspend
 from handler.state.store import StateStore
 from tests.unit.state.samples import TOKEN, TOOLING, blank, full

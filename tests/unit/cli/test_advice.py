@@ -15,7 +15,7 @@ from handler.config.settings import Cluster, Target
 from handler.model.names import Identity
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, Held, Orphan, Pin, Refusal, State, Status, Suspend, TargetHealth
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40

@@ -11,7 +11,7 @@ from handler.cli.page import _phase, _rows, _status_rows, run_text
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.state.record import Progress, Run, State, Status, StepRecord, Waiting
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40

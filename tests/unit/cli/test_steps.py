@@ -12,8 +12,8 @@ from handler.cli import rollout
 from handler.cli.printing import Output
 from handler.cli.steps import now_at, summed, told, tree
 from handler.state.record import Attempt, Pin, Progress, State, StepRecord, Suspend
-from handler.state.rules import seconds_of, stamp
-from handler.state.stood import Stood
+from handler.state.record_format import seconds_of, stamp
+from handler.state.stalled import Stood
 from tests.unit.state.samples import NOON, TOKEN, blank, sha
 
 NOW = seconds_of(NOON) + 90

@@ -17,7 +17,7 @@ from handler.model.tree import CommitInfo
 from handler.standing import Level, Newest, Row
 from handler.state.heartbeat import UNREAD, Pulse, Server
 from handler.state.record import Held, Pin, State, Status, TargetHealth
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from handler.state.summary import Summary
 from tests.unit.state.samples import blank, sha
 

@@ -20,10 +20,10 @@ from handler.model.event import Job
 from handler.queues import message
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Sqs
+from handler.state.cluster_port import Body
 from handler.state.heartbeat import Heartbeat
-from handler.state.objects import Body
 from handler.state.record import Attempt, State, Status, Suspend
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from handler.state.summary import Summary
 from handler.summaries import Readable
 from handler.triggers.phases import due_between

@@ -19,7 +19,7 @@ from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from handler.serve.worker import Worker
 from handler.state.record import Run, State
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from tests.fakes.door import INFRA, door_settings
 from tests.fakes.objects import Body, FakeObjects
 from tests.fakes.parts import parts_of, remember

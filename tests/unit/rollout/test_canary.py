@@ -19,7 +19,7 @@ from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
 from handler.rollout.checks import CHECKS
 from handler.rollout.tables import SpecError
 from handler.run.rollout.actions import ACTIONS
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -18,8 +18,8 @@ from handler.run.rollout.journal import Journal
 from handler.run.rollout.stepping import Stepper
 from handler.run.stored import Stored
 from handler.state.record import Progress, State, StepRecord
-from handler.state.rules import seconds_of
-from handler.state.shared import Shared
+from handler.state.record_format import seconds_of
+from handler.state.write_batcher import Shared
 from tests.unit.state.samples import NOON, blank, sha
 
 DIGEST = "d" * 64

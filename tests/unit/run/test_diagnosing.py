@@ -16,7 +16,7 @@ from handler.model.names import Identity
 from handler.rollout.diagnosis import STOOD, Live, Subject
 from handler.run.waits import diagnosing as looks
 from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from tests.unit.state.samples import NOON, blank, sha
 
 START = seconds_of(NOON)

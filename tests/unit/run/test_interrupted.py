@@ -13,7 +13,7 @@ from handler.reconcile import _ended_by
 from handler.run.context import Context
 from handler.run.waits.looking import Lookout
 from handler.state.record import Run, Waiting
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from tests.fakes.engine import cluster, engine, pushed, state_of
 from tests.fakes.githost import GitHost
 from tests.unit.run.test_looking import NOON, Scene

@@ -15,8 +15,8 @@ from handler.run.inputs import Inputs
 from handler.run.lingering import Lingering
 from handler.run.rolled import Rolled
 from handler.run.state_after import lingering, opened
-from handler.state.history import LINGERING, ROLLING
 from handler.state.record import State, Status, Waiting
+from handler.state.run_history import LINGERING, ROLLING
 from handler.state.summary import Summary
 from tests.unit.run.test_state_after import COMMIT, INPUTS, LATER, NOON, NOW, PAST_NOON, planned, state
 from tests.unit.run.trial import Trial

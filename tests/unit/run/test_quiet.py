@@ -28,7 +28,7 @@ from handler.run.rooms import Rooms
 from handler.run.scanning import Found
 from handler.state.configmap import SUMMARY, encode, summary_of
 from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, Waiting
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import home_of
 from tests.fakes.objects import FakeObjects

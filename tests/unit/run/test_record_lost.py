@@ -9,7 +9,7 @@ import pytest
 
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 from tests.fakes.apiserver.connection import straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of

@@ -18,9 +18,9 @@ from handler.run.inputs import Inputs
 from handler.run.planning import Planned
 from handler.run.preparing import Prepared
 from handler.run.state_after import approve, asked, ended, held, look_due, opened, recorded, standing, widened
-from handler.state import history
+from handler.state import run_history
 from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, TargetHealth, Waiting
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from tests.unit.plan.samples import desired, document
 
 NOW, LATER = 1_772_366_400.0, 1_772_366_460.0
@@ -189,12 +189,12 @@ def test_an_approval_is_for_the_same_reads_and_settings(approval: Approval | Non
 
 def test_a_run_that_ends_leaves_its_status_and_its_entry_in_front() -> None:
     result = Result("shop", Outcome.APPLIED, COMMIT.sha, "push", "2 objects written", {"created": 2}, run="r1")
-    found = ended(state(), result, history.run_of(result, COMMIT, "ada", NOW), LATER)
+    found = ended(state(), result, run_history.run_of(result, COMMIT, "ada", NOW), LATER)
     assert found.status == Status("applied", PAST_NOON, {"created": 2}, message="2 objects written")
     (entry,) = found.history
     assert (entry.id, entry.started, entry.subject, entry.actor, entry.outcome) == ("r1", NOON, "Add web", "ada", "applied")
     second = replace(result, run="r2")
-    assert ended(found, second, history.run_of(second, None, "", LATER), LATER).history[1] == entry
+    assert ended(found, second, run_history.run_of(second, None, "", LATER), LATER).history[1] == entry
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from handler.run.rollout import journal
 from handler.run.rollout.actions.stage import StepStage
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED
 from handler.run.rollout.stepping import passed_over, repaired
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 from tests.unit.run.paper import Acts, begun, go, group, held_up, identity, once_all_began, raising, record, refused, step
 from tests.unit.state.samples import NOON
 

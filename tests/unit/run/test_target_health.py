@@ -15,7 +15,7 @@ from handler.run.health import Look, after_writing, judged, judged_absent, judge
 from handler.state.heartbeat import Beat, Heartbeat, Signs, known
 from handler.state.ran import Ran
 from handler.state.record import TargetHealth
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import blank, sha
 

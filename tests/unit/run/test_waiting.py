@@ -22,7 +22,7 @@ from handler.run.waits import waiting
 from handler.run.waits.keeping import InRecord
 from handler.run.waits.waiting import Waits
 from handler.state.record import Progress, State, StepRecord, Waiting
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 from handler.state.size_limit import fitted
 from tests.unit.plan.samples import desired, document
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, sha

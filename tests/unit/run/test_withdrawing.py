@@ -13,7 +13,7 @@ from handler.model.event import Job
 from handler.model.names import IDENTITY, Identity
 from handler.model.result import Outcome
 from handler.state.record import State
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked

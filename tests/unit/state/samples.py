@@ -29,8 +29,8 @@ from handler.state.record import (
     TargetHealth,
     Waiting,
 )
-from handler.state.rules import stamp
-from handler.state.stood import Stood
+from handler.state.record_format import stamp
+from handler.state.stalled import Stood
 from handler.state.summary import home_of
 
 NAMESPACE = "anneal-system"

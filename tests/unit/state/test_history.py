@@ -10,9 +10,9 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange, Plan
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
-from handler.state.history import append, backoff, deliveries, drift_of, ended, failed, rolling, run_of
 from handler.state.record import Run, Status
-from handler.state.rules import seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
+from handler.state.run_history import append, backoff, deliveries, drift_of, ended, failed, rolling, run_of
 from tests.unit.state.samples import API, NOON, sha
 
 START = seconds_of(NOON)

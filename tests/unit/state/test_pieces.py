@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from handler.model.errors import StateInvalid
-from handler.state import configmap, pieces
+from handler.state import configmap, gzip_chunks
 from handler.state.configmap import decode
-from handler.state.pieces import SIZE, gzipped
+from handler.state.decode_cache import Remembered
+from handler.state.gzip_chunks import SIZE, gzipped
 from handler.state.record import Progress, State, StepRecord
-from handler.state.remembered import Remembered
-from handler.state.rules import write_record
+from handler.state.record_format import write_record
 from handler.state.size_limit import fitted
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, sha
 
@@ -43,10 +43,10 @@ def test_it_is_one_gzip_stream_of_the_same_json(count: int) -> None:
 
 def test_a_change_of_one_item_makes_its_piece_anew_and_no_other() -> None:
     record = progress(10 * SIZE, message=sha(f"{random.randrange(16):x}"))
-    before = pieces._piece.cache_info().misses
+    before = gzip_chunks._piece.cache_info().misses
     for place in (0, 3 * SIZE, 10 * SIZE - 1):
         record = gzipped(changed(record, place, finished=NOON), "steps")[1]
-    assert pieces._piece.cache_info().misses - before == 10 + 2
+    assert gzip_chunks._piece.cache_info().misses - before == 10 + 2
 
 
 def test_what_reads_as_it_is_stays_the_same_and_what_is_cut_comes_back_cut() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.state.remembered import Remembered
+from handler.state.decode_cache import Remembered
 
 
 def test_a_text_is_read_once_and_its_very_value_is_written_as_that_text() -> None:

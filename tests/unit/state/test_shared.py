@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handler.state.shared import Shared
+from handler.state.write_batcher import Shared
 
 COUNT = 40
 Names = tuple[str, ...]

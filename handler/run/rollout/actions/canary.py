@@ -31,7 +31,7 @@ from handler.run.errors import ROLLOUT_FAILURES
 from handler.run.planned_for import is_gradual
 from handler.run.rollout.actions.stage import Object, StepStage
 from handler.run.rollout.checking import Watched, check
-from handler.state.rules import seconds_of
+from handler.state.record_format import seconds_of
 
 _TRIES = 3
 Checks = tuple[Check, ...]

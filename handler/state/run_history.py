@@ -13,7 +13,7 @@ from handler.model.plan import Action, Change, FieldChange
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
 from handler.state.record import Drift, Run, Status
-from handler.state.rules import stamp
+from handler.state.record_format import stamp
 
 RUNS = 20
 NOTES = 8

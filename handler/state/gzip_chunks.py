@@ -16,7 +16,7 @@ from functools import lru_cache
 from operator import is_
 from typing import Any
 
-from handler.state.rules import camel, field_rule, read_record, write_record
+from handler.state.record_format import camel, field_rule, read_record, write_record
 
 SIZE = 32
 """Items of one piece."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handler.state.rules import Line, Time
+from handler.state.record_format import Line, Time
 
 
 @dataclass(frozen=True, slots=True)
