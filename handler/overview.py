@@ -25,7 +25,7 @@ from handler.looks import Mistake
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
-from handler.queues.lanes import git_host
+from handler.queues.bulkheads import git_host
 from handler.standing import TROUBLE, Newest, Row
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Pulse, known

@@ -25,7 +25,7 @@ from handler.model.optional_imports import needed_by
 from handler.model.plan import Change, Plan
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
-from handler.queues.lanes import git_host
+from handler.queues.bulkheads import git_host
 from handler.run.preparing import Source
 from handler.run.rooms import unseen, unwatched
 from handler.state.configmap import state_name

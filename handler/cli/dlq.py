@@ -11,7 +11,7 @@ import click
 from handler.cli import reports
 from handler.cli.session import Session
 from handler.cli.times import ago
-from handler.queues.dead import DeadLetters, Letter
+from handler.queues.dead_letters import DeadLetters, Letter
 from handler.queues.errors import QueueInvalid
 from handler.queues.pending import Work
 from handler.queues.sqs import URL, Sqs, queue_url

@@ -22,7 +22,7 @@ from handler.config.settings import Target
 from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
 from handler.model.result import Result
-from handler.queues.lanes import Lanes
+from handler.queues.bulkheads import Lanes
 from handler.running import guarded
 from handler.serve.supervise import run_alone
 from handler.serve.worker import Engine

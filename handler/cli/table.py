@@ -20,7 +20,7 @@ from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.numbers import many
 from handler.overview import EXPLAINED, cluster_subject
-from handler.queues.lanes import git_host
+from handler.queues.bulkheads import git_host
 from handler.standing import NOT_KNOWN, TROUBLE, Level, Row
 from handler.state.record_format import seconds_of, stamp
 

@@ -20,7 +20,7 @@ from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues import message
-from handler.queues.handling import MARGIN, Run, backoff, handle
+from handler.queues.message_outcome import MARGIN, Run, backoff, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received
 from handler.running import guarded, tell

@@ -48,7 +48,7 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:
     """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
-    from handler.queues.ledger import Ledger
+    from handler.queues.run_index import Ledger
     from handler.reading import Reader
     from handler.serve.answering import Answers
     from handler.summaries import PATIENCE

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handler.model.errors import AnnealError
-from handler.queues.handling import backoff
+from handler.queues.message_outcome import backoff
 from handler.queues.sqs import URL, Received, Sqs
 
 _LOG = logging.getLogger("anneal.queue")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from handler.queues import wire
+from handler.queues import socket_frames
 from handler.queues.pending import Work
 
 _LOG = logging.getLogger("anneal.queue")
@@ -65,8 +65,8 @@ class _Conversation(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         """Answer frames until the web process hangs up."""
         try:
-            while (message := wire.receive(self.request)) is not None:
-                wire.send(self.request, self._answer(message), wire.MAX_ANSWER)
+            while (message := socket_frames.receive(self.request)) is not None:
+                socket_frames.send(self.request, self._answer(message), socket_frames.MAX_ANSWER)
         except ValueError as error:
             _LOG.warning("a frame was refused", extra={"fields": {"seen": str(error)}})
         except (OSError, Closed) as error:
@@ -76,7 +76,7 @@ class _Conversation(socketserver.BaseRequestHandler):
         """Answer one frame; what can't be taken is refused at once, so that the web process goes on with what stands behind it."""
         try:
             if "job" in message:
-                return {"taken": True, **self.server.accept(wire.decode(message))}
+                return {"taken": True, **self.server.accept(socket_frames.decode(message))}
             return {"taken": True, **self.server.answer(message)}
         except Closed:
             raise

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from handler.model.event import Job
-from handler.queues.lanes import Lanes
+from handler.queues.bulkheads import Lanes
 from handler.queues.pending import Pending, Work
-from handler.queues.place import Place
+from handler.queues.worker_slot import Place
 
 _LOG = logging.getLogger("anneal.queue")
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
-from handler.queues import wire
-from handler.queues.kept import Kept, Open
+from handler.queues import socket_frames
 from handler.queues.pending import Pending, Work
+from handler.queues.unfinished_requests import Kept, Open
 
 _LOG = logging.getLogger("anneal.queue")
 ANSWER_TIMEOUT = 5.0
@@ -76,16 +76,16 @@ class Outbox:
     def ready(self) -> bool:
         """Ask the worker on a connection of its own whether it takes jobs."""
         try:
-            with wire.connect(self._path, 1.0) as connection:
-                return wire.ask(connection, {"ping": True}).get("taken") is True
+            with socket_frames.connect(self._path, 1.0) as connection:
+                return socket_frames.ask(connection, {"ping": True}).get("taken") is True
         except (OSError, ValueError):
             return False
 
     def ask(self, question: str, **about: Any) -> dict[str, Any]:
         """Ask the worker on a connection of its own; the server bounds how many do at once. Raises WorkerUnavailable: it doesn't answer."""
         try:
-            with wire.connect(self._path, READ_TIMEOUT) as connection:
-                return wire.ask(connection, {"ask": question, **about})
+            with socket_frames.connect(self._path, READ_TIMEOUT) as connection:
+                return socket_frames.ask(connection, {"ask": question, **about})
         except (OSError, ValueError) as error:
             _LOG.warning("the worker doesn't answer", extra={"fields": {"question": question, "seen": str(error)}})
             raise WorkerUnavailable.of("worker", "doesn't answer", fix="ask again in a second") from None
@@ -128,10 +128,10 @@ class Outbox:
         while not self._closing.is_set():
             sent = False
             try:
-                connection = connection or wire.connect(self._path, ANSWER_TIMEOUT)
-                wire.send(connection, wire.encode(left))
+                connection = connection or socket_frames.connect(self._path, ANSWER_TIMEOUT)
+                socket_frames.send(connection, socket_frames.encode(left))
                 sent = True  # whole: half a frame is none
-                answer = wire.answered(connection)
+                answer = socket_frames.answered(connection)
             except OSError as error:
                 _close(connection)
                 connection = None
@@ -154,7 +154,7 @@ class Outbox:
     def _watch(self) -> None:
         while self._kept.wait():
             try:
-                with wire.connect(self._path, READ_TIMEOUT) as connection:
+                with socket_frames.connect(self._path, READ_TIMEOUT) as connection:
                     self._look(connection)
             except (OSError, ValueError, TypeError, KeyError) as error:  # the last two: an answer of another form
                 _LOG.debug("the worker isn't there", extra={"fields": {"seen": str(error)}})
@@ -177,7 +177,7 @@ class Outbox:
     def _again(self, connection: socket.socket, request: str, each: Open) -> None:
         """Ask a new worker for what the last one had. A target in trouble is left alone for a while, so that the others don't wait."""
         target = each.work.job.target
-        answer = wire.ask(connection, {"ask": "again", "work": wire.encode(each.work), "was": each.run or request})
+        answer = socket_frames.ask(connection, {"ask": "again", "work": socket_frames.encode(each.work), "was": each.run or request})
         if answer.get("ended") is True:
             self._kept.ended(request)
         elif answer.get("run"):
@@ -208,7 +208,7 @@ def _ends(connection: socket.socket, requests: list[str]) -> tuple[str, dict[str
     """Return the worker's life, and what it knows of these requests."""
     boot, known = "", dict[str, Any]()
     for start in range(0, len(requests), PAGE):
-        answer = wire.ask(connection, {"ask": "ends", "requests": requests[start : start + PAGE]})
+        answer = socket_frames.ask(connection, {"ask": "ends", "requests": requests[start : start + PAGE]})
         boot = str(answer["boot"])
         known |= dict(answer["known"])
     return boot, known

@@ -20,7 +20,7 @@ from handler.config.settings import Settings
 from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
-from handler.queues import amazon, message
+from handler.queues import message, sqs_client
 from handler.queues.errors import QueueUnavailable
 from handler.queues.pending import Work
 
@@ -104,7 +104,7 @@ class Sqs:
                 future.result(max(until - time.monotonic(), 0.0))
         except TooLate:
             seen = f"hasn't taken all of {len(entries)} messages in {PATIENCE:g} s"
-            raise QueueUnavailable.of(amazon.named(self.url), seen, fix="try again") from None
+            raise QueueUnavailable.of(sqs_client.named(self.url), seen, fix="try again") from None
         finally:
             _cancel(futures)
 
@@ -114,7 +114,7 @@ class Sqs:
             for number, each in enumerate(entries)
         ]
         if left := self._call("send_message_batch", Entries=rows).get("Failed"):
-            raise amazon.failed(self.url, "send_message_batch", left)
+            raise sqs_client.failed(self.url, "send_message_batch", left)
 
     # --- the worker
     def receive(self, most: int, wait: float, visible: float) -> tuple[Received, ...]:
@@ -173,7 +173,7 @@ class Sqs:
 
     def address(self, name: str, account: str) -> str:
         """Return the URL of another queue by its name. Raises QueueUnavailable."""
-        found: str = amazon.call(self._made(), self.url, "get_queue_url", QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
+        found: str = sqs_client.call(self._made(), self.url, "get_queue_url", QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
         return found
 
     def beside(self, url: str) -> Sqs:
@@ -181,12 +181,12 @@ class Sqs:
         return Sqs(url, self._made(), longest_wait=self._longest_wait)
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        return amazon.call(self._made(), self.url, method, QueueUrl=self.url, **arguments)
+        return sqs_client.call(self._made(), self.url, method, QueueUrl=self.url, **arguments)
 
     def _made(self) -> Any:
         with self._lock:
             if self._client is None:
-                self._client = amazon.client(self.url, self._longest_wait)
+                self._client = sqs_client.client(self.url, self._longest_wait)
             return self._client
 
     def _threads(self) -> ThreadPoolExecutor:

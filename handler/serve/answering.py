@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from handler.model.errors import AnnealError
 from handler.model.to_json import masked
-from handler.queues import wire
+from handler.queues import socket_frames
 from handler.queues.inbox import Closed
-from handler.queues.ledger import Entry, Ledger
 from handler.queues.pending import Work
+from handler.queues.run_index import Entry, Ledger
 from handler.reading import Json, Reader
 from handler.state.record_format import stamp
 
@@ -80,7 +80,7 @@ class Answers:
 
     def again(self, message: Json) -> Json:
         """Take a request that a dead worker had, unless the record shows its end. Raises AnnealError: the record can't be read now."""
-        work = wire.decode(message["work"])
+        work = socket_frames.decode(message["work"])
         entry = self.ledger.find(work.run)
         if entry is None and self.reader.run(str(message["was"])) is not None:
             return {"ended": True}

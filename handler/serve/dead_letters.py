@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from handler.model.errors import AnnealError
-from handler.queues.dead import DeadLetters
+from handler.queues.dead_letters import DeadLetters
 from handler.queues.sqs import Sqs
 
 _LOG = logging.getLogger("anneal.queue")

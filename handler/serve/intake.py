@@ -18,7 +18,7 @@ from handler.model.errors import SenderError
 from handler.model.result import Result
 from handler.queues import message
 from handler.queues.errors import QueueUnavailable
-from handler.queues.handling import backoff, settles
+from handler.queues.message_outcome import backoff, settles
 from handler.queues.pending import Work
 from handler.queues.sqs import BATCH, Received, Sqs
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from handler.config.settings import Cluster, Settings
 from handler.feedback.metrics import Place
-from handler.queues.lanes import git_host
+from handler.queues.bulkheads import git_host
 
 
 def places(settings: Settings) -> Mapping[str, Place]:

@@ -20,12 +20,12 @@ from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues.deferred import Deferred
+from handler.queues.bulkheads import Lanes
+from handler.queues.delayed import Deferred
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
-from handler.queues.lanes import Lanes
-from handler.queues.ledger import Ledger
 from handler.queues.pending import Work
+from handler.queues.run_index import Ledger
 from handler.queues.sqs import Sqs
 from handler.reading import Json, Reader, ended
 from handler.run.state_after import waiting_since

@@ -19,8 +19,8 @@ from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.queue_view import ALONE
 from handler.model.result import Outcome, Result
-from handler.queues.handling import settles
 from handler.queues.inline import Inline
+from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
 from handler.run import quiet
 from handler.run.waits import looking

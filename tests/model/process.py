@@ -19,7 +19,7 @@ from handler.config.settings import Settings, Target
 from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues.deferred import Deferred
+from handler.queues.delayed import Deferred
 from handler.queues.pending import Pending, Work
 from handler.run.rooms import Rooms
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection

@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues import handling, message
-from handler.queues.dead import DeadLetters
-from handler.queues.handling import Deadline, backoff, handle
+from handler.queues import message, message_outcome
+from handler.queues.dead_letters import DeadLetters
+from handler.queues.message_outcome import Deadline, backoff, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received, Sqs
 from handler.state.record import State
@@ -221,6 +221,6 @@ def queued() -> Iterator[None]:
         assert timeout is not None
         return sleep(min(timeout, max(deadline.at - TurnTime.monotonic(), 0.0)), deadline) or deadline.is_set()
 
-    clocks = patch.object(handling, "time", TurnTime), patch("handler.queues.sqs.time", TurnTime)
+    clocks = patch.object(message_outcome, "time", TurnTime), patch("handler.queues.sqs.time", TurnTime)
     with simulated(), clocks[0], clocks[1], patch.object(Deadline, "wait", wait):
         yield

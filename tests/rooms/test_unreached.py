@@ -25,7 +25,7 @@ from handler.config.settings import Cluster, Prometheus
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.prometheus import client
 from handler.prometheus.client import Metrics
-from handler.queues.amazon import refusal
+from handler.queues.sqs_client import refusal
 from handler.source.git_host import GitHost
 from handler.source.host_limits import Limits
 from tests.rooms.source.certificates import Authority

@@ -18,7 +18,7 @@ from handler.functions.batch import AFTER, Batch
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.errors import QueueUnavailable
-from handler.queues.handling import Run
+from handler.queues.message_outcome import Run
 from handler.queues.sqs import Received
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply

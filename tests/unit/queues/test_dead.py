@@ -11,7 +11,7 @@ import pytest
 
 from handler.model.event import Job
 from handler.queues import message
-from handler.queues.dead import DeadLetters
+from handler.queues.dead_letters import DeadLetters
 from handler.queues.errors import QueueInvalid, QueueUnavailable
 from handler.queues.pending import Work
 from handler.queues.sqs import Entry, Sqs

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from handler.model.event import Delivery, Job
-from handler.queues.deferred import Deferred
+from handler.queues.delayed import Deferred
 from handler.queues.pending import Work
 
 

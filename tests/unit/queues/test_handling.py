@@ -11,8 +11,8 @@ import pytest
 
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
-from handler.queues import handling
-from handler.queues.handling import Deadline, backoff, handle, settles
+from handler.queues import message_outcome
+from handler.queues.message_outcome import Deadline, backoff, handle, settles
 from handler.queues.pending import Work
 
 SHA = "a" * 40
@@ -125,7 +125,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         made.now = min(made.now + timeout, max(deadline.at, made.now))
         return deadline.is_set()
 
-    monkeypatch.setattr(handling, "time", Clock)
+    monkeypatch.setattr(message_outcome, "time", Clock)
     monkeypatch.setattr(Deadline, "wait", wait)
     return made
 
@@ -159,7 +159,7 @@ def test_each_look_is_asked_for_now(script: Script) -> None:
 
 def test_where_there_is_no_time_left_another_message_looks_under_the_same_id(script: Script) -> None:
     script.ends = [lagging(script, 8.0)]
-    assert script.handle(PUSH, handling.MARGIN + 5.0)
+    assert script.handle(PUSH, message_outcome.MARGIN + 5.0)
     assert [(job.looks, job.run, job.deliveries) for job in script.put] == [(1, "shop.1", PUSH.deliveries)]
 
 
@@ -191,7 +191,7 @@ def test_a_run_knows_all_who_wait_for_its_end(script: Script) -> None:
 def test_what_a_run_leaves_is_another_message_where_there_is_no_time_left(script: Script) -> None:
     again = Job("shop", "push", hint=SHA, looks=1)
     script.ends = [lambda _: Result("shop", Outcome.APPLIED, recorded=True, again=again, again_at=script.now + 9.0)]
-    assert script.handle(PUSH, handling.MARGIN + 5.0)
+    assert script.handle(PUSH, message_outcome.MARGIN + 5.0)
     assert [replace(job, run="") for job in script.put] == [again]
 
 
@@ -212,7 +212,7 @@ def test_a_queue_that_takes_no_other_message_leaves_this_one(script: Script) -> 
 
     script.ends = [lagging(script, 8.0)]
     with pytest.raises(RuntimeError):
-        handle(Work.of(PUSH), script.run, refuses, script.now + handling.MARGIN + 5.0)
+        handle(Work.of(PUSH), script.run, refuses, script.now + message_outcome.MARGIN + 5.0)
 
 
 # --- the deadline

@@ -14,7 +14,7 @@ import pytest
 from handler.model.errors import ClusterUnavailable, TooManyRequests
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues import kept, wire
+from handler.queues import socket_frames, unfinished_requests
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from handler.serve.worker import Worker
@@ -197,7 +197,7 @@ def test_a_worker_that_may_have_a_request_is_asked_before_it_is_sent_again(path:
         outbox = Outbox(path)
         run = outbox.put(ASKED)
         connection, _ = dying.accept()
-        assert wire.receive(connection) is not None
+        assert socket_frames.receive(connection) is not None
         connection.close()
     remember(objects, State("infra", "default", "u-1", INFRA, history=(Run(run, "replay", "applied", stamp(time.time())),)))
     path.unlink()
@@ -214,11 +214,13 @@ def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> No
     outbox = Outbox(path)
     until(outbox.ready)  # the path is there before anybody listens
     outbox.close(0.0)
-    with wire.connect(path, PATIENCE) as connection:
-        first = wire.ask(connection, wire.encode(work))
+    with socket_frames.connect(path, PATIENCE) as connection:
+        first = socket_frames.ask(connection, socket_frames.encode(work))
         assert life.begun.wait(PATIENCE)
-        assert wire.ask(connection, wire.encode(work)) == first
-        assert wire.ask(connection, wire.encode(Work(replace(PLAIN, hint="h"), (*work.runs, "other"), work.named)))["taken"]
+        assert socket_frames.ask(connection, socket_frames.encode(work)) == first
+        assert socket_frames.ask(connection, socket_frames.encode(Work(replace(PLAIN, hint="h"), (*work.runs, "other"), work.named)))[
+            "taken"
+        ]
     life.let_go.set()
     until(lambda: len(life.ran) == 2)
     assert (life.ran[1].trigger, life.ran[1].hint) == ("push", "h")
@@ -226,7 +228,7 @@ def test_the_same_frame_twice_is_one_run(path: Path, objects: FakeObjects) -> No
 
 
 def test_so_much_may_be_asked_of_one_target_and_no_more(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST", 2)
+    monkeypatch.setattr(unfinished_requests, "MOST", 2)
     outbox = Outbox(path)
     for _ in range(2):
         outbox.put(ASKED)

@@ -9,8 +9,8 @@ import pytest
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
+from handler.queues.bulkheads import MOST_THREADS, THREADS, Lanes
 from handler.queues.inline import Inline
-from handler.queues.lanes import MOST_THREADS, THREADS, Lanes
 from handler.queues.pending import Work
 
 PATIENCE = 60.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from handler.model.event import Job
-from handler.queues.ledger import SHORT, WHOLE, Ledger
 from handler.queues.pending import MAX_RUNS, Work
+from handler.queues.run_index import SHORT, WHOLE, Ledger
 
 
 def work(*runs: str, target: str = "shop") -> Work:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handler.queues import wire
+from handler.queues import socket_frames
 from handler.queues.inbox import Inbox
 from handler.web.loop import THREADS
 
@@ -13,7 +13,7 @@ PATIENCE = 60.0
 
 def test_who_comes_together_is_not_turned_away(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path / "worker.sock", lambda _work: {})  # it listens, and hasn't begun to accept
-    connections = [wire.connect(tmp_path / "worker.sock", PATIENCE) for _ in range(2 * THREADS)]
+    connections = [socket_frames.connect(tmp_path / "worker.sock", PATIENCE) for _ in range(2 * THREADS)]
     for connection in connections:
         connection.close()
     inbox.start()

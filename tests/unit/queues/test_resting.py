@@ -13,8 +13,8 @@ from handler.config.settings import Cluster, Settings, Target
 from handler.model.event import Job
 from handler.model.queue_view import Meanwhile
 from handler.model.result import Outcome, Result
+from handler.queues.bulkheads import Lanes
 from handler.queues.inline import Inline
-from handler.queues.lanes import Lanes
 from handler.queues.pending import RESTING, Work
 from handler.serve.worker import Worker
 from tests.fakes.door import door_settings

@@ -23,7 +23,7 @@ from handler.config.settings import QueueSettings, Settings
 from handler.config.settings import Sqs as SqsSettings
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Delivery, Job
-from handler.queues import amazon, message, sqs
+from handler.queues import message, sqs, sqs_client
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Sqs, queue_url
 from infra.moto import Moto
@@ -104,7 +104,7 @@ def test_nobody_listening_is_told_by_the_real_client(aws: Moto, monkeypatch: pyt
 
 def test_the_region_is_that_of_the_url(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     def region(url: str) -> str:
-        found: str = amazon.client(url).meta.region_name
+        found: str = sqs_client.client(url).meta.region_name
         return found
 
     assert region("https://sqs.ap-southeast-2.amazonaws.com/1/a.fifo") == "ap-southeast-2"
@@ -162,7 +162,7 @@ def test_requests_go_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_client_waits_as_long_as_a_git_host_allows() -> None:
-    assert amazon.CONNECT + amazon.READ < sqs.PATIENCE < 10
+    assert sqs_client.CONNECT + sqs_client.READ < sqs.PATIENCE < 10
 
 
 def test_a_part_that_is_refused_is_told() -> None:

@@ -10,7 +10,7 @@ import pytest
 from handler.build import Handler
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.queues.handling import settles
+from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
 from handler.state.record import Attempt, Run, Waiting
 from tests.fakes.apiserver import ApiServer

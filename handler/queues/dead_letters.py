@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from handler.queues import amazon, message
+from handler.queues import message, sqs_client
 from handler.queues.errors import QueueInvalid
 from handler.queues.pending import Work
 from handler.queues.sqs import BATCH, Entry, Received, Sqs
@@ -118,7 +118,7 @@ class DeadLetters:
 
 def _dead(queue: Sqs) -> tuple[str, str]:
     """Return name and URL of a queue's dead-letter queue."""
-    subject, fix = amazon.named(queue.url), "give it a redrive policy that names a FIFO queue: aws sqs set-queue-attributes"
+    subject, fix = sqs_client.named(queue.url), "give it a redrive policy that names a FIFO queue: aws sqs set-queue-attributes"
     policy = queue.attributes("RedrivePolicy").get("RedrivePolicy")
     if not policy:
         raise QueueInvalid.of(subject, "has no redrive policy, so nothing ends as a dead letter", fix=fix)
