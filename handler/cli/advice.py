@@ -10,11 +10,11 @@ from handler.cli import ways_out
 from handler.cli.times import ago, span, until
 from handler.cli.ways_out import NOTHING_GIVEN, Given
 from handler.config.settings import Target
+from handler.health.kinds.pods import WITH_PODS
 from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable
 from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
-from handler.rollout.kinds.pods import WITH_PODS
 from handler.standing import Newest, Row
 from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.lease import Peek

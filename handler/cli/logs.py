@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from handler.cli.session import Session
+from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.result import Result
-from handler.rollout.kinds.pods import WITH_PODS, pods_of
 from handler.run.due import FAILED
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
 
 def _worst_pod(evidence: Evidence, identity: Identity, now: float) -> Object | None:
     """Return the pod of an object that does worst; None: none of its pods does badly, or they can't be read."""
-    from handler.rollout.diagnosis import Live, Subject
+    from handler.health.diagnosis import Live, Subject
     from handler.run.waits.explaining import explain
 
     live = evidence.live(Resource(identity.group, "v1", identity.kind, f"{identity.kind.lower()}s", namespaced=True), identity)

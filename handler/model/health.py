@@ -1,4 +1,4 @@
-"""How a live object does, in kstatus' words, and how all objects of a target do. Pure values; `handler.rollout.health` judges."""
+"""How a live object does, in kstatus' words, and how all objects of a target do. Pure values; `handler.health.kstatus` judges."""
 
 from __future__ import annotations
 

@@ -25,6 +25,8 @@ from typing import Any
 
 from handler.config.cel import STEPS
 from handler.config.settings import HealthCheckExpr
+from handler.health.kinds.reading import HEALTHY, condition, fails, number, said, waits
+from handler.health.kstatus import premature
 from handler.model.errors import RenderFailed
 from handler.model.expressed import CURRENT, FAILED, Answer
 from handler.model.health import Health, Status
@@ -32,8 +34,6 @@ from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.tree import printable
 from handler.render.sandbox import Limits, Sandbox
-from handler.rollout.health import premature
-from handler.rollout.kinds.reading import HEALTHY, condition, fails, number, said, waits
 
 FUNCTIONS = "handler.render.cel_expressions:FUNCTIONS"
 LIMITS = Limits(memory=1 << 30, cpu=1, seconds=60.0, output=1 << 20)

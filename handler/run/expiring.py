@@ -17,14 +17,14 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from handler.health.kinds.workloads import removes_itself
+from handler.health.kstatus import JOB
 from handler.model.errors import AnnealError, Problem, TransientError
 from handler.model.manifest import canonical
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admit import Desired
-from handler.rollout.health import JOB
-from handler.rollout.kinds.workloads import removes_itself
 from handler.run.due import DONE
 from handler.run.handover import HandOver
 from handler.run.rolled import Rolled

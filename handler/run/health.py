@@ -21,13 +21,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target, Wait
+from handler.health.kstatus import ALWAYS_HEALTHY, SELF_REMOVED, judge
 from handler.model.errors import AnnealError
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import Mode
 from handler.model.tree import printable
 from handler.plan.admit import CRD, NAMESPACE, Desired
-from handler.rollout.health import ALWAYS_HEALTHY, SELF_REMOVED, judge
 from handler.run.custom_health import CustomHealth
 from handler.state.record import State, TargetHealth
 from handler.state.record_format import seconds_of, stamp

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from handler.cluster.live import Object
 from handler.config.secret_mask import Mask
+from handler.health.kstatus import judge
 from handler.model.errors import AnnealError
 from handler.model.health import Health, HealthState
 from handler.model.names import Identity, identity_of
-from handler.rollout.health import judge
 from handler.run.context import Context
 from handler.run.custom_health import CustomHealth
 from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live

@@ -16,6 +16,8 @@ from handler.config.load import load
 from handler.config.settings import Target, Wait
 from handler.config.settings_shape import slots
 from handler.config.value_formats import duration
+from handler.health.kinds.custom import READY
+from handler.health.kstatus import ALWAYS_HEALTHY, KINDS
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import MAX_STEPS, Rollout, Step
@@ -25,8 +27,6 @@ from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.checks.prometheus import INTERVAL
-from handler.rollout.health import ALWAYS_HEALTHY, KINDS
-from handler.rollout.kinds.custom import READY
 from handler.run import gone
 from handler.run.custom_health import KILLED, LIMITS
 from handler.run.rollout.actions import ACTIONS

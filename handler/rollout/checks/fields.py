@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from handler.health.kstatus import judge
 from handler.model.health import Status
 from handler.model.manifest import at
 from handler.model.names import GroupKind
@@ -26,7 +27,6 @@ from handler.rollout import jsonpath
 from handler.rollout.checks.limits import KEYS, limits
 from handler.rollout.checks.omitted_zeros import filled
 from handler.rollout.fields import Fields
-from handler.rollout.health import judge
 from handler.rollout.same import same
 from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
 

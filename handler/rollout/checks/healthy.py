@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from handler.health.kstatus import JOB, judge
 from handler.model.health import Status
 from handler.rollout.checks.limits import KEYS, limits
 from handler.rollout.fields import Fields
-from handler.rollout.health import JOB, judge
 from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
 
 _VERDICTS = {Status.CURRENT: Verdict.PASSED, Status.FAILED: Verdict.FAILED}

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from handler.health.kinds.reading import condition
+from handler.health.kstatus import JOB, judge
 from handler.model.errors import RolloutFailed
 from handler.model.health import Status
 from handler.model.manifest import at
 from handler.rollout.checks.limits import TIMEOUT
 from handler.rollout.fields import Fields
-from handler.rollout.health import JOB, judge
-from handler.rollout.kinds.reading import condition
 from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
 
 

@@ -18,14 +18,14 @@ from typing import Any
 
 from handler.cluster.responses import items_of
 from handler.config.value_formats import duration
+from handler.health.diagnosis import STILL, Live, Subject
+from handler.health.kinds.pods import WITH_PODS, pods_of, selector_of
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
-from handler.rollout.diagnosis import STILL, Live, Subject
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
-from handler.rollout.kinds.pods import WITH_PODS, pods_of, selector_of
 from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
 from handler.run.rollout.questions import Questions
 from handler.run.waits.diagnosing import Diagnosing

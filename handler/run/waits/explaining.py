@@ -1,7 +1,7 @@
 """Reads what explains that objects aren't healthy: of each of their namespaces the Warnings, and the objects' pods.
 
     a wait, while it goes on and at its end      `handler.run.waits.diagnosing`      the rules:
-    a watch of health                            `handler.serve.health.reasons`   ->  handler.rollout.diagnosis
+    a watch of health                            `handler.serve.health.reasons`   ->  handler.health.diagnosis
     a person who asks for logs                   `handler.cli.logs`
 
 Law: few reads, bounded by `Evidence`. What couldn't be read now explains nothing, and denies nothing.
@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from handler.cluster.evidence import Evidence, happened
+from handler.health.diagnosis import Finding, Sight, Subject, Warned, diagnose
 from handler.model.names import Identity
-from handler.rollout.diagnosis import Finding, Sight, Subject, Warned, diagnose
 
 _SINGLE = 3
 """Objects of one namespace whose pods are asked for by their labels; of more, the namespace's are read."""

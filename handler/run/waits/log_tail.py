@@ -18,12 +18,12 @@ from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
 from handler.config.secret_mask import Mask
 from handler.config.secret_parts import parts
+from handler.health.kinds.pods import failing, last_words
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.tree import printable
-from handler.rollout.kinds.pods import failing, last_words
 from handler.run.hiding import fields, held, without_credentials
 
 LINE = 400

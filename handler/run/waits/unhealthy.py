@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from handler.health.diagnosis import STILL, Live, Subject
+from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.model.errors import Problem, RolloutFailed
 from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admit import Desired
-from handler.rollout.diagnosis import STILL, Live, Subject
-from handler.rollout.kinds.pods import WITH_PODS, pods_of
 from handler.run.context import Context
 from handler.run.waits.vigil import Vigil
 

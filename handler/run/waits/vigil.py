@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from handler.health.diagnosis import Live
+from handler.health.kstatus import judge, remnant
 from handler.model.health import Health, Status
 from handler.model.manifest import canonical
 from handler.model.names import Identity
 from handler.plan.admit import Desired
-from handler.rollout.diagnosis import Live
-from handler.rollout.health import judge, remnant
 from handler.run.custom_health import CustomHealth, no_expressions
 
 Object = dict[str, Any]

@@ -16,15 +16,15 @@ from handler.cluster.wait_until import follow
 from handler.cluster.watch import Stop
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
+from handler.health.diagnosis import Subject
+from handler.health.kstatus import ALWAYS_HEALTHY
+from handler.health.kstatus import judge as judge_live
 from handler.model.errors import StillWaiting
 from handler.model.health import Health
 from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
 from handler.plan.admit import Desired
-from handler.rollout.diagnosis import Subject
-from handler.rollout.health import ALWAYS_HEALTHY
-from handler.rollout.health import judge as judge_live
 from handler.run.context import Context
 from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.run.waits.keeping import Keeping, time_left

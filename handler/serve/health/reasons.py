@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from handler.cluster.api import Api
 from handler.cluster.evidence import Evidence
+from handler.health.diagnosis import Finding, Subject
 from handler.model.health import HealthState
 from handler.model.names import Identity
-from handler.rollout.diagnosis import Finding, Subject
 from handler.run.health import SHOWN
 from handler.run.waits.explaining import explain
 from handler.serve.health.watched import GRACE, Watched

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.health.diagnosis import STOOD, Finding, Live, Sight, Subject, Warned, diagnose, names, without_output
+from handler.health.kinds.pods import trouble
+from handler.health.kinds.reading import moment
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STOOD, Finding, Live, Sight, Subject, Warned, diagnose, names, without_output
-from handler.rollout.kinds.pods import trouble
-from handler.rollout.kinds.reading import moment
 
 SAMPLES = Path(__file__).parent / "samples"
 NOON = moment("2026-01-01T12:00:00Z") or 0.0

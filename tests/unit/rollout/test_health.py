@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.health.kinds.custom import READY
+from handler.health.kinds.reading import moment
+from handler.health.kstatus import ALWAYS_HEALTHY, KINDS, judge, remnant
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, identity_of
-from handler.rollout.health import ALWAYS_HEALTHY, KINDS, judge, remnant
-from handler.rollout.kinds.custom import READY
-from handler.rollout.kinds.reading import moment
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
 NOW = "2026-01-01T00:01:00Z"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from handler.health.diagnosis import STOOD, Live, Subject
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import Identity
-from handler.rollout.diagnosis import STOOD, Live, Subject
 from handler.run.waits import diagnosing as looks
 from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.state.record_format import seconds_of

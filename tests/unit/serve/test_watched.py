@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from handler.config.settings import HealthCheckExpr
+from handler.health.diagnosis import STILL, Finding
+from handler.health.kstatus import SELF_REMOVED
 from handler.model.errors import OperatorError
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity, identity_of
 from handler.render.sandbox import Sandbox
-from handler.rollout.diagnosis import STILL, Finding
-from handler.rollout.health import SELF_REMOVED
 from handler.run.custom_health import PAUSE, CustomHealth
 from handler.run.health import judged
 from handler.serve.health.watched import GRACE

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from handler.health.kinds.reading import HEALTHY, Object, condition, fails, moment, said, stands, waits
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
-from handler.rollout.kinds.reading import HEALTHY, Object, condition, fails, moment, said, stands, waits
 
 UNCLAIMED = 10.0
 """Seconds after which a claim that nobody provisions is one that waits for its first pod."""

@@ -5,10 +5,10 @@ All but the Job are only believed once their controller has said which generatio
 
 from __future__ import annotations
 
+from handler.health.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, stands, waits, written
 from handler.model.health import Health
 from handler.model.manifest import at
 from handler.model.numbers import many
-from handler.rollout.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, stands, waits, written
 
 _NO_DEADLINE = 2**31 - 1
 _UNSEEN = "its controller hasn't looked at it yet"

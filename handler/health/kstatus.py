@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from handler.health.kinds import custom, others, pods, workloads
+from handler.health.kinds.reading import HEALTHY, Condition, condition, fails, number, waits, written
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, identity_of
-from handler.rollout.kinds import custom, others, pods, workloads
-from handler.rollout.kinds.reading import HEALTHY, Condition, condition, fails, number, waits, written
 
 SETTLE = 5.0
 """Seconds that a controller has to say something about an object it was just given, before silence means that it has nothing to say."""

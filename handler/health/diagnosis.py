@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from handler.health.kinds.pods import WITH_PODS, containers, pod, trouble
+from handler.health.kinds.reading import condition, count, moment, said
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity
 from handler.model.numbers import many
-from handler.rollout.kinds.pods import WITH_PODS, containers, pod, trouble
-from handler.rollout.kinds.reading import condition, count, moment, said
 
 STILL = 15.0
 """Seconds for which a verdict may stand before what no pod and no event says is inferred."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from handler.health.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, number, said, stands, waits
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind
-from handler.rollout.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, number, said, stands, waits
 
 _SILENT = "its controller has said nothing yet"
 _REVISIONS = ("rollout.argoproj.io/workload-generation", "workloadObservedGeneration")

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from handler.health.kinds.reading import HEALTHY, Object, condition, count, fails, said, waits
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity
-from handler.rollout.kinds.reading import HEALTHY, Object, condition, count, fails, said, waits
 
 WITH_PODS = frozenset(
     {
