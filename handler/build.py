@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
     from handler.queues import Queue
-    from handler.rollout.tables import CheckType
+    from handler.rollout.interfaces import CheckType
     from handler.run.rollout.actions import ActionType
     from handler.triggers import Trigger
 

@@ -20,7 +20,7 @@ from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS, Renderer
 
 if TYPE_CHECKING:
-    from handler.rollout.tables import CheckType
+    from handler.rollout.interfaces import CheckType
     from handler.run.rollout.actions import ActionType
     from handler.triggers import Trigger
 

@@ -22,8 +22,8 @@ from handler.config.value_formats import duration
 from handler.model.manifest import Manifest, at
 from handler.model.names import IDENTITY, GroupKind, Identity
 from handler.model.rollout import Check
-from handler.rollout.fields import Fields
-from handler.rollout.tables import Object, Options
+from handler.rollout.interfaces import Object, Options
+from handler.rollout.spec_fields import Fields
 
 LABEL = "anneal.dev/canary"
 """On a canary and its pods: the name of the Deployment that it stands beside."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.rollout import Check
-from handler.rollout.fields import Fields, path, unknown
-from handler.rollout.tables import CheckType, Mistake, SpecError
+from handler.rollout.interfaces import CheckType, Mistake, SpecError
+from handler.rollout.spec_fields import Fields, path, unknown
 
 MAX_CHECKS = 100
 """Checks of one step's success, or of its failure."""

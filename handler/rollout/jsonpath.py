@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from handler.rollout.pathparts import LONGEST, Reader, Span, Unreadable
-from handler.rollout.same import ordered, same
+from handler.rollout.json_values import ordered, same
+from handler.rollout.jsonpath_syntax import LONGEST, Reader, Span, Unreadable
 
 MOST = 10_000
 """Values that a path may find."""

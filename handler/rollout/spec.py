@@ -25,8 +25,8 @@ from handler.model.render import Where, nowhere, places
 from handler.model.rollout import API_VERSION, KIND, MAX_STEPS, Check, Group, Mode, Phase, Rollout, Step
 from handler.model.tree import MAX_PATH, printable
 from handler.rollout.conditions import Conditions
-from handler.rollout.fields import Fields
-from handler.rollout.tables import ActionReader, CheckType, Mistake, SpecError
+from handler.rollout.interfaces import ActionReader, CheckType, Mistake, SpecError
+from handler.rollout.spec_fields import Fields
 
 Keys = Mapping[str, Sequence[Identity]]
 """What a Rollout calls them -> the objects: one, or the items of a List."""

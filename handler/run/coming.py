@@ -18,7 +18,7 @@ from handler.model.plan import Due
 from handler.model.rollout import Mode, Phase, Policy
 from handler.plan.admit import Desired
 from handler.plan.order import sort_key
-from handler.rollout.hooks import lasts
+from handler.rollout.hook_annotations import lasts
 from handler.run.hooked import Hooked
 from handler.run.rolled import Rolled
 

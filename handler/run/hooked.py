@@ -15,7 +15,7 @@ from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, MAX_STEPS, Hook, Mode, Phase
 from handler.plan.admit import Desired
 from handler.plan.order import DEPENDS_ON, Order, depends_on, order, sort_key
-from handler.rollout.hooks import Read, read
+from handler.rollout.hook_annotations import Read, read
 
 PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
 """The phases that run, in their order."""

@@ -24,7 +24,7 @@ from handler.model.rollout import Mode, Rollout
 from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admit import Admission, Desired
 from handler.plan.order import order
-from handler.rollout.tables import ActionReader, CheckType
+from handler.rollout.interfaces import ActionReader, CheckType
 from handler.run import canaries
 from handler.run.hooked import Hooked, separate
 from handler.run.rolled import Rolled, refuse_strays, roll

@@ -22,7 +22,7 @@ from handler.model.render import Rendered
 from handler.model.rollout import API_VERSION, KIND, Group, Mode, Rollout, Step
 from handler.plan.admit import Desired
 from handler.plan.order import order
-from handler.rollout.tables import ActionReader, CheckType
+from handler.rollout.interfaces import ActionReader, CheckType
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from handler.config.settings import Target
 from handler.model.plan import Change, Plan
-from handler.rollout.tables import ActionRow, Query, no_metrics
+from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.run.custom_health import CustomHealth, no_expressions
 from handler.run.handover import Alone, Siblings
 from handler.run.planning import Planner

@@ -24,7 +24,7 @@ from handler.plan.membership import is_member
 from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
-from handler.rollout.hooks import ROLLOUT, is_act, lasts
+from handler.rollout.hook_annotations import ROLLOUT, is_act, lasts
 from handler.run.deciding import Decision
 from handler.run.findings import NO_DRY_RUN, Finding
 from handler.run.hooked import Hooked

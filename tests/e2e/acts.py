@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from handler.model.rollout import ARGO_HOOK
-from handler.rollout.hooks import ARGO_POLICY, ARGO_WAVE
+from handler.rollout.hook_annotations import ARGO_POLICY, ARGO_WAVE
 from tests.e2e.documents import Document, job
 from tests.e2e.shop import Shop
 

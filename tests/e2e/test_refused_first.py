@@ -11,7 +11,7 @@ import yaml
 from handler.model.names import PART_OF
 from handler.model.result import Outcome, Result
 from handler.model.rollout import ARGO_HOOK
-from handler.rollout.hooks import ARGO_WAVE
+from handler.rollout.hook_annotations import ARGO_WAVE
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer, pods, service
 from tests.e2e.shop import SCOPED, STATES, Shop, told
 

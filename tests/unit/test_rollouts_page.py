@@ -22,7 +22,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import MAX_STEPS, Rollout, Step
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE
-from handler.rollout import hooks, spec
+from handler.rollout import hook_annotations, spec
 from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
@@ -81,7 +81,7 @@ def test_every_configuration_is_read(document: dict[str, Any], tmp_path: Path) -
 
 @pytest.mark.parametrize("document", OBJECTS, ids=lambda document: str(document["kind"]))
 def test_every_object_is_a_hook_or_stands_in_a_wave(document: dict[str, Any]) -> None:
-    read = hooks.read(document, identity_of(document), "docs/rollouts.md:1")
+    read = hook_annotations.read(document, identity_of(document), "docs/rollouts.md:1")
     assert read.problems == ()
     assert read.hook or document["metadata"]["annotations"].keys() >= {SYNC_WAVE, DEPENDS_ON}
 
@@ -187,7 +187,12 @@ def test_the_budgets_of_expressions_are_those_of_the_code() -> None:
 
 def test_the_tables_of_hooks_name_every_word() -> None:
     section = TEXT.partition("\n## Hooks\n")[2].partition("\n## ")[0]
-    assert {*hooks._ARGO_PHASES, *hooks._ARGO_POLICIES, *hooks._HELM_POLICIES, hooks._CRD_INSTALL} <= set(spans(section))
+    assert {
+        *hook_annotations._ARGO_PHASES,
+        *hook_annotations._ARGO_POLICIES,
+        *hook_annotations._HELM_POLICIES,
+        hook_annotations._CRD_INSTALL,
+    } <= set(spans(section))
     assert {"pre-install", "pre-upgrade", "post-install", "post-upgrade", "test", "pre-delete", "pre-rollback"} <= set(spans(section))
 
 

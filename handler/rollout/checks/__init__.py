@@ -16,7 +16,7 @@ from handler.rollout.checks.healthy import Healthy
 from handler.rollout.checks.job import JobComplete
 from handler.rollout.checks.memory import JobOOMKilled
 from handler.rollout.checks.prometheus import Prometheus
-from handler.rollout.tables import CheckType
+from handler.rollout.interfaces import CheckType
 
 CHECKS: Mapping[str, CheckType] = {
     "fieldComparisons": FieldComparisons(),

@@ -26,9 +26,9 @@ from handler.model.names import GroupKind
 from handler.rollout import jsonpath
 from handler.rollout.checks.limits import KEYS, limits
 from handler.rollout.checks.omitted_zeros import filled
-from handler.rollout.fields import Fields
-from handler.rollout.same import same
-from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.json_values import same
+from handler.rollout.spec_fields import Fields
 
 MOST = 100
 """Comparisons of one check."""

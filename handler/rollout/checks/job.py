@@ -14,8 +14,8 @@ from handler.model.errors import RolloutFailed
 from handler.model.health import Status
 from handler.model.manifest import at
 from handler.rollout.checks.limits import TIMEOUT
-from handler.rollout.fields import Fields
-from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.spec_fields import Fields
 
 
 class JobComplete:

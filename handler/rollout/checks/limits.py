@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.rollout.fields import Fields
+from handler.rollout.spec_fields import Fields
 
 KEYS = ("timeout", "progressTimeout", "pollInterval")
 TIMEOUT, PROGRESS, POLL = 3600.0, 300.0, 5.0

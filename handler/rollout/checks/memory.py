@@ -11,8 +11,8 @@ from typing import Any
 
 from handler.model.manifest import at, items_at
 from handler.rollout.checks.job import must_be_job
-from handler.rollout.fields import Fields
-from handler.rollout.tables import Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.interfaces import Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.spec_fields import Fields
 
 _EVERY = 5.0
 """Seconds between two looks at the pods; a killed container changes nothing of its Job."""

@@ -33,8 +33,8 @@ from handler.model.metric_sample import Moments, Sample
 from handler.model.numbers import many
 from handler.rollout.checks.limits import TIMEOUT
 from handler.rollout.checks.samples import Seen, Wanted, failed_in_a_row, is_stuck, worst
-from handler.rollout.fields import Fields
-from handler.rollout.tables import CheckType, Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.interfaces import CheckType, Judged, Object, Options, Probe, Scene, Verdict
+from handler.rollout.spec_fields import Fields
 
 LONGEST = 10_000
 """Characters of a query."""

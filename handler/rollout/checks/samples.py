@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from handler.model.metric_sample import Sample
-from handler.rollout.same import ordered, same
+from handler.rollout.json_values import ordered, same
 
 _LESS, _MORE = ("<", "<="), (">", ">=")
 

@@ -25,8 +25,8 @@ from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
+from handler.rollout.interfaces import Judged, Object, Probe, Query, Scene, Verdict
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
-from handler.rollout.tables import Judged, Object, Probe, Query, Scene, Verdict
 from handler.run.rollout.questions import Questions
 from handler.run.waits.diagnosing import Diagnosing
 from handler.run.waits.keeping import Keeping

@@ -32,7 +32,7 @@ from handler.plan.admit import Desired
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.membership import is_member
 from handler.plan.order import sort_key
-from handler.rollout import hooks
+from handler.rollout import hook_annotations
 from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import token
@@ -112,7 +112,7 @@ class Hooking:
         for one in reversed(self.hooked.of(phase)):
             found = self.journal.find(phase, str(one))
             policy = wanted.get(found.outcome) if found else None
-            live = self._live(one) if policy in self.hooked.hooks[one].policies and not hooks.lasts(one.group_kind) else None
+            live = self._live(one) if policy in self.hooked.hooks[one].policies and not hook_annotations.lasts(one.group_kind) else None
             if live and self._is_of_this(phase, live) and not kept(self._item(one), live):
                 self._delete(one, live)
 
@@ -134,7 +134,7 @@ class Hooking:
             return None  # it ran, and is gone: see `_verdict`
         uid, version = self._make_way(one, live) if live else ("", _CREATE_ONLY)
         body = self._item(one).manifest.body()
-        body["metadata"]["annotations"][hooks.ROLLOUT] = self._token(phase)
+        body["metadata"]["annotations"][hook_annotations.ROLLOUT] = self._token(phase)
         return self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
 
     def _created(self, phase: Phase, one: Identity, stored: Object) -> None:
@@ -188,11 +188,11 @@ class Hooking:
         if one in self._ended:
             return Health(Status.CURRENT)
         if live is None:
-            if hooks.has_ttl(self._item(one).manifest.body()):
+            if hook_annotations.has_ttl(self._item(one).manifest.body()):
                 return Health(Status.CURRENT, "was removed when its time to live was over")
             return Health(Status.FAILED, "was deleted before it was seen to end")
-        found = hooks.ended(live, one)
-        if hooks.is_act(one) and hooks.is_over(live, one):
+        found = hook_annotations.ended(live, one)
+        if hook_annotations.is_act(one) and hook_annotations.is_over(live, one):
             self._ended.add(one)
         return found
 
@@ -228,4 +228,4 @@ class Hooking:
 
     def _is_of_this(self, phase: Phase, live: Object) -> bool:
         annotations = live["metadata"].get("annotations") or {}
-        return bool(annotations.get(hooks.ROLLOUT) == self._token(phase))
+        return bool(annotations.get(hook_annotations.ROLLOUT) == self._token(phase))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from handler.model.metric_sample import Moments
 from handler.prometheus.errors import MetricsUnavailable
-from handler.rollout.tables import Query
+from handler.rollout.interfaces import Query
 
 FIRST = 15.0
 """Seconds that the first answer is waited for."""

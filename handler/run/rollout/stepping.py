@@ -20,7 +20,7 @@ from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, 
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Mode, Rollout, Step
-from handler.rollout.tables import ActionRow
+from handler.rollout.interfaces import ActionRow
 from handler.run.applying import Applier
 from handler.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.run.rollout.actions.stage import Elsewhere, StepStage

@@ -12,9 +12,9 @@ from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.rollout import Rollout
-from handler.rollout.fields import Fields, type_of
+from handler.rollout.interfaces import CheckType, Options, Probe, Scene, SpecError
 from handler.rollout.spec import read
-from handler.rollout.tables import CheckType, Options, Probe, Scene, SpecError
+from handler.rollout.spec_fields import Fields, type_of
 from handler.run.rollout.actions import ACTIONS
 
 PLACE = "deploy/rollout.yaml:1"

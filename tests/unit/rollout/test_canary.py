@@ -17,7 +17,7 @@ from handler.model.rollout import API_VERSION, Rollout
 from handler.rollout import canary, spec
 from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
 from handler.rollout.checks import CHECKS
-from handler.rollout.tables import SpecError
+from handler.rollout.interfaces import SpecError
 from handler.run.rollout.actions import ACTIONS
 from handler.state.record_format import seconds_of
 

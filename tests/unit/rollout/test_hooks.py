@@ -13,8 +13,8 @@ from handler.model.names import GroupKind, Identity
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, Hook, Phase, Policy
 from handler.render.documents import documents
 from handler.render.objects import objects
-from handler.rollout import hooks
-from handler.rollout.hooks import Read, ended, has_ttl, is_act, is_over, lasts, read
+from handler.rollout import hook_annotations
+from handler.rollout.hook_annotations import Read, ended, has_ttl, is_act, is_over, lasts, read
 
 SAMPLES = Path(__file__).parent / "hooks"
 JOB = Identity("batch", "Job", "shop", "migrate")
@@ -38,11 +38,11 @@ def annotated(identity: Identity = JOB, **annotations: str) -> Read:
     """Read an object with these annotations: `argo`, `wave`, `argo_policy`, `helm`, `weight`, `helm_policy`."""
     names = {
         "argo": ARGO_HOOK,
-        "wave": hooks.ARGO_WAVE,
-        "argo_policy": hooks.ARGO_POLICY,
+        "wave": hook_annotations.ARGO_WAVE,
+        "argo_policy": hook_annotations.ARGO_POLICY,
         "helm": HELM_HOOK,
-        "weight": hooks.HELM_WEIGHT,
-        "helm_policy": hooks.HELM_POLICY,
+        "weight": hook_annotations.HELM_WEIGHT,
+        "helm_policy": hook_annotations.HELM_POLICY,
     }
     return read({"metadata": {"annotations": {names[key]: value for key, value in annotations.items()}}}, identity, "job.yaml:3")
 
@@ -94,16 +94,19 @@ def test_an_object_without_such_annotations_is_no_hook() -> None:
         ({"argo": "PreSnyc"}, f"{ARGO_HOOK}: 'PreSnyc' is unknown; did you mean PreSync? Known are PreSync, Sync, "),
         ({"argo": "presync"}, f"{ARGO_HOOK}: 'presync' is unknown; did you mean PreSync?"),
         ({"argo": "pre-install"}, f"{ARGO_HOOK}: 'pre-install' is unknown; "),
-        ({"argo": "PreSync", "argo_policy": "Never"}, f"{hooks.ARGO_POLICY}: 'Never' is unknown; known are BeforeHookCreation, HookSucc"),
-        ({"argo": "PreSync", "wave": "first"}, f"{hooks.ARGO_WAVE}: 'first' is not a whole number"),
+        (
+            {"argo": "PreSync", "argo_policy": "Never"},
+            f"{hook_annotations.ARGO_POLICY}: 'Never' is unknown; known are BeforeHookCreation, HookSucc",
+        ),
+        ({"argo": "PreSync", "wave": "first"}, f"{hook_annotations.ARGO_WAVE}: 'first' is not a whole number"),
         ({"helm": "pre-instal"}, f"{HELM_HOOK}: 'pre-instal' is unknown; did you mean pre-install?"),
         (
             {"helm": "pre-install", "helm_policy": "hook-succeded"},
-            f"{hooks.HELM_POLICY}: 'hook-succeded' is unknown; did you mean hook-succe",
+            f"{hook_annotations.HELM_POLICY}: 'hook-succeded' is unknown; did you mean hook-succe",
         ),
-        ({"helm": "pre-install", "weight": "1.5"}, f"{hooks.HELM_WEIGHT}: '1.5' is not a whole number"),
-        ({"helm": "pre-install", "weight": "1_0"}, f"{hooks.HELM_WEIGHT}: '1_0' is not a whole number"),
-        ({"argo": "PreSync", "wave": "\u0663"}, f"{hooks.ARGO_WAVE}: '\u0663' is not a whole number"),
+        ({"helm": "pre-install", "weight": "1.5"}, f"{hook_annotations.HELM_WEIGHT}: '1.5' is not a whole number"),
+        ({"helm": "pre-install", "weight": "1_0"}, f"{hook_annotations.HELM_WEIGHT}: '1_0' is not a whole number"),
+        ({"argo": "PreSync", "wave": "\u0663"}, f"{hook_annotations.ARGO_WAVE}: '\u0663' is not a whole number"),
     ],
 )
 def test_a_word_that_means_nothing_is_refused_with_the_known_ones(annotations: dict[str, str], told: str) -> None:

@@ -14,7 +14,7 @@ from handler.model.names import Identity
 from handler.model.queue_view import ALONE
 from handler.model.resource import Resource
 from handler.model.rollout import Check
-from handler.rollout.tables import Judged, Options, Probe, Scene, Verdict
+from handler.rollout.interfaces import Judged, Options, Probe, Scene, Verdict
 from handler.run.custom_health import no_expressions
 from handler.run.rollout.checking import Watched, check
 from handler.run.waits.diagnosing import Pace

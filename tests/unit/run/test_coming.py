@@ -10,7 +10,7 @@ from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, Group, Mode, Rollout, Step
 from handler.plan.admit import Desired
 from handler.plan.order import order
-from handler.rollout.hooks import ARGO_POLICY, ARGO_WAVE
+from handler.rollout.hook_annotations import ARGO_POLICY, ARGO_WAVE
 from handler.run.coming import Coming
 from handler.run.hooked import separate
 from handler.run.rolled import Rolled

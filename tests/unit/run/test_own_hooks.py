@@ -9,7 +9,7 @@ import pytest
 
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.rollout.hooks import ROLLOUT
+from handler.rollout.hook_annotations import ROLLOUT
 from handler.state.record import Progress, State
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of

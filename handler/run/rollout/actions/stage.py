@@ -21,7 +21,7 @@ from handler.model.resource import Resource
 from handler.model.rollout import Check, Step
 from handler.plan.admit import Desired
 from handler.rollout.checks.healthy import Healthy
-from handler.rollout.tables import ActionReader
+from handler.rollout.interfaces import ActionReader
 from handler.run.applying import Applier
 from handler.run.gone import wait_until_gone
 from handler.run.rollout.checking import Watched

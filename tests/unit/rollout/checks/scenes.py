@@ -8,7 +8,7 @@ from typing import Any
 from handler.model.metric_sample import Moments, Sample
 from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
-from handler.rollout.tables import Probe, Scene, SpecError
+from handler.rollout.interfaces import Probe, Scene, SpecError
 
 SINCE = 1_700_000_000.0
 

@@ -8,7 +8,7 @@ import pytest
 
 from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
-from handler.rollout.tables import Verdict
+from handler.rollout.interfaces import Verdict
 from tests.unit.rollout.checks.scenes import SINCE, begun, identity, mistakes
 
 READY = {"name": "ready", "path": "{.status.ready}", "value": {"static": 1}}

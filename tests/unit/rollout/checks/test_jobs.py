@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.rollout.tables import Judged, Object, Verdict
+from handler.rollout.interfaces import Judged, Object, Verdict
 from tests.unit.rollout.checks.scenes import SINCE, begun, identity
 
 JOB = identity("batch", "Job")

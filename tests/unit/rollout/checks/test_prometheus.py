@@ -13,7 +13,7 @@ from handler.model.metric_sample import Sample
 from handler.prometheus.errors import MetricsUnavailable
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.prometheus import bound
-from handler.rollout.tables import Judged, SpecError, Verdict
+from handler.rollout.interfaces import Judged, SpecError, Verdict
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, mistakes, moment
 
 ASKED = {"query": "errors", "is": "< 0.01"}

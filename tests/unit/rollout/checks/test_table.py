@@ -12,8 +12,8 @@ import yaml
 from handler.model.errors import ManifestInvalid, RolloutFailed
 from handler.model.manifest import Manifest
 from handler.rollout.checks import CHECKS
+from handler.rollout.interfaces import Verdict
 from handler.rollout.spec import read
-from handler.rollout.tables import Verdict
 from handler.run.rollout.actions import ACTIONS
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mistakes, moment
 

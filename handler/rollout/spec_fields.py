@@ -12,7 +12,7 @@ from typing import Any
 from handler.config.value_formats import duration, seconds
 from handler.model.rollout import key_in_path
 from handler.model.tree import printable
-from handler.rollout.tables import Mistake, SpecError
+from handler.rollout.interfaces import Mistake, SpecError
 
 YEAR = 31_536_000.0
 _SHOWN = 1e18
