@@ -299,7 +299,7 @@ def approving(session: Session, *, prunes: bool) -> Callable[[str], str] | None:
 
 def _way_out(problem: Problem) -> str:
     """Return the way out of a problem: where settings lack something, the command that has it."""
-    from handler.plan.lacking import Lacking  # noqa: PLC0415 - `--help` stays fast
+    from handler.plan.missing_settings import Lacking  # noqa: PLC0415 - `--help` stays fast
 
     if not isinstance(problem, Lacking) or not problem.settings:
         return problem.fix

@@ -12,7 +12,7 @@ from handler.config.settings import Target
 from handler.model.errors import AccessDenied, PlanRefused
 from handler.model.render import Rendered
 from handler.model.resource import Resource
-from handler.plan.admit import declared_kinds
+from handler.plan.admission import declared_kinds
 from handler.state.record import State
 
 

@@ -17,7 +17,7 @@ from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.model.names import identity_of
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.resource import Resource
-from handler.plan.admit import CRD, NAMESPACE
+from handler.plan.admission import CRD, NAMESPACE
 from handler.state.configmap import state_name
 from handler.state.heartbeat import heartbeat_name
 

@@ -18,12 +18,12 @@ from handler.model.plan import FieldChange
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import steering
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
 from handler.plan.field_sets import at_path
 from handler.plan.ignore import Ignoring
+from handler.plan.managed_fields import is_same
 from handler.plan.membership import is_member
-from handler.plan.owned import is_same
 from handler.plan.takeover import Takeover, takeover, undeclared
 
 Seen = tuple[str, str]

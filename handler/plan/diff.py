@@ -12,7 +12,7 @@ from typing import Any
 from handler.model.field_masking import is_sensitive, shown
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
-from handler.plan.owned import MEMBER, Step, equal, owners
+from handler.plan.managed_fields import MEMBER, Step, equal, owners
 
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from handler.plan.owned import MEMBER, Fields, Step, child, element_keys, equal, find_element, keys_of
+from handler.plan.managed_fields import MEMBER, Fields, Step, child, element_keys, equal, find_element, keys_of
 
 _ABSENT = object()
 

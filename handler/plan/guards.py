@@ -14,7 +14,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import canonical
 from handler.model.numbers import many
 from handler.model.plan import Action, Change, Hold
-from handler.plan.lacking import lacking
+from handler.plan.missing_settings import lacking
 
 Key = tuple[str, str, str]
 

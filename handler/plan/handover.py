@@ -21,7 +21,7 @@ from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
 from handler.model.names import ACTS, IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
-from handler.plan.admit import NAMESPACE, Desired, allows, listed
+from handler.plan.admission import NAMESPACE, Desired, allows, listed
 from handler.plan.judge import skipped
 from handler.plan.membership import marks_of
 

@@ -14,7 +14,7 @@ from typing import Any
 from handler.config.settings import IgnoreRule
 from handler.model.manifest import at
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
-from handler.plan.owned import child, owners
+from handler.plan.managed_fields import child, owners
 
 ANNOTATION = "anneal.dev/ignore"
 """Comma-separated JSON pointers (RFC 6901) on a manifest."""

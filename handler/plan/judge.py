@@ -16,16 +16,16 @@ from handler.model.manifest import canonical
 from handler.model.names import LASTING, GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
-from handler.plan.admit import Desired, listed
+from handler.plan.admission import Desired, listed
+from handler.plan.api_versions import recorded_in
 from handler.plan.diff import differs, field_changes
-from handler.plan.lacking import UNOWNED, block, lacking
 from handler.plan.membership import is_member
-from handler.plan.missing import FIELD_ERROR
+from handler.plan.missing_objects import FIELD_ERROR
+from handler.plan.missing_settings import UNOWNED, block, lacking
 from handler.plan.ownership import TOOLS, Owner, foreign_owner
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
-from handler.plan.versions import recorded_in
 
 RECREATE = "anneal.dev/recreate"
 """Annotation `allow` on a manifest: it may be deleted and created again when an immutable field changes."""

@@ -20,7 +20,7 @@ from handler.model.names import Identity
 from handler.model.numbers import whole
 from handler.model.rollout import Mode
 from handler.model.tree import printable
-from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan.admission import CRD, NAMESPACE, Desired
 
 DEPENDS_ON = "config.kubernetes.io/depends-on"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"

@@ -17,7 +17,7 @@ from handler.model.names import IDENTITY, LASTING
 from handler.model.rollout import Mode
 from handler.model.tree import printable
 from handler.plan.annotations import ANY, DELETING, DROP, TABLE, Effect, Row, Side
-from handler.plan.owned import is_ours_alone
+from handler.plan.managed_fields import is_ours_alone
 
 Rows = tuple[Row, ...]
 _OURS = "anneal.dev/"

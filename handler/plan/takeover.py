@@ -16,7 +16,7 @@ from typing import Any
 
 from handler.model.names import FIELD_MANAGER
 from handler.plan.field_sets import applied_over, existing, going, keyed, parted, paths, without
-from handler.plan.owned import Fields, Step, difference, managed_fields, our_entry, union
+from handler.plan.managed_fields import Fields, Step, difference, managed_fields, our_entry, union
 from handler.plan.ownership import deployed, deployers, marks_of
 from handler.plan.prune import PROTECTIONS
 

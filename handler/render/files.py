@@ -2,7 +2,7 @@
 
 Law: the worker selects and fetches, the child reads (see `documents` and `objects`). Every mistake of every file is in one error.
 A file that was rendered before is neither fetched nor read again: cost follows the change. Whether an object stands in two files is
-asked again of the whole set by `handler.plan.admit`. The target's Rollout, wherever it lies, is read beside them and is no object.
+asked again of the whole set by `handler.plan.admission`. The target's Rollout, wherever it lies, is read beside them and is no object.
 """
 
 from __future__ import annotations

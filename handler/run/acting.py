@@ -17,14 +17,14 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, Due
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.judge import NO_STEP_DELETES, Judge, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
+from handler.plan.rollout import Rolled
 from handler.run.handover import HandOver
 from handler.run.judging import PruneJudge
-from handler.run.rolled import Rolled
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
 Object = dict[str, Any]

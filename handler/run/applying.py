@@ -27,7 +27,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity, kubectl
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 from handler.plan.judge import Judge
 from handler.run.ending import raise_together

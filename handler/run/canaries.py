@@ -19,7 +19,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.render import Where, nowhere, places
 from handler.model.rollout import Rollout, Step
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.prune import PROTECTIONS
 from handler.rollout import canary

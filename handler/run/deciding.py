@@ -22,14 +22,15 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
-from handler.plan import missing, schema
-from handler.plan.admit import CRD, Desired
+from handler.plan import crd_schema
+from handler.plan import missing_objects as missing
+from handler.plan.admission import CRD, Desired
 from handler.plan.compare import Comparison
 from handler.plan.handover import marks_taken_from, taken_from
 from handler.plan.judge import Judge, skipped, terminating
 from handler.plan.membership import as_ours, is_member, marks_of
 from handler.plan.steering import note
-from handler.run.coming import Coming
+from handler.plan.write_order import Coming
 from handler.run.expiring import Known, asks_siblings, done, has_run
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
 from handler.run.handover import HandOver
@@ -137,7 +138,7 @@ class Decision:
             return [*mistakes_of(self.api, item, missing.without(item)), self.judge.absent(item, deferred=True)]
         changing = self.missing.changing_crd(item)
         if changing and is_by_schema(error):
-            return [*schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
+            return [*crd_schema.check(item, self.comparison.desired[changing].manifest), self.judge.absent(item, deferred=True)]
         return self.missing.mistakes(item, error)
 
     def _there_already(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
@@ -157,7 +158,7 @@ class Decision:
         if self.target.validate == "none":
             return []
         if need.group_kind == CRD:
-            return list(schema.check(item, self.comparison.desired[need].manifest))
+            return list(crd_schema.check(item, self.comparison.desired[need].manifest))
         stand_in = self.stand_in.name
         if not stand_in:
             self.notes.append(f"{item.identity}: checked by the server once {need} exists")

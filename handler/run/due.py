@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from handler.model.plan import Due
 from handler.model.rollout import Phase, Rollout
-from handler.run.hooked import Hooked
-from handler.run.rolled import Rolled
+from handler.plan.hooks import Hooked
+from handler.plan.rollout import Rolled
 from handler.state.record import Progress, State
 
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, LeaseError, PlanRefused, Problem
 from handler.model.plan import Change
-from handler.plan.lacking import joined
+from handler.plan.missing_settings import joined
 
 T = TypeVar("T")
 

@@ -24,10 +24,10 @@ from handler.model.manifest import canonical
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.rollout import Rolled
 from handler.run.due import DONE
 from handler.run.handover import HandOver
-from handler.run.rolled import Rolled
 from handler.state.ran import Ran
 from handler.state.record import State
 

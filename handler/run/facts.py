@@ -24,8 +24,8 @@ from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Basis, P
 from handler.model.manifest import canonical
 from handler.model.names import GroupKind, Identity
 from handler.model.resource import Resource
-from handler.plan import missing
-from handler.plan.admit import Desired
+from handler.plan import missing_objects
+from handler.plan.admission import Desired
 from handler.plan.order import implied
 from handler.run.handover import Siblings
 from handler.state.record import Fact
@@ -34,7 +34,9 @@ MOST = 20
 """Facts of one refusal; one that names more is open, too."""
 _OPEN = re.compile(r'admission webhook "|\bdenied (?:the )?request\b| is forbidden: |\b40[134]: |could not find the requested resource')
 """The server's words where admission, a right or a kind that has vanished decides: what would have to change isn't named."""
-_BY_CONTENT = re.compile(f"{missing.FIELD_ERROR.pattern}|failed to create typed patch|failed to convert new object|strict decoding error")
+_BY_CONTENT = re.compile(
+    f"{missing_objects.FIELD_ERROR.pattern}|failed to create typed patch|failed to convert new object|strict decoding error"
+)
 """The server's words of what stands in git, and there alone."""
 _IMMUTABLE = "an immutable field"
 _QUOTA = re.compile(r"ResourceQuota/([^/\s]+)/(\S+) has no room")
@@ -115,7 +117,7 @@ class Facts:
         said = problem.message
         if quota := _QUOTA.search(said):
             told.there[_fact(_QUOTAS, *quota.groups())] = None
-        elif absent := missing.read(said):
+        elif absent := missing_objects.read(said):
             found = [self._missing(each, item) for each in absent]
             told.absent |= dict.fromkeys(fact for fact in found if fact)
             told.open |= None in found
@@ -126,7 +128,7 @@ class Facts:
         elif item and (said.startswith(_IMMUTABLE) or not _BY_CONTENT.search(said)):
             told.there[_fact(item.resource, item.identity.namespace, item.identity.name)] = None
 
-    def _missing(self, found: missing.Missing, item: Desired | None) -> Fact | None:
+    def _missing(self, found: missing_objects.Missing, item: Desired | None) -> Fact | None:
         """Return the fact that something isn't there; None: of which kind it is isn't known."""
         needs = implied(item.identity, item.manifest.body()) if item else []
         need = next((need for need in needs if need.name == found.name), None)

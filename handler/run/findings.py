@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.plan import Change
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 
 Finding = Change | Problem | AccessDenied
 """What comes of one object: a change, a mistake of its author's, or a right that the operator must give."""

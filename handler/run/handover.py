@@ -20,7 +20,7 @@ from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMis
 from handler.model.names import PART_OF, Identity
 from handler.model.plan import Change
 from handler.model.rollout import Mode
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers
 from handler.plan.membership import marked_target
 from handler.run.preparing import Preparer

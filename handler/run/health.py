@@ -27,7 +27,7 @@ from handler.model.health import Health, HealthState, Status
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import Mode
 from handler.model.tree import printable
-from handler.plan.admit import CRD, NAMESPACE, Desired
+from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.run.custom_health import CustomHealth
 from handler.state.record import State, TargetHealth
 from handler.state.record_format import seconds_of, stamp

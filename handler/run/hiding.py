@@ -19,7 +19,7 @@ from handler.model.errors import AnnealError
 from handler.model.field_masking import MASKED, mentions_secret, sensitive, without_passwords
 from handler.model.manifest import Manifest, at
 from handler.model.names import GroupKind, Identity, identity_of
-from handler.plan.admit import CRD
+from handler.plan.admission import CRD
 
 _SECRET = GroupKind("", "Secret")
 _TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")

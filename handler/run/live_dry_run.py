@@ -19,11 +19,12 @@ from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.manifest import at, canonical, items_at
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan import live_only, missing, schema, versions
-from handler.plan.admit import CRD, Desired
+from handler.plan import api_versions, crd_schema, live_only_fields
+from handler.plan import missing_objects as missing
+from handler.plan.admission import CRD, Desired
 from handler.plan.field_sets import keyed, without
 from handler.plan.judge import Judge
-from handler.plan.owned import Fields, managed_fields, our_entry
+from handler.plan.managed_fields import Fields, managed_fields, our_entry
 from handler.plan.prune import is_custom
 from handler.plan.takeover import Takeover, dropped, foreseen
 from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
@@ -98,20 +99,20 @@ class LiveDryRun:
                 return final  # it may be made anew
             kept = self._kept(taken)
             words = "; ".join(problem.message for problem in error.problems)
-            return [live_only.refusal(self.item, self.live, kept, words)] if kept else final
-        nulled = live_only.nulled(self.live, merged, becomes, taken.goes) if is_custom(self.item.identity.group) else []
+            return [live_only_fields.refusal(self.item, self.live, kept, words)] if kept else final
+        nulled = live_only_fields.nulled(self.live, merged, becomes, taken.goes) if is_custom(self.item.identity.group) else []
         if nulled:
-            return [live_only.left_null(self.item, self.live, nulled)]
+            return [live_only_fields.left_null(self.item, self.live, nulled)]
         return [self.judge.present(self.item, self.live, becomes, taken)]
 
-    def _kept(self, taken: Takeover) -> list[tuple[live_only.Path, Fields]]:
+    def _kept(self, taken: Takeover) -> list[tuple[live_only_fields.Path, Fields]]:
         """Return which of the fields that would go the server won't let go, each asked about alone; none where it refuses any write."""
         found = []
         try:
             DryRunner(self.api).become(self.item.resource, self.live, self.live)
         except (ApiRefused, AccessDenied):
             return []
-        for path, only, less in islice(live_only.each_without(self.live, taken.goes), _ASKED):
+        for path, only, less in islice(live_only_fields.each_without(self.live, taken.goes), _ASKED):
             try:
                 DryRunner(self.api).become(self.item.resource, self.live, less)
             except (ApiRefused, AccessDenied):
@@ -125,7 +126,7 @@ class LiveDryRun:
             return [self._undryable(taken)]
         if isinstance(error, AccessDenied):
             return placed(error, item)
-        if error.reason == ApiRefused.UNCONVERTED and versions.migrated(live, item.resource.api_version) != managed_fields(live):
+        if error.reason == ApiRefused.UNCONVERTED and api_versions.migrated(live, item.resource.api_version) != managed_fields(live):
             return self._moved()
         deferred = self._deferred(error, taken)
         if deferred or not (taken and taken.goes and error.status == 422):
@@ -135,8 +136,8 @@ class LiveDryRun:
     def _last(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
         """Return why the object can't lose the last of what another manager keeps; nothing: that isn't why it is refused."""
         goes = dropped(self.live, self._body, taken) if _NULL in str(error) else {}
-        gone = live_only.nulled(self.live, without(self.live, goes), {}, goes)
-        return [live_only.left_null(self.item, self.live, gone)] if gone else []
+        gone = live_only_fields.nulled(self.live, without(self.live, goes), {}, goes)
+        return [live_only_fields.left_null(self.item, self.live, gone)] if gone else []
 
     def _deferred(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
         """Return what comes of an object that is refused only until something else is written; nothing: it is refused for itself."""
@@ -150,7 +151,10 @@ class LiveDryRun:
             return [*mistakes, self._later(f"{need} comes first", taken)]
         changing = self.missing.changing_crd(item)
         if changing and is_by_schema(error):
-            return [*schema.check(item, self.missing.comparison.desired[changing].manifest), self._later("its CRD changes first", taken)]
+            return [
+                *crd_schema.check(item, self.missing.comparison.desired[changing].manifest),
+                self._later("its CRD changes first", taken),
+            ]
         return []
 
     def _final(self, error: ApiRefused) -> list[Finding]:
@@ -174,7 +178,7 @@ class LiveDryRun:
     # --- other API versions
     def _is_forgotten(self) -> bool:
         """Whether our fields are recorded in a version that the kind hasn't any more, or not once this run has changed its CRD."""
-        recorded = versions.recorded_in(self.live)
+        recorded = api_versions.recorded_in(self.live)
         if recorded in ("", self.item.resource.api_version):
             return False
         version = recorded.rpartition("/")[2]
@@ -184,8 +188,8 @@ class LiveDryRun:
         return version not in [at(each, "name") for each in items_at(crd.manifest.body(), "spec", "versions")]
 
     def _moved(self) -> list[Finding]:
-        """Judge an object whose managedFields must be moved to git's version before it can be applied: see `handler.plan.versions`."""
-        entries = versions.migrated(self.live, self.item.resource.api_version)
+        """Judge an object whose managedFields must be moved to git's version before it can be applied: see `handler.plan.api_versions`."""
+        entries = api_versions.migrated(self.live, self.item.resource.api_version)
         live = {**self.live, "metadata": {**self.live["metadata"], "managedFields": entries}}
         taken = self._taken_over(live)
         entries = list(taken.entries) if taken else entries
@@ -196,7 +200,7 @@ class LiveDryRun:
         except ApiRefused as error:
             return self._final(error)
         change = self.judge.present(self.item, live, found, taken)
-        reason = change.reason or f"was applied in {versions.recorded_in(self.live)}"
+        reason = change.reason or f"was applied in {api_versions.recorded_in(self.live)}"
         return [replace(change, action=Action.UPDATE, reason=reason, managed_fields=canonical(entries))]
 
 

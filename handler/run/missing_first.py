@@ -14,10 +14,10 @@ from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.rollout import Mode
-from handler.plan import missing
-from handler.plan.admit import CRD, Desired
+from handler.plan import missing_objects
+from handler.plan.admission import CRD, Desired
 from handler.plan.compare import Comparison
-from handler.run.coming import Coming
+from handler.plan.write_order import Coming
 from handler.run.findings import Finding, placed, with_fix
 
 
@@ -40,13 +40,13 @@ class MissingFirst:
         self.notes.append(f"{item.identity}: checked by the server once {found[0][1]} exists")
         return found[0][1]
 
-    def named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[missing.Missing, Identity | None]]:
+    def named(self, item: Desired, error: ApiRefused | AccessDenied) -> list[tuple[missing_objects.Missing, Identity | None]]:
         """Return what the server misses, and which of the objects that this run creates that is."""
         if isinstance(error, AccessDenied):
             return []
         created = [one for identity, one in self.comparison.desired.items() if identity in self.absent or identity in self._new_hooks]
         said = "; ".join(problem.message for problem in error.problems)
-        return [(each, missing.among(each, item, created)) for each in missing.read(said)]
+        return [(each, missing_objects.among(each, item, created)) for each in missing_objects.read(said)]
 
     @property
     def _new_hooks(self) -> set[Identity]:
@@ -59,9 +59,9 @@ class MissingFirst:
         found = placed(error, item)
         for each, need in self.named(item, error):
             if each.is_namespace and not need:
-                found = [missing.without_namespace(each, self.target, one) if isinstance(one, Problem) else one for one in found]
+                found = [missing_objects.without_namespace(each, self.target, one) if isinstance(one, Problem) else one for one in found]
                 continue
-            fix = missing.put_before(need, item.identity) if need else missing.declare(each, item)
+            fix = missing_objects.put_before(need, item.identity) if need else missing_objects.declare(each, item)
             found = [with_fix(one, fix) for one in found]
         return found
 

@@ -21,22 +21,22 @@ from handler.model.plan import Action, Change, Due, Plan
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
 from handler.plan import guards
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.compare import Comparison, Seen, fingerprint
+from handler.plan.hooks import Hooked
 from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, judge, leaving, left_to, needs_asking, prune_stages
+from handler.plan.rollout import Rolled
+from handler.plan.write_order import Coming
 from handler.run.acting import Acting
 from handler.run.canaries import Canaries, foresee, is_kept
-from handler.run.coming import Coming
 from handler.run.custom_health import CustomHealth, no_expressions
 from handler.run.deciding import Decision
 from handler.run.ending import Mistakes
 from handler.run.expiring import Known, given
 from handler.run.handover import HandOver
 from handler.run.health import Passing
-from handler.run.hooked import Hooked
 from handler.run.judging import PruneJudge
-from handler.run.rolled import Rolled
 from handler.run.trying import tried
 
 

@@ -22,12 +22,12 @@ from handler.model.refs import Head
 from handler.model.render import Called, Files, Rendered, RenderRequest
 from handler.model.rollout import Mode, Rollout
 from handler.model.tree import CommitInfo, ReadSet, Tree, judged_from
-from handler.plan.admit import Admission, Desired
+from handler.plan.admission import Admission, Desired
+from handler.plan.hooks import Hooked, separate
 from handler.plan.order import order
+from handler.plan.rollout import Rolled, refuse_strays, roll
 from handler.rollout.interfaces import ActionReader, CheckType
 from handler.run import canaries
-from handler.run.hooked import Hooked, separate
-from handler.run.rolled import Rolled, refuse_strays, roll
 from handler.state.record import Pin
 
 

@@ -18,7 +18,7 @@ from handler.model.errors import Moved
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.resource import Resource
-from handler.plan.admit import CRD, NAMESPACE
+from handler.plan.admission import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
 from handler.run.ending import raise_together
 from handler.run.gone import Tell, untold, wait_until_gone

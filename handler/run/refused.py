@@ -21,7 +21,7 @@ from handler.model.event import NAMED, Job
 from handler.model.manifest import canonical
 from handler.model.to_json import plain
 from handler.model.tree import ReadSet
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.context import Context
 from handler.run.facts import Facts, Named
 from handler.state.record import Refusal

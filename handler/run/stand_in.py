@@ -15,7 +15,7 @@ from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.resource import Resource
-from handler.plan.admit import NAMESPACE, Desired
+from handler.plan.admission import NAMESPACE, Desired
 from handler.run.findings import is_by_schema
 
 _KEPT = 40

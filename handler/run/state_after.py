@@ -16,7 +16,7 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
-from handler.plan.admit import NAMESPACE
+from handler.plan.admission import NAMESPACE
 from handler.run import canaries, due, expiring
 from handler.run.due import DONE, FAILED, SKIPPED, recovers
 from handler.run.health import apart

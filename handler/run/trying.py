@@ -17,17 +17,17 @@ from handler.cluster.write import DryRunner
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
 from handler.model.names import Identity, kubectl
 from handler.model.rollout import Hook, Policy
-from handler.plan import missing
-from handler.plan.admit import Desired
+from handler.plan import missing_objects
+from handler.plan.admission import Desired
+from handler.plan.hooks import Hooked
 from handler.plan.judge import NO_HOOK_TAKES
+from handler.plan.managed_fields import is_ours_alone
 from handler.plan.membership import is_member
-from handler.plan.owned import is_ours_alone
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
 from handler.rollout.hook_annotations import ROLLOUT, is_act, lasts
 from handler.run.deciding import Decision
 from handler.run.findings import NO_DRY_RUN, Finding
-from handler.run.hooked import Hooked
 from handler.run.stand_in import mistakes_of, scratch
 
 
@@ -130,6 +130,6 @@ def _dry_run(decision: Decision, item: Desired, body: dict[str, Any]) -> list[Fi
             decision.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is run")
             return []
         if decision.missing.first(item, error):
-            return [*mistakes_of(decision.api, item, missing.without(item))]
+            return [*mistakes_of(decision.api, item, missing_objects.without(item))]
         return decision.missing.mistakes(item, error)
     return []

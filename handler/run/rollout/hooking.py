@@ -28,7 +28,8 @@ from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExcee
 from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.hooks import ACTION, Hooked
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.membership import is_member
 from handler.plan.order import sort_key
@@ -39,7 +40,6 @@ from handler.run.due import token
 from handler.run.ending import raise_together
 from handler.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.run.gone import wait_until_gone
-from handler.run.hooked import ACTION, Hooked
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.rollout.keeping import InJournal
 from handler.run.trying import deletes, in_the_way, kept, makes_way

@@ -28,14 +28,14 @@ from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorErr
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import Mode, Phase
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.hooks import Hooked
 from handler.run import expiring
 from handler.run.applying import Applier
 from handler.run.context import Context
 from handler.run.due import carries_out
 from handler.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.run.health import after_writing
-from handler.run.hooked import Hooked
 from handler.run.inputs import Inputs
 from handler.run.lingering import Lingering
 from handler.run.planning import Planned

@@ -16,7 +16,7 @@ from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.model.tree import printable
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.context import Context
 from handler.run.waits.vigil import Vigil
 

@@ -17,7 +17,7 @@ from handler.health.kstatus import judge, remnant
 from handler.model.health import Health, Status
 from handler.model.manifest import canonical
 from handler.model.names import Identity
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.custom_health import CustomHealth, no_expressions
 
 Object = dict[str, Any]

@@ -24,7 +24,7 @@ from handler.model.health import Health
 from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.context import Context
 from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.run.waits.keeping import Keeping, time_left

@@ -16,7 +16,7 @@ from handler.cluster.write import APPLY
 from handler.model.errors import ApiRefused, Moved
 from handler.model.names import identity_of
 from handler.model.resource import Resource
-from handler.plan.owned import our_entry
+from handler.plan.managed_fields import our_entry
 from handler.plan.takeover import takeover
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.rooms.cluster.sides import KINDS, Body, Side, config_map, marked

@@ -11,7 +11,7 @@ from handler.cluster.live import Listing, members, metadata, pages, probe
 from handler.cluster.wait_until import until_gone
 from handler.model.errors import ApiRefused, Moved
 from handler.model.names import Identity
-from handler.plan.owned import our_entry
+from handler.plan.managed_fields import our_entry
 from tests.fakes.apiserver import FakeConnection
 from tests.rooms.cluster.sides import Side, config_map, marked
 

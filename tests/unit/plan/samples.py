@@ -10,7 +10,7 @@ from handler.config.settings import Target
 from handler.model.manifest import Manifest
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.resource import Resource
-from handler.plan.admit import Admission, Desired
+from handler.plan.admission import Admission, Desired
 
 SET = applyset_id("anneal-shop", "anneal-system")
 VERBS = frozenset({"list", "delete"})

@@ -9,7 +9,7 @@ import pytest
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
-from handler.plan.admit import declared_kinds
+from handler.plan.admission import declared_kinds
 from tests.unit.plan.samples import SET, admission, desired, document
 
 CRD = document(

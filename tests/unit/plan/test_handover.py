@@ -11,7 +11,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.resource import Resource
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers, taken_from
 from handler.plan.prune import needs_asking
 

@@ -13,7 +13,7 @@ from handler.model.errors import ApiRefused, Problem
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.judge import RECREATE, Judge, lift, terminating
 from handler.plan.prune import ALLOW
 from handler.plan.takeover import takeover

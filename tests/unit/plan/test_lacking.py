@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handler.model.errors import Problem
-from handler.plan.lacking import UNOWNED, Lacking, joined, lacking
+from handler.plan.missing_settings import UNOWNED, Lacking, joined, lacking
 
 
 def of(name: str, message: str, *more: str, target: str = "shop", **settings: tuple[str, ...]) -> Lacking:

@@ -8,8 +8,8 @@ import pytest
 
 from handler.model.errors import Problem
 from handler.model.names import Identity
-from handler.plan.admit import Desired
-from handler.plan.missing import Missing, among, declare, put_before, read, without, without_namespace
+from handler.plan.admission import Desired
+from handler.plan.missing_objects import Missing, among, declare, put_before, read, without, without_namespace
 from tests.unit.plan.samples import desired, document, target
 
 RBAC = "rbac.authorization.k8s.io"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.rollout import Mode
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, Order
 from handler.plan.order import order as put_in_order
 from tests.unit.plan.samples import desired, document

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.plan.owned import Fields, is_same, owners, union
+from handler.plan.managed_fields import Fields, is_same, owners, union
 from tests.unit.plan.samples import document, entry, fields_of, live
 
 CONTAINER: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}}}}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from handler.model.manifest import Manifest
-from handler.plan.schema import check
+from handler.plan.crd_schema import check
 from tests.unit.plan.samples import desired, document
 
 

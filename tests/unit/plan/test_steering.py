@@ -13,8 +13,8 @@ from handler.model.manifest import Manifest
 from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.annotations import ANY, DROP, TABLE, Effect, Row, Side
+from handler.plan.hooks import separate
 from handler.plan.prune import PROTECTIONS
-from handler.run.hooked import separate
 from tests.unit.plan.samples import admission, desired, document, entry, fields_of, member
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "annotations.md"

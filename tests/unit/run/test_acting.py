@@ -19,11 +19,11 @@ from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, applyset
 from handler.model.plan import Action, Change, Plan
 from handler.model.render import Rendered
 from handler.model.tree import ReadSet
-from handler.plan.admit import Admission
+from handler.plan.admission import Admission
 from handler.plan.order import order
+from handler.plan.rollout import roll
 from handler.rollout.checks import CHECKS
 from handler.run.planning import Ask, Planner
-from handler.run.rolled import roll
 from handler.run.rollout.actions import ACTIONS
 from tests.fakes.apiserver import ApiServer, FakeConnection
 

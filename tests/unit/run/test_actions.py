@@ -11,7 +11,7 @@ from handler.model.manifest import Manifest
 from handler.model.plan import Action
 from handler.model.resource import Resource
 from handler.model.result import Outcome
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.rollout.actions import ACTIONS
 from handler.run.rollout.actions.recreate import _scratch
 from tests.fakes.apiserver import Call

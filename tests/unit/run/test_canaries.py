@@ -10,7 +10,7 @@ from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.rollout import canary
 from handler.run import canaries
 from handler.run.canaries import ACTION, Canaries

@@ -8,12 +8,12 @@ import pytest
 
 from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, Group, Mode, Rollout, Step
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.hooks import separate
 from handler.plan.order import order
+from handler.plan.rollout import Rolled
+from handler.plan.write_order import Coming
 from handler.rollout.hook_annotations import ARGO_POLICY, ARGO_WAVE
-from handler.run.coming import Coming
-from handler.run.hooked import separate
-from handler.run.rolled import Rolled
 from tests.unit.plan.samples import desired, document
 
 

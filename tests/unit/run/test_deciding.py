@@ -17,7 +17,7 @@ from handler.config.settings import Target
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import applyset_id
-from handler.plan.admit import Admission
+from handler.plan.admission import Admission
 from handler.run.planning import Ask, Planned, Planner
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply

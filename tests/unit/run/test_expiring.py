@@ -10,9 +10,9 @@ from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.rollout import Rolled
 from handler.run.expiring import applied, forgotten, has_run, known, noted, opened, recorded
-from handler.run.rolled import Rolled
 from handler.state.ran import Ran
 from handler.state.record import Progress, State, StepRecord
 from tests.unit.plan.samples import desired, document

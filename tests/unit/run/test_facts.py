@@ -10,7 +10,7 @@ from handler.cluster.discovery import Discovery
 from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
 from handler.model.resource import Resource
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.facts import MOST, Facts
 from handler.run.handover import Alone
 from handler.state.record import Fact

@@ -9,9 +9,9 @@ import pytest
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.rollout import Mode, Phase
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.hooks import Hooked, separate
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, order
-from handler.run.hooked import Hooked, separate
 from handler.run.trying import replaces
 from tests.unit.plan.samples import desired, document
 

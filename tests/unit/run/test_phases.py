@@ -11,9 +11,9 @@ import pytest
 from handler.model.errors import ClusterUnavailable, Problem
 from handler.model.result import Outcome
 from handler.model.rollout import Group, Rollout
+from handler.plan.rollout import Rolled
 from handler.run.inputs import Inputs
 from handler.run.lingering import Lingering
-from handler.run.rolled import Rolled
 from handler.run.state_after import lingering, opened
 from handler.state.record import State, Status, Waiting
 from handler.state.run_history import LINGERING, ROLLING

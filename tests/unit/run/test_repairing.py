@@ -12,7 +12,7 @@ from handler.config.settings import Wait
 from handler.model.errors import RolloutFailed
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.waits.keeping import Keeping
 from handler.run.waits.waiting import Waits
 from tests.fakes.apiserver.server import Asked

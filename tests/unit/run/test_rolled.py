@@ -14,9 +14,9 @@ from handler.model.plan import Due
 from handler.model.render import Rendered
 from handler.model.rollout import Mode
 from handler.model.tree import ReadSet
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.rollout import Rolled, refuse_strays, roll
 from handler.rollout.checks import CHECKS
-from handler.run.rolled import Rolled, refuse_strays, roll
 from handler.run.rollout.actions import ACTIONS
 from tests.unit.plan import samples
 from tests.unit.plan.samples import document

@@ -12,7 +12,7 @@ from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, Hold, Plan
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.run.deciding import Decision
 from handler.run.inputs import Inputs
 from handler.run.planning import Planned

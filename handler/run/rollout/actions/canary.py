@@ -22,7 +22,7 @@ from handler.config.value_formats import duration
 from handler.model.errors import AnnealError, Moved, PlanRefused, RolloutFailed
 from handler.model.names import Identity
 from handler.model.rollout import Check, Mode, Step
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.membership import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase

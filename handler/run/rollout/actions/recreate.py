@@ -18,7 +18,7 @@ from handler.model.errors import AccessDenied, ApiRefused, Moved, PlanRefused, P
 from handler.model.names import GroupKind
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.judge import NO_STEP_DELETES, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself

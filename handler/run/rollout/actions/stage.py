@@ -19,7 +19,7 @@ from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.model.resource import Resource
 from handler.model.rollout import Check, Step
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.interfaces import ActionReader
 from handler.run.applying import Applier

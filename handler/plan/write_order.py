@@ -16,11 +16,11 @@ from typing import Any
 from handler.model.names import Identity
 from handler.model.plan import Due
 from handler.model.rollout import Mode, Phase, Policy
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
+from handler.plan.hooks import Hooked
 from handler.plan.order import sort_key
+from handler.plan.rollout import Rolled
 from handler.rollout.hook_annotations import lasts
-from handler.run.hooked import Hooked
-from handler.run.rolled import Rolled
 
 Place = tuple[int, int, tuple[Any, ...]]
 _PARTS = {Phase.PRE_SYNC: 1, Phase.SYNC: 2, Phase.POST_SYNC: 4, Phase.SYNC_FAIL: 5}

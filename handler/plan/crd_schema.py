@@ -17,7 +17,7 @@ from handler.model.errors import Problem
 from handler.model.field_masking import shown
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import GroupKind
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

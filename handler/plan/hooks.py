@@ -13,7 +13,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, MAX_STEPS, Hook, Mode, Phase
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.order import DEPENDS_ON, Order, depends_on, order, sort_key
 from handler.rollout.hook_annotations import Read, read
 

@@ -20,7 +20,7 @@ from handler.model.names import Identity
 from handler.model.plan import Due
 from handler.model.render import Rendered
 from handler.model.rollout import API_VERSION, KIND, Group, Mode, Rollout, Step
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.order import order
 from handler.rollout.interfaces import ActionReader, CheckType
 

@@ -23,8 +23,8 @@ from handler.config.settings import Target
 from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.model.resource import Resource
-from handler.plan.admit import NAMESPACE, Desired, listed
-from handler.plan.lacking import Lacking, block, lacking
+from handler.plan.admission import NAMESPACE, Desired, listed
+from handler.plan.missing_settings import Lacking, block, lacking
 from handler.plan.order import DEPENDS_ON, NAMING, implied
 
 _MISSING = re.compile(

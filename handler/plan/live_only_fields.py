@@ -12,10 +12,10 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.field_masking import is_sensitive, shown
-from handler.plan.admit import Desired
+from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
 from handler.plan.field_sets import at_path, paths, picked, without
-from handler.plan.owned import Fields, Step, owners, union
+from handler.plan.managed_fields import Fields, Step, owners, union
 
 Path = tuple[Step, ...]
 _NAMED = 5

@@ -16,7 +16,7 @@ from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.resource import Resource
 from handler.model.rollout import Mode
-from handler.plan.lacking import joined, lacking
+from handler.plan.missing_settings import joined, lacking
 from handler.plan.steering import asked, skips_dry_run
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

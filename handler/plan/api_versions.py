@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from handler.model.names import group_of
-from handler.plan.owned import managed_fields, our_entry
+from handler.plan.managed_fields import managed_fields, our_entry
 
 Object = dict[str, Any]
 
