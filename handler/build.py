@@ -20,6 +20,10 @@ from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
+from handler.engine.health.custom_health import CustomHealth
+from handler.engine.planner.desired import Preparer, request_for
+from handler.engine.planner.planner import Planner
+from handler.engine.planner.render_cache import KeptRenders
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.metric_sample import Moments
@@ -32,10 +36,6 @@ from handler.reaching import Options, Reaching
 from handler.reconcile import reconcile
 from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
-from handler.run.custom_health import CustomHealth
-from handler.run.kept_renders import KeptRenders
-from handler.run.planning import Planner
-from handler.run.preparing import Preparer, request_for
 from handler.run.rooms import Rooms
 from handler.siblings import OneRepository
 from handler.state.configmap import state_name

@@ -20,13 +20,13 @@ from handler.cluster.kubeconfig import SecretStore
 from handler.cluster.own_objects import Objects
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
+from handler.engine.planner.desired import Source
 from handler.model.errors import ConfigInvalid
 from handler.model.optional_imports import needed_by
 from handler.model.plan import Change, Plan
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
-from handler.run.preparing import Source
 from handler.run.rooms import unseen, unwatched
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Heartbeat, Pulse

@@ -24,6 +24,8 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
+from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.planner import Planned
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import run_id
@@ -33,8 +35,6 @@ from handler.run import arriving, goal, health_look, named, outcomes, planned_fo
 from handler.run.asking import ask
 from handler.run.context import Context
 from handler.run.hiding import hidden
-from handler.run.inputs import Inputs
-from handler.run.planning import Planned
 from handler.run.rooms import Rooms
 
 _TRIES = 3

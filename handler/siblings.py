@@ -1,4 +1,4 @@
-"""Which targets are siblings: of one repository, revision, cluster and installation. `handler.run.handover` asks them.
+"""Which targets are siblings: of one repository, revision, cluster and installation. `handler.engine.planner.siblings` asks them.
 
 Law: which targets they are is asked of the configuration, and of the clusters only where two targets reach theirs in different ways. A
 target whose cluster can't be asked then may be on this one: what git declares for it isn't deleted.
@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Settings, Target
+from handler.engine.planner.desired import Preparer
+from handler.engine.planner.siblings import Sibling
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
 from handler.model.target_matching import repository_key
-from handler.run.handover import Sibling
-from handler.run.preparing import Preparer
 from handler.run.rooms import Rooms
 from handler.state.configmap import state_name
 from handler.state.store import StateStore

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from handler.cli.session import Session
     from handler.config.git_settings import Revision
     from handler.config.settings import Settings
+    from handler.engine.planner.desired import Source
     from handler.model.errors import Problem
     from handler.model.refs import Head
     from handler.model.tree import Tree
-    from handler.run.preparing import Source
 
 STDIN = "-"
 PIPED = "standard input"

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from handler.cli.session import Session
+from handler.engine.planner.due import FAILED
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.model.result import Result
-from handler.run.due import FAILED
 
 if TYPE_CHECKING:
     from handler.cluster.evidence import Evidence

@@ -11,10 +11,10 @@ from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_tex
 from handler.cli.printing import Output
 from handler.cli.steps import UNDER_WAY, now_at, phase_of, summed, told
 from handler.cli.times import ago, span, until
+from handler.engine.planner.due import FAILED
 from handler.model.health import HealthState
 from handler.model.numbers import counted, many
 from handler.model.result import Outcome
-from handler.run.due import FAILED
 from handler.state.record import Drift, Run, State, Status
 from handler.state.record_format import seconds_of, stamp
 from handler.state.run_history import ROLLING

@@ -15,8 +15,8 @@ from handler.cli.printing import Output
 from handler.cli.session import Session
 from handler.cli.steps import told, tree
 from handler.config.settings import Target
+from handler.engine.planner.due import FAILED
 from handler.overview import Overview
-from handler.run.due import FAILED
 from handler.state.record import Progress, State
 
 _EVERY = 1.0

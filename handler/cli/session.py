@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from handler.cli.ways_out import Given
     from handler.config.secrets import Secrets
     from handler.config.settings import Settings, Target
+    from handler.engine.planner.desired import Source
     from handler.model.plan import Change, Plan
     from handler.reaching import Options, Place, Reaching
     from handler.render import Sandbox
-    from handler.run.preparing import Source
     from handler.state.record import State
     from handler.tables import Tables
     from handler.triggers import Trigger

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from handler.cli.times import ago, span
+from handler.engine.planner.due import DONE, FAILED, SKIPPED
 from handler.model.numbers import many
-from handler.run.due import DONE, FAILED, SKIPPED
 from handler.state.record import Progress, StepRecord
 from handler.state.record_format import seconds_of
 

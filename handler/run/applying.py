@@ -22,6 +22,9 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait_until import until
 from handler.cluster.write import DryRunner, Writer
+from handler.engine.planner.join_errors import raise_together
+from handler.engine.planner.planner import Planned, Planner
+from handler.engine.planner.server_answers import NO_DRY_RUN
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity, kubectl
@@ -30,10 +33,7 @@ from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 from handler.plan.judge import Judge
-from handler.run.ending import raise_together
-from handler.run.findings import NO_DRY_RUN
 from handler.run.gone import Tell, untold, wait_until_gone
-from handler.run.planning import Planned, Planner
 from handler.run.rooms import unwatched
 from handler.run.stored import Stored
 

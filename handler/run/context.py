@@ -10,6 +10,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from handler.engine.health.target_health import Look, judged, patience_of, removed_jobs, renewed
+from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.planner import Planned
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
@@ -20,10 +23,7 @@ from handler.model.result import ONLY_PLANNED, Outcome, Result
 from handler.model.rounds import summed
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
-from handler.run.health import Look, judged, patience_of, removed_jobs, renewed
 from handler.run.hiding import Hiding
-from handler.run.inputs import Inputs
-from handler.run.planning import Planned
 from handler.run.rooms import Rooms
 from handler.run.scanning import Found, scan
 from handler.run.steady import Steady
@@ -210,7 +210,7 @@ class Context:
             raise Stopping.of(f"target {self.job.target}", "the worker is shutting down; the next run goes on")
 
     def health(self, state: State, *, anew: bool = False) -> TargetHealth:
-        """Return the health that a record keeps after what this round has seen. `anew`: see `handler.run.health.judged`.
+        """Return the health that a record keeps after what this round has seen. `anew`: see `handler.engine.health.target_health.judged`.
 
         Where a process watches it, that vouches for what stays the same; while an attempt is open, only runs do.
         """

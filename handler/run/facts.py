@@ -20,6 +20,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import PARTIAL
 from handler.cluster.parallel import parallel
+from handler.engine.planner.siblings import Siblings
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Basis, Problem
 from handler.model.manifest import canonical
 from handler.model.names import GroupKind, Identity
@@ -27,7 +28,6 @@ from handler.model.resource import Resource
 from handler.plan import missing_objects
 from handler.plan.admission import Desired
 from handler.plan.order import implied
-from handler.run.handover import Siblings
 from handler.state.record import Fact
 
 MOST = 20

@@ -11,6 +11,9 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
+from handler.engine.planner import expired_jobs
+from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.planner import Planned
 from handler.model.errors import (
     AnnealError,
     Busy,
@@ -26,11 +29,9 @@ from handler.model.numbers import many
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.rounds import wrote
-from handler.run import expiring, goal, refused, rollback, state_after
+from handler.run import goal, refused, rollback, state_after
 from handler.run.context import Context
 from handler.run.errors import RequestRefused
-from handler.run.inputs import Inputs
-from handler.run.planning import Planned
 from handler.run.pruning import doubted
 from handler.run.remarks import remarks
 from handler.state import run_history
@@ -148,7 +149,7 @@ def failed(run: Context, error: AnnealError) -> Result:
         status = _judged(run, failed)
         deliveries = run_history.deliveries(state.deliveries, run.job.deliveries)
         pin = state.pin or back  # the head's attempt opens without one: what is there by now is a person's word
-        left = replace(expiring.forgotten(state, error), health=run.health(state))
+        left = replace(expired_jobs.forgotten(state, error), health=run.health(state))
         return replace(left, status=status, history=run_history.append(state.history, entry), deliveries=deliveries, pin=pin)
 
     state, recorded = _kept(run, change)

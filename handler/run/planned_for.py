@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.engine.health.target_health import MISSING, Look, judged_absent
+from handler.engine.planner import expired_jobs
+from handler.engine.planner.canaries import Canaries
+from handler.engine.planner.due import all_due, is_due, token, under_way
+from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.planner import Ask, Planned
+from handler.engine.planner.siblings import HandOver
 from handler.model.errors import AnnealError, Basis
-from handler.run import expiring, goal
-from handler.run.canaries import Canaries
+from handler.run import goal
 from handler.run.context import Context
-from handler.run.due import all_due, is_due, token, under_way
-from handler.run.handover import HandOver
-from handler.run.health import MISSING, Look, judged_absent
-from handler.run.inputs import Inputs
-from handler.run.planning import Ask, Planned
 from handler.run.remarks import KEPT, remarks
 
 
@@ -62,7 +63,7 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
             frozenset(orphan.uid for orphan in state.orphans if not orphan.sibling),
             run.rooms.clock,
         ),
-        ran=expiring.known(state, due, prepared.rolled, prepared.digest),
+        ran=expired_jobs.known(state, due, prepared.rolled, prepared.digest),
     )
 
 

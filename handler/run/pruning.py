@@ -14,15 +14,15 @@ from functools import partial
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
+from handler.engine.planner.join_errors import raise_together
+from handler.engine.planner.planner import Planned, Planner
 from handler.model.errors import Moved
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
-from handler.run.ending import raise_together
 from handler.run.gone import Tell, untold, wait_until_gone
-from handler.run.planning import Planned, Planner
 from handler.run.rooms import unwatched
 
 _TRIES = 3

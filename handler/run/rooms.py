@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.config.settings import Target
+from handler.engine.health.custom_health import CustomHealth, no_expressions
+from handler.engine.planner.desired import Preparer
+from handler.engine.planner.planner import Planner
+from handler.engine.planner.siblings import Alone, Siblings
 from handler.model.plan import Change, Plan
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
-from handler.run.custom_health import CustomHealth, no_expressions
-from handler.run.handover import Alone, Siblings
-from handler.run.planning import Planner
-from handler.run.preparing import Preparer
 from handler.state.lease import LeaseLock
 from handler.state.record import State
 from handler.state.store import StateStore

@@ -12,11 +12,11 @@ from functools import partial
 
 from handler.cluster.live import members
 from handler.cluster.parallel import parallel
+from handler.engine.planner.planner import Planner
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.names import PART_OF, GroupKind, identity_of
 from handler.model.resource import Resource
 from handler.plan.membership import is_member
-from handler.run.planning import Planner
 
 
 @dataclass(frozen=True, slots=True)

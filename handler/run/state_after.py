@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from handler.engine.health.target_health import apart
+from handler.engine.planner import canaries, due, expired_jobs
+from handler.engine.planner.due import DONE, FAILED, SKIPPED, recovers
+from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.planner import Planned
 from handler.model.errors import AuthorError
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Hold
 from handler.model.result import Outcome, Result, Standing
 from handler.plan.admission import NAMESPACE
-from handler.run import canaries, due, expiring
-from handler.run.due import DONE, FAILED, SKIPPED, recovers
-from handler.run.health import apart
-from handler.run.inputs import Inputs
-from handler.run.planning import Planned
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, Held, Orphan, Pin, Progress, Request, Run, State, Status
 from handler.state.record_format import seconds_of, stamp
@@ -50,7 +50,7 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     digest = state.digest if state.digest == inputs.prepared.digest else ""  # from now on what lives isn't what was recorded
     rollout = None if _comes_anew(state, inputs.prepared.digest) else state.rollout
     waiting = state.waiting if state.waiting and state.waiting.commit == attempt.commit else None
-    wide = expiring.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired, planned.given)
+    wide = expired_jobs.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired, planned.given)
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=run_history.overtaken(state.history, state.attempt.commit, attempt.commit))
     if state.health.state:  # who watches it doesn't vouch for it from now on; the plan has looked at it a moment ago
@@ -107,7 +107,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
     look for what a dead holder still had on the wire, in seconds since the epoch; 0: never.
     """
     desired = tuple(sorted(planned.desired))
-    state = expiring.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired, planned.given)
+    state = expired_jobs.recorded(widened(state, desired, planned), planned.plan.changes, planned.desired, planned.given)
     if job.drift and not planned.plan.writes and _looked_everywhere(state, planned):
         kinds = planned.present | {identity.group_kind for identity in desired}
         state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | _held_namespaces(planned))

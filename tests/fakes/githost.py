@@ -1,4 +1,5 @@
-"""A git host in memory, behind the port that `handler.run.preparing.Source` is: commits, one branch, and what can be wrong with a host."""
+"""A git host in memory, behind the port that `handler.engine.planner.desired.Source` is: commits, one branch, and what can be wrong with
+a host."""
 
 from __future__ import annotations
 

@@ -59,10 +59,14 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
     "a commit recorded before all of it is applied": ("handler.run.rollout.walking.Walk._stage", without_the_last_stage(Walk._stage), "I3"),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
     "a copied label is membership": ("handler.plan.compare.is_member", lambda live, *rest: True, "I4"),
-    "a giver deletes what a sibling declares": ("handler.run.handover.kept_for", lambda identity, found: (list(found), ("", ""))[1], "I10"),
-    "a giver deletes what a sibling goes back to": ("handler.run.handover._commits", lambda state: frozenset(), "I10"),
-    "a taker takes what its giver declares": ("handler.run.handover.refused", lambda *rest: None, "I10"),
-    "what siblings say is asked once": ("handler.run.handover.HandOver.doubt", lambda self, identity: ("", ""), "I10"),
+    "a giver deletes what a sibling declares": (
+        "handler.engine.planner.siblings.kept_for",
+        lambda identity, found: (list(found), ("", ""))[1],
+        "I10",
+    ),
+    "a giver deletes what a sibling goes back to": ("handler.engine.planner.siblings._commits", lambda state: frozenset(), "I10"),
+    "a taker takes what its giver declares": ("handler.engine.planner.siblings.refused", lambda *rest: None, "I10"),
+    "what siblings say is asked once": ("handler.engine.planner.siblings.HandOver.doubt", lambda self, identity: ("", ""), "I10"),
     "an old look at the host is believed": ("handler.run.goal._since", lambda run: (0.0, True), r"I2|\('"),
 }
 MEETING = {

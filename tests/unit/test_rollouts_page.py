@@ -16,6 +16,7 @@ from handler.config.load import load
 from handler.config.settings import Target, Wait
 from handler.config.settings_shape import slots
 from handler.config.value_formats import duration
+from handler.engine.health.custom_health import KILLED, LIMITS
 from handler.health.kinds.custom import READY
 from handler.health.kstatus import ALWAYS_HEALTHY, KINDS
 from handler.model.manifest import Manifest
@@ -28,7 +29,6 @@ from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.checks.prometheus import INTERVAL
 from handler.run import gone
-from handler.run.custom_health import KILLED, LIMITS
 from handler.run.rollout.actions import ACTIONS
 from tests.unit.test_readme import ROOT, blocks, spans
 

@@ -24,6 +24,9 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.config.settings import Wait
+from handler.engine.planner.due import token
+from handler.engine.planner.hook_dry_run import deletes, in_the_way, kept, makes_way
+from handler.engine.planner.join_errors import raise_together
 from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.health import Health, Status
 from handler.model.names import Identity
@@ -36,13 +39,10 @@ from handler.plan.order import sort_key
 from handler.rollout import hook_annotations
 from handler.run.applying import Applier
 from handler.run.context import Context
-from handler.run.due import token
-from handler.run.ending import raise_together
 from handler.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.run.gone import wait_until_gone
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.rollout.keeping import InJournal
-from handler.run.trying import deletes, in_the_way, kept, makes_way
 from handler.run.waits.waiting import Waits
 from handler.state.record_format import seconds_of
 

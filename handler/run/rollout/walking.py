@@ -24,21 +24,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
+from handler.engine.health.target_health import after_writing
+from handler.engine.planner import expired_jobs
+from handler.engine.planner.due import carries_out
+from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.planner import Planned
 from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorError, PlanRefused, Problem, QuotaExceeded, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
 from handler.plan.hooks import Hooked
-from handler.run import expiring
 from handler.run.applying import Applier
 from handler.run.context import Context
-from handler.run.due import carries_out
 from handler.run.errors import ROLLOUT_FAILURES, ApplyFailed
-from handler.run.health import after_writing
-from handler.run.inputs import Inputs
 from handler.run.lingering import Lingering
-from handler.run.planning import Planned
 from handler.run.pruning import Pruner, doubted
 from handler.run.rollout.hooking import Hooking
 from handler.run.rollout.journal import FAILED, Journal
@@ -184,9 +184,9 @@ class Walk:
 
     def _note(self, written: Sequence[Desired]) -> None:
         """Keep which Jobs were applied that remove themselves: the next run mustn't take them for missing."""
-        fresh = expiring.applied(written)
+        fresh = expired_jobs.applied(written)
         if fresh:
-            self.run.record(lambda state: expiring.noted(state, fresh))
+            self.run.record(lambda state: expired_jobs.noted(state, fresh))
 
     def _await(self, number: int, coming: Iterable[Identity]) -> None:
         """Wait until all that comes now may come. Raises RolloutFailed: something isn't healthy, so none of it is written."""

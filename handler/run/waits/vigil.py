@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.health.diagnosis import Live
 from handler.health.kstatus import judge, remnant
 from handler.model.health import Health, Status
 from handler.model.manifest import canonical
 from handler.model.names import Identity
 from handler.plan.admission import Desired
-from handler.run.custom_health import CustomHealth, no_expressions
 
 Object = dict[str, Any]
 Verdict = Callable[[Identity, Object | None], Health | None]

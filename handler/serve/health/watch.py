@@ -29,13 +29,13 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.own_objects import Objects
 from handler.cluster.watch import Scope
 from handler.config.settings import Settings, Target
+from handler.engine.health.custom_health import CustomHealth
+from handler.engine.health.target_health import judged, patience_of
+from handler.engine.planner.members import Members
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, applyset_id
 from handler.model.resource import Resource
-from handler.run.custom_health import CustomHealth
-from handler.run.health import judged, patience_of
-from handler.run.members import Members
 from handler.serve.health.hidden import Hidden
 from handler.serve.health.reasons import EXPLAINED, due, reasons
 from handler.serve.health.scopes import Scopes, account_of

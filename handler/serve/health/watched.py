@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
+from handler.engine.health.custom_health import CustomHealth
+from handler.engine.health.target_health import MISSING, Look, expressed, judged_absent, judged_live, removed_jobs
 from handler.health.diagnosis import STILL, STOOD, Finding, Live, Subject
 from handler.health.kinds.pods import pods_of
 from handler.health.kstatus import judge, remnant
@@ -19,8 +21,6 @@ from handler.model.errors import AnnealError
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
 from handler.plan.membership import is_member
-from handler.run.custom_health import CustomHealth
-from handler.run.health import MISSING, Look, expressed, judged_absent, judged_live, removed_jobs
 from handler.state.record import State, TargetHealth
 
 GRACE = 15.0

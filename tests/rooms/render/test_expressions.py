@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from handler.config.settings import HealthCheckExpr
+from handler.engine.health import custom_health
+from handler.engine.health.custom_health import FUNCTIONS, KILLED, PAUSE, CustomHealth
 from handler.model.expressed import Answer
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, identity_of
 from handler.render.sandbox import Sandbox
-from handler.run import custom_health
-from handler.run.custom_health import FUNCTIONS, KILLED, PAUSE, CustomHealth
 
 OFFER = HealthCheckExpr(
     "example.com/v1",

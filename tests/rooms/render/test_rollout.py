@@ -155,7 +155,7 @@ def test_a_commit_from_before_the_rollout_goes_without_and_says_where_it_was_loo
 
 
 def test_a_rollout_among_the_objects_is_rendered_as_one(sandbox: Sandbox) -> None:
-    """Whether it may be there is asked where the target is known (`handler.run.preparing`)."""
+    """Whether it may be there is asked where the target is known (`handler.engine.planner.desired`)."""
     rendered = _render(sandbox, FakeTree({"deploy/a.yaml": ROLLOUT}), "")
     assert [found.identity.kind for found in rendered.manifests] == ["Rollout"]
     with pytest.raises(ManifestInvalid):

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from handler.engine.planner import canaries
+from handler.engine.planner.canaries import ACTION, Canaries
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Rollout, Step
 from handler.plan.admission import Desired
 from handler.rollout import canary
-from handler.run import canaries
-from handler.run.canaries import ACTION, Canaries
 from tests.unit.plan.samples import desired, document
 from tests.unit.run.test_state_after import planned, record, state
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from handler.engine.health.custom_health import no_expressions
 from handler.model.errors import RolloutFailed, StillWaiting, Stopping
 from handler.model.names import Identity
 from handler.model.queue_view import ALONE
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.interfaces import Judged, Options, Probe, Scene, Verdict
-from handler.run.custom_health import no_expressions
 from handler.run.rollout.checking import Watched, check
 from handler.run.waits.diagnosing import Pace
 from handler.run.waits.keeping import Keeping

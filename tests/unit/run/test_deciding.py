@@ -14,11 +14,11 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
+from handler.engine.planner.planner import Ask, Planned, Planner
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import applyset_id
 from handler.plan.admission import Admission
-from handler.run.planning import Ask, Planned, Planner
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 

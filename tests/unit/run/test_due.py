@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.run.due import done, is_due, under_way
+from handler.engine.planner.due import done, is_due, under_way
 from handler.state.record import Progress, State, StepRecord
 
 HERE, THERE = "a" * 64, "b" * 64

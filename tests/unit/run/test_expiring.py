@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from handler.engine.planner.expired_jobs import applied, forgotten, has_run, known, noted, opened, recorded
 from handler.model.errors import RolloutFailed
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF
@@ -12,7 +13,6 @@ from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.rollout import Rolled
-from handler.run.expiring import applied, forgotten, has_run, known, noted, opened, recorded
 from handler.state.ran import Ran
 from handler.state.record import Progress, State, StepRecord
 from tests.unit.plan.samples import desired, document

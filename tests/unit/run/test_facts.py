@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from handler.cluster.discovery import Discovery
+from handler.engine.planner.siblings import Alone
 from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
 from handler.model.resource import Resource
 from handler.plan.admission import Desired
 from handler.run.facts import MOST, Facts
-from handler.run.handover import Alone
 from handler.state.record import Fact
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import cluster, engine

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from handler.config.settings import HoldAbove, Prune, Target
+from handler.engine.planner.desired import Prepared, Preparer
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome
-from handler.run.preparing import Prepared, Preparer
 from handler.state.record import Pin, Suspend
 from tests.fakes.apiserver.connection import Call
 from tests.fakes.apiserver.server import Asked

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from handler.engine.planner.hook_dry_run import replaces
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
 from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
 from handler.plan.hooks import Hooked, separate
 from handler.plan.order import DEPENDS_ON, SYNC_WAVE, order
-from handler.run.trying import replaces
 from tests.unit.plan.samples import desired, document
 
 HOOK, POLICY = "argocd.argoproj.io/hook", "argocd.argoproj.io/hook-delete-policy"

@@ -12,11 +12,11 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
 from handler.config.settings import Prune, Target
+from handler.engine.planner.prune_check import PruneJudge
 from handler.model.errors import ApiRefused
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.plan import Action
 from handler.plan.prune import leaving
-from handler.run.judging import PruneJudge
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 
@@ -61,7 +61,7 @@ class Town:
 
 @pytest.fixture
 def town(monkeypatch: pytest.MonkeyPatch) -> Town:
-    monkeypatch.setattr("handler.run.judging.time.sleep", lambda _: None)
+    monkeypatch.setattr("handler.engine.planner.prune_check.time.sleep", lambda _: None)
     return Town()
 
 

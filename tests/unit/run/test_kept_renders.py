@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handler.run.kept_renders import KeptRenders
+from handler.engine.planner.render_cache import KeptRenders
 
 
 @dataclass

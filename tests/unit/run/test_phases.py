@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from handler.engine.planner.inputs import Inputs
 from handler.model.errors import ClusterUnavailable, Problem
 from handler.model.result import Outcome
 from handler.model.rollout import Group, Rollout
 from handler.plan.rollout import Rolled
-from handler.run.inputs import Inputs
 from handler.run.lingering import Lingering
 from handler.run.state_after import lingering, opened
 from handler.state.record import State, Status, Waiting

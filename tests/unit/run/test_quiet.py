@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from handler import reconcile
 from handler.config.git_settings import Repository, Revision
 from handler.config.settings import Target
+from handler.engine.planner.desired import Preparer
 from handler.model.errors import AnnealError, RefNotFound
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome
 from handler.run import quiet
 from handler.run.context import Context
-from handler.run.preparing import Preparer
 from handler.run.rooms import Rooms
 from handler.run.scanning import Found
 from handler.state.configmap import SUMMARY, encode, summary_of

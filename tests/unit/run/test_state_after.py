@@ -7,16 +7,16 @@ from typing import cast
 
 import pytest
 
+from handler.engine.planner.desired import Prepared
+from handler.engine.planner.dry_run import Decision
+from handler.engine.planner.inputs import Inputs
+from handler.engine.planner.planner import Planned
 from handler.model.event import Delivery, Job
 from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, Hold, Plan
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan.admission import Desired
-from handler.run.deciding import Decision
-from handler.run.inputs import Inputs
-from handler.run.planning import Planned
-from handler.run.preparing import Prepared
 from handler.run.state_after import approve, asked, ended, held, look_due, opened, recorded, standing, widened
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, TargetHealth, Waiting

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from handler.engine.health.custom_health import no_expressions
+from handler.engine.health.target_health import Look, after_writing, judged, judged_absent, judged_live, renewed
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity
 from handler.model.rollout import Mode
-from handler.run.custom_health import no_expressions
-from handler.run.health import Look, after_writing, judged, judged_absent, judged_live, renewed
 from handler.state.heartbeat import Beat, Heartbeat, Signs, known
 from handler.state.ran import Ran
 from handler.state.record import TargetHealth

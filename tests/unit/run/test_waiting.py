@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Evidence, Wait
+from handler.engine.health.custom_health import no_expressions
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
 from handler.model.queue_view import ALONE
-from handler.run.custom_health import no_expressions
 from handler.run.rollout.journal import Journal
 from handler.run.rollout.keeping import InJournal
 from handler.run.waits import waiting

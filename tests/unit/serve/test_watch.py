@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Settings
+from handler.engine.health.custom_health import no_expressions
 from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.health import HealthState
 from handler.model.names import Identity
-from handler.run.custom_health import no_expressions
 from handler.serve.health.watch import ClusterWatch
 from tests.unit.serve.test_scopes import adjusted
 from tests.unit.serve.watching import API, declaring, target

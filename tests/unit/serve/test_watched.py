@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from handler.config.settings import HealthCheckExpr
+from handler.engine.health.custom_health import PAUSE, CustomHealth
+from handler.engine.health.target_health import judged
 from handler.health.diagnosis import STILL, Finding
 from handler.health.kstatus import SELF_REMOVED
 from handler.model.errors import OperatorError
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity, identity_of
 from handler.render.sandbox import Sandbox
-from handler.run.custom_health import PAUSE, CustomHealth
-from handler.run.health import judged
 from handler.serve.health.watched import GRACE
 from handler.state.ran import Ran
 from handler.state.record import Run

@@ -6,8 +6,8 @@ from typing import Any
 
 from handler.config.git_settings import Repository
 from handler.config.settings import Impersonate, Target
+from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
-from handler.run.custom_health import CustomHealth, no_expressions
 from handler.serve.health.watched import Watched
 from handler.state.record import State, TargetHealth
 from tests.unit.state.samples import blank, sha

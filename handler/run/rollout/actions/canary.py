@@ -19,6 +19,7 @@ from typing import Any
 
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
+from handler.engine.planner import canaries
 from handler.model.errors import AnnealError, Moved, PlanRefused, RolloutFailed
 from handler.model.names import Identity
 from handler.model.rollout import Check, Mode, Step
@@ -26,7 +27,6 @@ from handler.plan.admission import Desired
 from handler.plan.membership import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
-from handler.run import canaries
 from handler.run.errors import ROLLOUT_FAILURES
 from handler.run.planned_for import is_gradual
 from handler.run.rollout.actions.stage import Object, StepStage

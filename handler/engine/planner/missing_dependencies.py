@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from handler.config.settings import Target
+from handler.engine.planner.server_answers import Finding, placed, with_fix
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.rollout import Mode
@@ -18,7 +19,6 @@ from handler.plan import missing_objects
 from handler.plan.admission import CRD, Desired
 from handler.plan.compare import Comparison
 from handler.plan.write_order import Coming
-from handler.run.findings import Finding, placed, with_fix
 
 
 @dataclass(slots=True)

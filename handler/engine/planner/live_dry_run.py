@@ -15,6 +15,9 @@ from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.write import DryRunner
+from handler.engine.planner.missing_dependencies import MissingFirst
+from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, is_by_schema, placed
+from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.manifest import at, canonical, items_at
 from handler.model.plan import Action, Change
@@ -27,9 +30,6 @@ from handler.plan.judge import Judge
 from handler.plan.managed_fields import Fields, managed_fields, our_entry
 from handler.plan.prune import is_custom
 from handler.plan.takeover import Takeover, dropped, foreseen
-from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
-from handler.run.missing_first import MissingFirst
-from handler.run.stand_in import mistakes_of, scratch
 
 _ASKED = 50
 """How many fields of one refused object the server is asked about, one by one."""

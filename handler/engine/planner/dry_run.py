@@ -17,6 +17,12 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
+from handler.engine.planner.expired_jobs import Known, asks_siblings, done, has_run
+from handler.engine.planner.live_dry_run import LiveDryRun
+from handler.engine.planner.missing_dependencies import MissingFirst
+from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, is_by_schema, placed
+from handler.engine.planner.siblings import HandOver
+from handler.engine.planner.stand_in import StandIn, mistakes_of
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
@@ -31,12 +37,6 @@ from handler.plan.judge import Judge, skipped, terminating
 from handler.plan.membership import as_ours, is_member, marks_of
 from handler.plan.steering import note
 from handler.plan.write_order import Coming
-from handler.run.expiring import Known, asks_siblings, done, has_run
-from handler.run.findings import NO_DRY_RUN, Finding, is_by_schema, placed
-from handler.run.handover import HandOver
-from handler.run.live_dry_run import LiveDryRun
-from handler.run.missing_first import MissingFirst
-from handler.run.stand_in import StandIn, mistakes_of
 
 
 @dataclass

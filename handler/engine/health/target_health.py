@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target, Wait
+from handler.engine.health.custom_health import CustomHealth
 from handler.health.kstatus import ALWAYS_HEALTHY, SELF_REMOVED, judge
 from handler.model.errors import AnnealError
 from handler.model.health import Health, HealthState, Status
@@ -28,7 +29,6 @@ from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import Mode
 from handler.model.tree import printable
 from handler.plan.admission import CRD, NAMESPACE, Desired
-from handler.run.custom_health import CustomHealth
 from handler.state.record import State, TargetHealth
 from handler.state.record_format import seconds_of, stamp
 

@@ -17,6 +17,8 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from handler.engine.planner.due import DONE
+from handler.engine.planner.siblings import HandOver
 from handler.health.kinds.workloads import removes_itself
 from handler.health.kstatus import JOB
 from handler.model.errors import AnnealError, Problem, TransientError
@@ -26,8 +28,6 @@ from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.rollout import Rolled
-from handler.run.due import DONE
-from handler.run.handover import HandOver
 from handler.state.ran import Ran
 from handler.state.record import State
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from handler.config.settings import Target
+from handler.engine.planner.desired import Preparer
 from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMissing, PlanRefused, Problem, TransientError
 from handler.model.names import PART_OF, Identity
 from handler.model.plan import Change
@@ -23,7 +24,6 @@ from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.handover import Declared, Standing, kept_for, left_off_head, may_declare, refused, refused_to_strangers
 from handler.plan.membership import marked_target
-from handler.run.preparing import Preparer
 from handler.state.ran import Ran
 from handler.state.record import State, Suspend
 from handler.state.record_format import seconds_of

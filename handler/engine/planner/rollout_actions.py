@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
+from handler.engine.planner.prune_check import PruneJudge
+from handler.engine.planner.siblings import HandOver
 from handler.model.errors import PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Due
@@ -23,8 +25,6 @@ from handler.plan.judge import NO_STEP_DELETES, Judge, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
 from handler.plan.rollout import Rolled
-from handler.run.handover import HandOver
-from handler.run.judging import PruneJudge
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
 Object = dict[str, Any]

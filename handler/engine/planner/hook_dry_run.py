@@ -14,6 +14,9 @@ from typing import Any
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
+from handler.engine.planner.dry_run import Decision
+from handler.engine.planner.server_answers import NO_DRY_RUN, Finding
+from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
 from handler.model.names import Identity, kubectl
 from handler.model.rollout import Hook, Policy
@@ -26,9 +29,6 @@ from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
 from handler.rollout.hook_annotations import ROLLOUT, is_act, lasts
-from handler.run.deciding import Decision
-from handler.run.findings import NO_DRY_RUN, Finding
-from handler.run.stand_in import mistakes_of, scratch
 
 
 def replaces(hook: Hook) -> bool:

@@ -12,11 +12,11 @@ from handler.cluster.api import Api
 from handler.cluster.live import probe
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
+from handler.engine.planner.server_answers import is_by_schema
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.resource import Resource
 from handler.plan.admission import NAMESPACE, Desired
-from handler.run.findings import is_by_schema
 
 _KEPT = 40
 """Characters of a name that its scratch name keeps; some names are labels of at most 63."""

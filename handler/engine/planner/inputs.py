@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from handler.engine.planner.desired import Prepared
 from handler.model.tree import CommitInfo
-from handler.run.preparing import Prepared
 from handler.state.record import Approval
 
 

@@ -15,6 +15,7 @@ from typing import Protocol
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
 from handler.config.settings import Target
+from handler.engine.planner import canaries
 from handler.model.errors import AuthorError, PlanRefused
 from handler.model.manifest import Manifest, digest_of
 from handler.model.names import Identity
@@ -27,7 +28,6 @@ from handler.plan.hooks import Hooked, separate
 from handler.plan.order import order
 from handler.plan.rollout import Rolled, refuse_strays, roll
 from handler.rollout.interfaces import ActionReader, CheckType
-from handler.run import canaries
 from handler.state.record import Pin
 
 

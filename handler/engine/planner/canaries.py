@@ -14,6 +14,7 @@ from handler.cluster.api import Api
 from handler.cluster.live import Object, probe
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
+from handler.engine.planner.missing_dependencies import MissingFirst
 from handler.model.errors import AccessDenied, ApiRefused, PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
@@ -23,7 +24,6 @@ from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.prune import PROTECTIONS
 from handler.rollout import canary
-from handler.run.missing_first import MissingFirst
 
 ACTION = "Canary"
 """The row of the table of actions."""

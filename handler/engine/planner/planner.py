@@ -14,6 +14,16 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, probe
 from handler.config.settings import Target
+from handler.engine.health.custom_health import CustomHealth, no_expressions
+from handler.engine.health.target_health import Passing
+from handler.engine.planner.canaries import Canaries, foresee, is_kept
+from handler.engine.planner.dry_run import Decision
+from handler.engine.planner.expired_jobs import Known, given
+from handler.engine.planner.hook_dry_run import tried
+from handler.engine.planner.join_errors import Mistakes
+from handler.engine.planner.prune_check import PruneJudge
+from handler.engine.planner.rollout_actions import Acting
+from handler.engine.planner.siblings import HandOver
 from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.health import Health
 from handler.model.names import PART_OF, GroupKind, Identity
@@ -28,16 +38,6 @@ from handler.plan.ignore import Ignoring
 from handler.plan.prune import Facts, judge, leaving, left_to, needs_asking, prune_stages
 from handler.plan.rollout import Rolled
 from handler.plan.write_order import Coming
-from handler.run.acting import Acting
-from handler.run.canaries import Canaries, foresee, is_kept
-from handler.run.custom_health import CustomHealth, no_expressions
-from handler.run.deciding import Decision
-from handler.run.ending import Mistakes
-from handler.run.expiring import Known, given
-from handler.run.handover import HandOver
-from handler.run.health import Passing
-from handler.run.judging import PruneJudge
-from handler.run.trying import tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Ask:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go at all; `due`: what of its hooks
-    and steps is carried out; `under_way`: the `due.token` of the rollout that goes on; `ran`: see `handler.run.expiring`; `shown`: the plan
-    is made to be read, not carried out; `handover`: what is asked of siblings, None: there are none.
+    and steps is carried out; `under_way`: the `due.token` of the rollout that goes on; `ran`: see `handler.engine.planner.expired_jobs`;
+    `shown`: the plan is made to be read, not carried out; `handover`: what is asked of siblings, None: there are none.
     """
 
     commit: str
@@ -78,7 +78,7 @@ class Planned:
     """A plan and what was seen on the way.
 
     `present`: kinds with a live member; `bodies`: what prune orders by; `decision` judges an object again;
-    `scopes`: where was looked, None: everywhere; `given`: see `handler.run.expiring`; `health`: how the live members do.
+    `scopes`: where was looked, None: everywhere; `given`: see `handler.engine.planner.expired_jobs`; `health`: how the live members do.
     """
 
     plan: Plan
