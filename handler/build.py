@@ -24,6 +24,7 @@ from handler.engine.health.custom_health import CustomHealth
 from handler.engine.planner.desired import Preparer, request_for
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.render_cache import KeptRenders
+from handler.engine.run.dependencies import Rooms
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
 from handler.model.metric_sample import Moments
@@ -36,7 +37,6 @@ from handler.reaching import Options, Reaching
 from handler.reconcile import reconcile
 from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
-from handler.run.rooms import Rooms
 from handler.siblings import OneRepository
 from handler.state.configmap import state_name
 from handler.stores import Services

@@ -21,13 +21,13 @@ from handler.cluster.own_objects import Objects
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.engine.planner.desired import Source
+from handler.engine.run.dependencies import unseen, unwatched
 from handler.model.errors import ConfigInvalid
 from handler.model.optional_imports import needed_by
 from handler.model.plan import Change, Plan
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
-from handler.run.rooms import unseen, unwatched
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Heartbeat, Pulse
 from handler.state.lease import LeaseLock
@@ -64,7 +64,7 @@ class Options:
     `watches`: this one does, so a verdict that holds isn't written again.
     `any_metrics`: checks may ask any Prometheus, listed or not: for who reads no git but his own directory. `terminal`: a person waits at
     one: a cluster that doesn't answer is given up soon, and exec plugins may speak there.
-    `seen`, `wrote`, `agrees`: see `handler.run.rooms.Rooms`.
+    `seen`, `wrote`, `agrees`: see `handler.engine.run.dependencies.Rooms`.
     `brief`: how many seconds a cluster has for one answer to those who only read and won't wait long.
     `places`: by target name, of records that aren't where the settings would have them (those that no configuration names).
     """

@@ -26,16 +26,18 @@ from functools import partial
 
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.run import plan_request, push_lag, transitions
+from handler.engine.run import revision as goal
+from handler.engine.run.commit_mask import hidden
+from handler.engine.run.context import Context
+from handler.engine.run.dependencies import Rooms
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.queue_view import ALONE, Meanwhile
 from handler.model.result import Outcome, Result
-from handler.run import arriving, goal, health_look, named, outcomes, planned_for, rollback, settled, state_after, withdrawing
+from handler.run import health_look, named, outcomes, rollback, settled, withdrawing
 from handler.run.asking import ask
-from handler.run.context import Context
-from handler.run.hiding import hidden
-from handler.run.rooms import Rooms
 
 _TRIES = 3
 
@@ -78,7 +80,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
     result = named.noted(run, job, run.whole(result))
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
-    standing = state_after.standing(run.stored.state, result, rooms.clock())
+    standing = transitions.standing(run.stored.state, result, rooms.clock())
     return replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
 
 
@@ -86,8 +88,8 @@ def _looking_on(run: Context, job: Job, result: Result) -> Result:
     """Leave what was pushed, and the host didn't show, to a later run."""
     if run.stored.state is None:
         return result
-    again = arriving.later(job, result, run.named, run.rooms.target.revision, state_after.deployed(run.state))
-    return replace(result, again=again, again_at=run.rooms.clock() + arriving.WAITS[job.looks]) if again else result
+    again = push_lag.later(job, result, run.named, run.rooms.target.revision, transitions.deployed(run.state))
+    return replace(result, again=again, again_at=run.rooms.clock() + push_lag.WAITS[job.looks]) if again else result
 
 
 def _ended_by(run: Context, error: AnnealError) -> Result:
@@ -159,7 +161,7 @@ def _look(run: Context) -> Result:
     if settled.same_reads(run):
         return outcomes.commit_only(run)
     inputs = run.inputs()
-    planned = planned_for.plan(run, inputs)
+    planned = plan_request.plan(run, inputs)
     ended = _ended_by_plan(run, inputs, planned)
     if ended:
         return ended
@@ -252,7 +254,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
         if unchanged:
             return unchanged
         inputs = run.inputs()
-        look = Look(run.stored.resource_version, run.goal, inputs, planned_for.plan(run, inputs))
+        look = Look(run.stored.resource_version, run.goal, inputs, plan_request.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)
         if ended:
             return ended
@@ -270,7 +272,7 @@ def _write(run: Context, look: Look) -> Result | None:
     repairs = only_repairs(run, look.inputs)
     takeover = run.state.attempt is not None and run.state.attempt.token != token
     pin, now = goal.pin_left(run), run.rooms.clock()
-    state = state_after.opened(run.state, look.inputs, look.planned, token, pin, now, force=run.force)
+    state = transitions.opened(run.state, look.inputs, look.planned, token, pin, now, force=run.force)
     try:
         run.stored = run.rooms.store.swap(run.stored, state, token) if run.stored.uid else run.rooms.store.create(state)
     except Moved:

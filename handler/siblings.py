@@ -14,10 +14,10 @@ from handler.cluster.discovery import Discovery
 from handler.config.settings import Settings, Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling
+from handler.engine.run.dependencies import Rooms
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
 from handler.model.target_matching import repository_key
-from handler.run.rooms import Rooms
 from handler.state.configmap import state_name
 from handler.state.store import StateStore
 from handler.summaries import Readable, listed

@@ -8,8 +8,8 @@ from handler.cli import reports
 from handler.cli.running import retry, run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
+from handler.engine.run.errors import RequestRefused
 from handler.model.event import Job
-from handler.run.errors import RequestRefused
 from handler.state.record import Held
 
 

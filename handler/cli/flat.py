@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from handler.config.secret_mask import Mask
+from handler.engine.run.commit_mask import values
 from handler.model.field_masking import masked
 from handler.model.render import Rendered
-from handler.run.hiding import values
 
 _COMPARE = ("success", "failure")
 """What of a Rollout may repeat what a Secret holds: its checks look into Secrets, too."""

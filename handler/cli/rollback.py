@@ -30,7 +30,7 @@ def _whole(session: Session, target: Target, commit: str) -> str:
     """Return the one commit of a target's history that begins so, as `anneal history` shows it; a whole id is left as it is."""
     if not commit or len(commit) >= WHOLE:
         return commit
-    from handler.run.state_after import deployed  # noqa: PLC0415 - usage errors don't wait for it
+    from handler.engine.run.transitions import deployed  # noqa: PLC0415 - usage errors don't wait for it
 
     state = session.handler.store(target).read().state
     known = sorted(each for each in deployed(state) if each.startswith(commit)) if state else []

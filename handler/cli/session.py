@@ -47,7 +47,7 @@ class Session:
     """One command's composition.
 
     `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `seen`, `wrote`,
-    `agrees`: see `handler.run.rooms.Rooms`, the last one set before the handler is made; `places`: see `Options`.
+    `agrees`: see `handler.engine.run.dependencies.Rooms`, the last one set before the handler is made; `places`: see `Options`.
 
     `reads`: the command works on records alone, so without a configuration it has what the cluster tells of (`unconfigured`). As a context
     it ends what it started.

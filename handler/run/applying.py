@@ -25,6 +25,7 @@ from handler.cluster.write import DryRunner, Writer
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
+from handler.engine.run.dependencies import unwatched
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity, kubectl
@@ -34,7 +35,6 @@ from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 from handler.plan.judge import Judge
 from handler.run.gone import Tell, untold, wait_until_gone
-from handler.run.rooms import unwatched
 from handler.run.stored import Stored
 
 _TRIES = 3

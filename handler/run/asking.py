@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.run import goal, state_after
-from handler.run.context import Context
-from handler.run.errors import RequestRefused
+from handler.engine.run import revision, transitions
+from handler.engine.run.context import Context
+from handler.engine.run.errors import RequestRefused
 
 
 def ask(run: Context) -> None:
@@ -26,12 +26,12 @@ def ask(run: Context) -> None:
         fix = f"anneal status {run.job.target}"
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
     if run.job.commit and not run.goal:
-        goal.choose(run)
-    if run.job.commit and goal.never_ran(run):
+        revision.choose(run)
+    if run.job.commit and revision.never_ran(run):
         run.rooms.preparer.tree(run.goal)
-    pin = goal.pin_left(run) if run.job.commit else None
+    pin = revision.pin_left(run) if run.job.commit else None
     initial = None if run.stored.uid else run.state
-    run.stored = run.rooms.store.update(lambda state: state_after.asked(state, run.job, pin, run.rooms.clock()), initial)
+    run.stored = run.rooms.store.update(lambda state: transitions.asked(state, run.job, pin, run.rooms.clock()), initial)
     if run.job.force and not run.job.commit:
         run.job, run.forced = replace(run.job, force=False), True
 

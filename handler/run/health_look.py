@@ -10,12 +10,12 @@ from handler.config.secret_mask import Mask
 from handler.engine.health.custom_health import CustomHealth
 from handler.engine.health.target_health import MISSING, Look, expressed, judged_absent, judged_live
 from handler.engine.planner.members import Members
+from handler.engine.run.commit_mask import Hiding, living
+from handler.engine.run.context import Context
 from handler.health.kstatus import judge
 from handler.model.errors import AnnealError
 from handler.model.health import Health, HealthState
 from handler.model.names import Identity, identity_of
-from handler.run.context import Context
-from handler.run.hiding import Hiding, living
 from handler.state.record_format import seconds_of
 
 RECENT = 600.0

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from handler.engine.run import transitions
+from handler.engine.run.context import Context
 from handler.model.errors import AnnealError, Problem
-from handler.run import state_after
-from handler.run.context import Context
 from handler.state.record import State, Status
 from handler.state.run_history import PRUNING
 
@@ -40,4 +40,4 @@ class Lingering:
             lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
             if self._before is None or state.status.phase != PRUNING:
                 self._before = state.status
-            return state_after.lingering(state, lines, self._before, self.run.clock())
+            return transitions.lingering(state, lines, self._before, self.run.clock())

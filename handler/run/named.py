@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.engine.run import transitions
+from handler.engine.run.context import Context
 from handler.model.errors import AnnealError, LeaseLost, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.result import Outcome, Result
-from handler.run import state_after
-from handler.run.context import Context
 from handler.state import run_history
 from handler.state.record import State
 
@@ -37,7 +37,7 @@ def noted(run: Context, job: Job, result: Result) -> Result:
     def change(state: State) -> State:
         there = {entry.id for entry in state.history}  # another worker may have ended the same meanwhile
         for name, actor in [each for each in left if each[0] not in there]:
-            state = state_after.noted(state, run_history.run_of(replace(end, run=name), run.commit, actor, started))
+            state = transitions.noted(state, run_history.run_of(replace(end, run=name), run.commit, actor, started))
         return state
 
     try:

@@ -14,6 +14,10 @@ from dataclasses import replace
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.run import refusals, revision, transitions
+from handler.engine.run.context import Context
+from handler.engine.run.errors import RequestRefused
+from handler.engine.run.remarks import remarks
 from handler.model.errors import (
     AnnealError,
     Busy,
@@ -29,11 +33,8 @@ from handler.model.numbers import many
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.rounds import wrote
-from handler.run import goal, refused, rollback, state_after
-from handler.run.context import Context
-from handler.run.errors import RequestRefused
+from handler.run import rollback
 from handler.run.pruning import doubted
-from handler.run.remarks import remarks
 from handler.state import run_history
 from handler.state.record import Refusal, Run, State, Status
 from handler.state.record_format import seconds_of, stamp
@@ -53,8 +54,8 @@ def unwritten(run: Context, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
     message = "; ".join([planned.plan.verdict, *remarks(run, inputs, planned.plan)])
     result = run.result(Outcome.UNCHANGED, message, planned)
-    due, pinned = _due(run, planned), replace(run.state, pin=goal.pin_left(run))
-    state = state_after.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
+    due, pinned = _due(run, planned), replace(run.state, pin=revision.pin_left(run))
+    state = transitions.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.rooms.clock())
     result = replace(result, next_try=due)
     as_it_was = replace(state, deliveries=run.state.deliveries, health=run.state.health) == run.state
     if as_it_was and (run.behind or run.state.status.phase == "applied"):
@@ -80,7 +81,7 @@ def _due(run: Context, planned: Planned) -> float:
     if run.recovery:
         return run.rooms.clock() + LOOK_AGAIN
     due = seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
-    return due if due > run.started else state_after.look_due(run.state, planned, run.rooms.clock())
+    return due if due > run.started else transitions.look_due(run.state, planned, run.rooms.clock())
 
 
 def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
@@ -90,8 +91,8 @@ def held(run: Context, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
         judge(run)
         return replace(result, recorded=True)
     seen = replace(run.state, health=run.health(run.state))
-    pinned = replace(seen, pin=goal.pin_left(run)) if run.job.commit else seen
-    return _end(run, state_after.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
+    pinned = replace(seen, pin=revision.pin_left(run)) if run.job.commit else seen
+    return _end(run, transitions.held(pinned, hold, inputs, run.job, run.rooms.clock()), result)
 
 
 def drift(run: Context, planned: Planned) -> Result:
@@ -120,7 +121,7 @@ def applied(run: Context, inputs: Inputs, planned: Planned, token: str, *, takeo
     entry = run.entry(result)
 
     def change(state: State) -> State:
-        moved = state_after.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
+        moved = transitions.recorded(state, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=now)
         return _ended(run, replace(moved, health=run.health(moved, anew=True)), result, entry, now)
 
     run.stored = run.rooms.store.write(run.stored, change, token)
@@ -161,7 +162,7 @@ def _refusal(run: Context, error: AnnealError) -> Refusal | None:
     """Return what the record is to say of a refusal, after a failure."""
     if run.stored.state is None or run.job.dry_run:
         return None
-    return run.state.status.refusal if run.behind else refused.of(run, error)
+    return run.state.status.refusal if run.behind else refusals.of(run, error)
 
 
 def refused_still(run: Context) -> Result:
@@ -170,7 +171,7 @@ def refused_still(run: Context) -> Result:
     assert refusal is not None  # noqa: S101 - asked by the caller
     is_new = refusal.commit != run.goal
     like = f"reads what {refusal.commit[:12]} has read, and is refused as that was" if is_new else "is refused still"
-    problem = Problem(f"target {name}", f"{run.goal[:12]} {like}", fix=refused.awaits(refusal, name))
+    problem = Problem(f"target {name}", f"{run.goal[:12]} {like}", fix=refusals.awaits(refusal, name))
     result = run.result(Outcome.FAILED, state.status.message)
     result = replace(result, problems=(problem,), who=state.status.who, code=state.status.code, recorded=True)
     seen = replace(state, deliveries=run_history.deliveries(state.deliveries, run.job.deliveries), health=run.health(state))
@@ -186,7 +187,7 @@ def refused_still(run: Context) -> Result:
 def is_mistaken(run: Context, error: AnnealError) -> bool:
     """Whether an error says nothing of the target, only of what was asked of it; so does a forced commit that the host doesn't have."""
     named = bool(run.job.commit) and run.goal == run.job.commit and not run.opened
-    return isinstance(error, RequestRefused) or (named and isinstance(error, RefNotFound) and goal.never_ran(run))
+    return isinstance(error, RequestRefused) or (named and isinstance(error, RefNotFound) and revision.never_ran(run))
 
 
 def rejected(run: Context, error: AnnealError) -> Result:
@@ -249,7 +250,7 @@ def _judged(run: Context, status: Status) -> Status:
     return status if run.unhealthy is None else replace(status, unhealthy=run.unhealthy)
 
 
-def _kept(run: Context, change: state_after.StateChange) -> tuple[State, bool]:
+def _kept(run: Context, change: transitions.StateChange) -> tuple[State, bool]:
     """Write a failure, and say whether that was possible; where the record can't be written now, the Result alone tells it."""
     state = change(run.state)
     try:
@@ -286,7 +287,7 @@ def _end(run: Context, state: State, result: Result) -> Result:
 
 def _ended(run: Context, state: State, result: Result, entry: Run, now: float) -> State:
     """Return the state with a run's end; where that only held the recorded commit, how the target stands is said by the refused head."""
-    after = state_after.ended(state, result, entry, now)
+    after = transitions.ended(state, result, entry, now)
     return replace(after, status=state.status) if run.behind else after
 
 

@@ -16,6 +16,7 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
+from handler.engine.run.dependencies import unwatched
 from handler.model.errors import Moved
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
@@ -23,7 +24,6 @@ from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
 from handler.run.gone import Tell, untold, wait_until_gone
-from handler.run.rooms import unwatched
 
 _TRIES = 3
 _GOING, _GONE = "is being deleted already", "is gone already"

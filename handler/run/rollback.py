@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.engine.run.context import Context
+from handler.engine.run.errors import ROLLOUT_FAILURES, RequestRefused
 from handler.model.errors import AnnealError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
-from handler.run.context import Context
-from handler.run.errors import ROLLOUT_FAILURES, RequestRefused
 from handler.state.record import Pin, Run, State
 from handler.state.record_format import stamp
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.engine.run import push_lag, transitions
+from handler.engine.run.context import Context
+from handler.engine.run.revision import pin_left
 from handler.model.result import Outcome, Result
 from handler.model.tree import ReadSet
-from handler.run import arriving, state_after
-from handler.run.context import Context
-from handler.run.goal import pin_left
 from handler.run.quiet import UNSETTLED
 from handler.state.record_format import seconds_of
 
@@ -37,9 +37,9 @@ def _shown(run: Context) -> str:
 
 def _unarrived(run: Context) -> Result | None:
     """Return the end of a run without a Lease whose hint isn't the head: the host may show it a moment later, or never."""
-    if run.lease or not arriving.is_missed(run.job, run.named, run.rooms.target.revision):
+    if run.lease or not push_lag.is_missed(run.job, run.named, run.rooms.target.revision):
         return None
-    outcome, message, seconds = arriving.verdict(run.job, run.named, state_after.deployed(run.state))
+    outcome, message, seconds = push_lag.verdict(run.job, run.named, transitions.deployed(run.state))
     return replace(run.result(outcome, message), next_try=run.rooms.clock() + seconds if seconds else 0.0)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from handler.cluster.live import Object, probe
 from handler.cluster.write import Writer
 from handler.engine.planner import canaries
+from handler.engine.run.context import Context
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, RenderFailed, Stopping
 from handler.model.names import Identity
 from handler.model.resource import Resource
@@ -26,7 +27,6 @@ from handler.plan.prune import Facts, judge
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
 from handler.run import outcomes
-from handler.run.context import Context
 from handler.state.record import State, StepRecord
 
 WITHDRAWN = "withdrawn"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from handler import running
 from handler.config.settings import Settings
+from handler.engine.run.transitions import waiting_since
 from handler.feedback.metrics import RunMetrics
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
@@ -28,7 +29,6 @@ from handler.queues.pending import Work
 from handler.queues.run_index import Ledger
 from handler.queues.sqs import Sqs
 from handler.reading import Json, Reader, ended
-from handler.run.state_after import waiting_since
 from handler.running import Run
 from handler.serve.answering import Answers
 from handler.serve.dead_letters import DeadLetterCount

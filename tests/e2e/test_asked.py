@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from handler.engine.run import transitions
 from handler.model.names import run_id
 from handler.model.result import Outcome
-from handler.run import state_after
 from handler.state.configmap import state_name
 from handler.state.record import Attempt
 from tests.e2e.documents import Document, config_map
@@ -218,7 +218,7 @@ def test_an_approval_ends_when_what_was_approved_is_no_longer_what_is_rendered(s
     shop.push(*maps(shop, 2))
     assert shop.run().outcome is Outcome.HELD
     approved = held(shop)
-    shop.handler.store(shop.target).update(lambda state: state_after.approve(state, "ann", 1_772_366_400.0))
+    shop.handler.store(shop.target).update(lambda state: transitions.approve(state, "ann", 1_772_366_400.0))
     shop.push(*maps(shop, 1))
     assert shop.run().outcome is Outcome.HELD
     assert held(shop) != approved

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from handler.build import Handler
+from handler.engine.run.push_lag import WAITS
 from handler.model.event import Delivery
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
-from handler.run.arriving import WAITS
 from tests.e2e.documents import config_map, service
 from tests.e2e.shop import DONE, Shop, told
 from tests.e2e.wire import Wired
@@ -70,7 +70,7 @@ class Schedule:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_happens_to_deliveries_live_is_the_head(shop: Shop, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.run.arriving.WAITS", (0.01,))
+    monkeypatch.setattr("handler.engine.run.push_lag.WAITS", (0.01,))
     schedule = Schedule(shop, seed)
     schedule.push()
     for _ in range(16):

@@ -16,12 +16,12 @@ import urllib3
 from handler.build import Handler, Options
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
+from handler.engine.run.dependencies import Rooms
 from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.delayed import Deferred
 from handler.queues.pending import Pending, Work
-from handler.run.rooms import Rooms
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.githost import GitHost, HostSource

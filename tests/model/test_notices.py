@@ -54,7 +54,7 @@ def with_rules(*names: str) -> type[Deployments]:
 
 
 MUTANTS: dict[str, tuple[str, Any, str]] = {
-    "no superset before the first write": ("handler.run.state_after.widened", lambda state, desired, planned: state, "I5"),
+    "no superset before the first write": ("handler.engine.run.transitions.widened", lambda state, desired, planned: state, "I5"),
     "deletes without preconditions": ("handler.cluster.write.Writer.delete", without_preconditions(Writer.delete), "I4"),
     "a commit recorded before all of it is applied": ("handler.run.rollout.walking.Walk._stage", without_the_last_stage(Walk._stage), "I3"),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
@@ -67,7 +67,7 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
     "a giver deletes what a sibling goes back to": ("handler.engine.planner.siblings._commits", lambda state: frozenset(), "I10"),
     "a taker takes what its giver declares": ("handler.engine.planner.siblings.refused", lambda *rest: None, "I10"),
     "what siblings say is asked once": ("handler.engine.planner.siblings.HandOver.doubt", lambda self, identity: ("", ""), "I10"),
-    "an old look at the host is believed": ("handler.run.goal._since", lambda run: (0.0, True), r"I2|\('"),
+    "an old look at the host is believed": ("handler.engine.run.revision._since", lambda run: (0.0, True), r"I2|\('"),
 }
 MEETING = {
     "a giver deletes what a sibling declares": with_rules("move", "push", "finish"),

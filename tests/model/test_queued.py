@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
+from handler.engine.run.context import Context
 from handler.model.errors import PlanRefused
 from handler.model.event import Job
 from handler.queues import message
 from handler.queues.sqs import Entry, Received
 from handler.run import named
-from handler.run.context import Context
 from handler.state.lease import LeaseLock
 from tests.model.ending import converged, quiet
 from tests.model.machine import Deployments

@@ -27,6 +27,8 @@ from handler.config.settings import Wait
 from handler.engine.planner.due import token
 from handler.engine.planner.hook_dry_run import deletes, in_the_way, kept, makes_way
 from handler.engine.planner.join_errors import raise_together
+from handler.engine.run.context import Context
+from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.health import Health, Status
 from handler.model.names import Identity
@@ -38,8 +40,6 @@ from handler.plan.membership import is_member
 from handler.plan.order import sort_key
 from handler.rollout import hook_annotations
 from handler.run.applying import Applier
-from handler.run.context import Context
-from handler.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.run.gone import wait_until_gone
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.rollout.keeping import InJournal

@@ -20,8 +20,8 @@ from typing import Any
 
 from handler.engine.planner.due import DONE, FAILED, SKIPPED, under_way
 from handler.engine.planner.inputs import Inputs
+from handler.engine.run.context import Context
 from handler.model.errors import AnnealError, RolloutFailed
-from handler.run.context import Context
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import seconds_of, stamp
 from handler.state.stalled import Stood

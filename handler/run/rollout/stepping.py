@@ -16,13 +16,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, QuotaExceeded, RolloutFailed, StillWaiting, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.rollout.interfaces import ActionRow
 from handler.run.applying import Applier
-from handler.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.run.rollout.actions.stage import Elsewhere, StepStage
 from handler.run.rollout.chains import carry_out
 from handler.run.rollout.checking import check

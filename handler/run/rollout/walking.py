@@ -29,6 +29,8 @@ from handler.engine.planner import expired_jobs
 from handler.engine.planner.due import carries_out
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.run.context import Context
+from handler.engine.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorError, PlanRefused, Problem, QuotaExceeded, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
@@ -36,8 +38,6 @@ from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
 from handler.plan.hooks import Hooked
 from handler.run.applying import Applier
-from handler.run.context import Context
-from handler.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.run.lingering import Lingering
 from handler.run.pruning import Pruner, doubted
 from handler.run.rollout.hooking import Hooking

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from handler.engine.run.context import Context
 from handler.model.tree import printable
-from handler.run.context import Context
 from handler.state.record import Waiting
 from handler.state.record_format import seconds_of, stamp
 

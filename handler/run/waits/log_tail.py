@@ -18,13 +18,13 @@ from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
 from handler.config.secret_mask import Mask
 from handler.config.secret_parts import parts
+from handler.engine.run.commit_mask import fields, held, without_credentials
 from handler.health.kinds.pods import failing, last_words
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.model.pod_secrets import mounted_secrets
 from handler.model.tree import printable
-from handler.run.hiding import fields, held, without_credentials
 
 LINE = 400
 """Characters of one line that are shown."""

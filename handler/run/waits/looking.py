@@ -13,11 +13,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from handler.engine.run import revision
+from handler.engine.run.context import Context
+from handler.engine.run.push_lag import WAITS
 from handler.model.errors import AnnealError, AuthorError, NewerHead
 from handler.model.event import Job
-from handler.run import goal
-from handler.run.arriving import WAITS
-from handler.run.context import Context
 from handler.state.record import Pin
 
 HEAD_EVERY = 10.0
@@ -115,7 +115,7 @@ class Lookout:
         """Whether a head changes what this run was made from, or ends the pin it holds; one that is refused is told of by its own run."""
         run = self.run
         if self._pin is not None:
-            return not goal.holds(run, self._pin, head)
+            return not revision.holds(run, self._pin, head)
         try:
             tree = run.rooms.preparer.tree(head)
         except AuthorError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from handler.engine.run.context import Context
 from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.model.errors import Problem, RolloutFailed
@@ -17,7 +18,6 @@ from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admission import Desired
-from handler.run.context import Context
 from handler.run.waits.vigil import Vigil
 
 Left = Sequence[tuple[Desired, Health]]

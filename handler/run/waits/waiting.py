@@ -16,6 +16,7 @@ from handler.cluster.wait_until import follow
 from handler.cluster.watch import Stop
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
+from handler.engine.run.context import Context
 from handler.health.diagnosis import Subject
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
@@ -25,7 +26,6 @@ from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
 from handler.plan.admission import Desired
-from handler.run.context import Context
 from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.run.waits.keeping import Keeping, time_left
 from handler.run.waits.looking import Lookout

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from handler.config.secret_mask import Mask
 from handler.engine.planner.members import Members
+from handler.engine.run.commit_mask import Hiding, living
 from handler.model.errors import AnnealError
 from handler.model.names import Identity
-from handler.run.hiding import Hiding, living
 
 LEFT_OUT = "(left out: what it may not show can't be read)"
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from handler.config.git_settings import Revision
+from handler.engine.run.push_lag import WAITS, is_missed, later, missed, verdict
 from handler.model.event import Delivery, Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result
-from handler.run.arriving import WAITS, is_missed, later, missed, verdict
 
 HEAD, PUSHED, TAG_OBJECT = "a" * 40, "b" * 40, "c" * 40
 BRANCH, TAG, RANGE = Revision(branch="main"), Revision(tag="stable"), Revision(semver="^1")

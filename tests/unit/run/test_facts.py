@@ -8,11 +8,11 @@ import pytest
 
 from handler.cluster.discovery import Discovery
 from handler.engine.planner.siblings import Alone
+from handler.engine.run.refusal_facts import MOST, Facts
 from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
 from handler.model.resource import Resource
 from handler.plan.admission import Desired
-from handler.run.facts import MOST, Facts
 from handler.state.record import Fact
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import cluster, engine

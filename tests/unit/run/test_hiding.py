@@ -11,10 +11,10 @@ import pytest
 
 from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets
+from handler.engine.run.commit_mask import Hiding
 from handler.model.event import Job
 from handler.model.manifest import Manifest
 from handler.model.result import Outcome
-from handler.run.hiding import Hiding
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import state_of

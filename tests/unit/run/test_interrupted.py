@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from handler.engine.run.context import Context
 from handler.model.errors import NewerHead
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.reconcile import _ended_by
-from handler.run.context import Context
 from handler.run.waits.looking import Lookout
 from handler.state.record import Run, Waiting
 from handler.state.record_format import seconds_of

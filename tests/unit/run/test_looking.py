@@ -11,12 +11,13 @@ import pytest
 
 from handler.build import Handler
 from handler.config.settings import Settings
+from handler.engine.run import revision, transitions
+from handler.engine.run.context import Context
+from handler.engine.run.plan_request import plan
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
-from handler.run import goal, outcomes, state_after
+from handler.run import outcomes
 from handler.run.asking import ask
-from handler.run.context import Context
-from handler.run.planned_for import plan
 from handler.run.waits import looking
 from handler.run.waits.looking import Lookout
 from handler.state.record import Suspend, Waiting
@@ -60,9 +61,9 @@ class Scene:
         run = Context(rooms, job or Job("shop", "push"), self.stop, "shop.waits", meanwhile=self.around)
         run.read()
         run.lease = rooms.lock.acquire()
-        goal.choose(run)
+        revision.choose(run)
         inputs = run.inputs()
-        state = state_after.opened(run.state, inputs, plan(run, inputs), run.lease.token, goal.pin_left(run), rooms.clock())
+        state = transitions.opened(run.state, inputs, plan(run, inputs), run.lease.token, revision.pin_left(run), rooms.clock())
         run.stored = rooms.store.swap(run.stored, state, run.lease.token)
         self.asked.clear()
         return run

@@ -18,14 +18,14 @@ from handler import reconcile
 from handler.config.git_settings import Repository, Revision
 from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
+from handler.engine.run.context import Context
+from handler.engine.run.dependencies import Rooms
+from handler.engine.run.recovery_scan import Found
 from handler.model.errors import AnnealError, RefNotFound
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome
 from handler.run import quiet
-from handler.run.context import Context
-from handler.run.rooms import Rooms
-from handler.run.scanning import Found
 from handler.state.configmap import SUMMARY, encode, summary_of
 from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, Waiting
 from handler.state.record_format import stamp

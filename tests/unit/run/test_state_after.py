@@ -11,13 +11,13 @@ from handler.engine.planner.desired import Prepared
 from handler.engine.planner.dry_run import Decision
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.run.transitions import approve, asked, ended, held, look_due, opened, recorded, standing, widened
 from handler.model.event import Delivery, Job
 from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, Hold, Plan
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan.admission import Desired
-from handler.run.state_after import approve, asked, ended, held, look_due, opened, recorded, standing, widened
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, Drift, Held, Orphan, Pin, Progress, Request, State, Status, TargetHealth, Waiting
 from handler.state.record_format import stamp

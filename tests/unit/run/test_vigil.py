@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from handler.engine.run.commit_mask import Hiding
 from handler.health.kinds.reading import moment
 from handler.model.health import Health, Status
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.resource import Resource
 from handler.plan.admission import Desired
-from handler.run.hiding import Hiding
 from handler.run.waits import vigil as vigils
 from handler.run.waits.vigil import Ended, Vigil, as_usual
 

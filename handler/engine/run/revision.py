@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 
-from handler.run import refused, state_after
-from handler.run.context import Context
-from handler.run.errors import RequestRefused
+from handler.engine.run import refusals, transitions
+from handler.engine.run.context import Context
+from handler.engine.run.errors import RequestRefused
 from handler.state.record import Pin
 from handler.state.record_format import stamp
 
@@ -40,7 +40,7 @@ def choose(run: Context) -> None:
         run.goal = run.job.commit
     elif pin and not run.job.unpin and holds(run, pin):
         run.goal = pin.commit
-    run.refused = refused.stands(run)
+    run.refused = refusals.stands(run)
     run.behind = run.refused and _holds_recorded(run)
     if run.behind:
         run.goal = run.state.commit
@@ -70,7 +70,7 @@ def _since(run: Context) -> tuple[float, bool]:
 
 def never_ran(run: Context) -> bool:
     """Whether the explicit commit is neither the head nor one that the record knows."""
-    return run.job.commit not in {*state_after.deployed(run.state), run.head}
+    return run.job.commit not in {*transitions.deployed(run.state), run.head}
 
 
 def _refuse_unknown_commit(run: Context) -> None:

@@ -11,10 +11,10 @@ from handler.engine.planner.due import all_due, is_due, token, under_way
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Ask, Planned
 from handler.engine.planner.siblings import HandOver
+from handler.engine.run import revision
+from handler.engine.run.context import Context
+from handler.engine.run.remarks import KEPT, remarks
 from handler.model.errors import AnnealError, Basis
-from handler.run import goal
-from handler.run.context import Context
-from handler.run.remarks import KEPT, remarks
 
 
 def plan(run: Context, inputs: Inputs) -> Planned:
@@ -69,5 +69,5 @@ def _ask(run: Context, inputs: Inputs) -> Ask:
 
 def is_gradual(run: Context, digest: str) -> bool:
     """Whether what a run brings goes by canary: not what is pinned, nor what is recorded. `digest`: of the rendered set."""
-    pin = goal.pin_left(run)
+    pin = revision.pin_left(run)
     return digest != run.state.digest and not (pin and pin.commit == run.goal)

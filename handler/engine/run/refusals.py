@@ -16,14 +16,14 @@ import logging
 
 from handler import __version__
 from handler.config.settings import Target
+from handler.engine.run.context import Context
+from handler.engine.run.refusal_facts import Facts, Named
 from handler.model.errors import AnnealError, AuthorError, QuotaExceeded, RefNotFound, RenderFailed
 from handler.model.event import NAMED, Job
 from handler.model.manifest import canonical
 from handler.model.to_json import plain
 from handler.model.tree import ReadSet
 from handler.plan.admission import Desired
-from handler.run.context import Context
-from handler.run.facts import Facts, Named
 from handler.state.record import Refusal
 from handler.state.record_format import seconds_of, stamp
 

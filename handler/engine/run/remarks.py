@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from handler.engine.planner.due import left_out
 from handler.engine.planner.inputs import Inputs
+from handler.engine.run.context import Context
 from handler.model.numbers import many
 from handler.model.plan import Plan
-from handler.run.context import Context
 
 KEPT = "the state was missing; the next run prunes"
 """Why a recovery keeps what it would prune otherwise."""

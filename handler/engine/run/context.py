@@ -13,6 +13,10 @@ from dataclasses import dataclass, field, replace
 from handler.engine.health.target_health import Look, judged, patience_of, removed_jobs, renewed
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.run.commit_mask import Hiding
+from handler.engine.run.dependencies import Rooms
+from handler.engine.run.recovery_scan import Found, scan
+from handler.engine.run.steady_clock import Steady
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import FIELD_MANAGER, run_id
@@ -23,10 +27,6 @@ from handler.model.result import ONLY_PLANNED, Outcome, Result
 from handler.model.rounds import summed
 from handler.model.tree import CommitInfo, ReadSet
 from handler.plan import guards
-from handler.run.hiding import Hiding
-from handler.run.rooms import Rooms
-from handler.run.scanning import Found, scan
-from handler.run.steady import Steady
 from handler.state import run_history
 from handler.state.held_lease import HeldLease
 from handler.state.record import Run, State, TargetHealth
