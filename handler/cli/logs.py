@@ -1,6 +1,6 @@
 """What the containers of unhealthy objects have logged last, read live with the rights of the kubeconfig that the command uses.
 
-Law: a log is printed, never kept: no record, no log of ours and no API has it. It is masked, or withheld (`handler.run.waits.log_tail`).
+Law: a log is printed, never kept: no record, no log of ours and no API has it. It is masked, or withheld (`handler.engine.waits.log_tail`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from handler.cluster.evidence import Evidence
     from handler.cluster.live import Object
     from handler.config.settings import Target
-    from handler.run.waits.log_tail import Tail
+    from handler.engine.waits.log_tail import Tail
     from handler.state.record import State
 
 MOST = 5
@@ -87,7 +87,7 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
     if not found:
         return []
     from handler.cluster.evidence import Evidence
-    from handler.run.waits.log_tail import read_tail
+    from handler.engine.waits.log_tail import read_tail
 
     api = session.handler.api(target, impersonated=False)
     now = api.server_time()
@@ -104,8 +104,8 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
 
 def _worst_pod(evidence: Evidence, identity: Identity, now: float) -> Object | None:
     """Return the pod of an object that does worst; None: none of its pods does badly, or they can't be read."""
+    from handler.engine.waits.explanation import explain
     from handler.health.diagnosis import Live, Subject
-    from handler.run.waits.explaining import explain
 
     live = evidence.live(Resource(identity.group, "v1", identity.kind, f"{identity.kind.lower()}s", namespaced=True), identity)
     subject = Subject(identity, Live.of(live), "", still=True, selector=pods_of(identity, live or {}))

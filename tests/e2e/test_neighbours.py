@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Prune
+from handler.engine.apply import wait_deleted as gone
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome
-from handler.run import gone
 from tests.e2e.documents import Document, claim, config_map, definition, namespace, offer, service
 from tests.e2e.serving import until
 from tests.e2e.shop import PATH, Shop, told

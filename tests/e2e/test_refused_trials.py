@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from handler.config.settings import Prometheus, Rollback
+from handler.engine.apply import wait_deleted
 from handler.model.result import Outcome
-from handler.run import gone
 from infra.prometheushost import Exporter, PrometheusHost
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, deployment
@@ -66,7 +66,7 @@ def test_pods_that_never_run_take_only_the_canary_down(open_shop: Open) -> None:
 
 
 def test_a_refused_canary_that_takes_its_time_to_go_says_why_it_goes(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gone, "TIMEOUT", 0.5)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 0.5)
     trial = Trial.of(open_shop)
     shop = trial.shop
     trial.push(NEW, [{"weight": 25, "for": "1h"}], failure=[{"name": "seen", **LET_GO}])
@@ -76,7 +76,7 @@ def test_a_refused_canary_that_takes_its_time_to_go_says_why_it_goes(open_shop: 
     trial.let_go()
     assert running.result().outcome is Outcome.PRUNING
     assert trial.steps()[0].message.startswith("the canary is removed: failure check seen: ")
-    monkeypatch.setattr(gone, "TIMEOUT", 60.0)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 60.0)
     shop.kubectl.run("patch", "deployment", "api-canary", "-n", shop.name, "-p", '{"metadata":{"finalizers":null}}')
     result = shop.run()
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)

@@ -12,10 +12,10 @@ from functools import partial
 import pytest
 
 from handler.config.settings import Prune
+from handler.engine.apply import wait_deleted
 from handler.model.event import Delivery
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
-from handler.run import gone
 from handler.state.configmap import state_name
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer
 from tests.e2e.killing import Wire
@@ -144,7 +144,7 @@ def test_a_candidate_that_somebody_protects_in_the_last_moment_is_kept(shop: Sho
 
 def test_what_comes_after_an_object_that_is_not_gone_stays(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operator must live to clear the finalizer of its custom resource."""
-    monkeypatch.setattr(gone, "TIMEOUT", 1.0)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 1.0)
     operator, lingering = deployment(shop.name, "operator"), offer(shop.group, shop.name, "o", finalizers=["shop.example.com/operator"])
     kept = (definition(shop.group), config_map(shop.name, "keep"))
     shop.push(*kept, lingering, operator)
@@ -157,7 +157,7 @@ def test_what_comes_after_an_object_that_is_not_gone_stays(shop: Shop, monkeypat
     assert shop.live(operator)
     patch = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}']
     shop.kubectl.run("patch", f"offers.{shop.group}", "o", "-n", shop.name, *patch)
-    monkeypatch.setattr(gone, "TIMEOUT", 60.0)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 60.0)
     assert shop.run("tick").outcome in DONE
     shop.assert_converged()
 

@@ -12,10 +12,10 @@ import pytest
 from handler.build import Handler, Options
 from handler.cluster.connect import Connection
 from handler.config.secrets import resolve_all
+from handler.engine.apply import wait_deleted
+from handler.engine.waits import interrupts
 from handler.model.names import GroupKind
 from handler.model.result import Outcome
-from handler.run import gone
-from handler.run.waits import looking
 from tests.e2e.conftest import Open
 from tests.e2e.documents import deployment
 from tests.e2e.killing import Wire, kill_after, outlive
@@ -117,7 +117,7 @@ def test_who_may_not_wait_leaves_the_canary_to_the_next_run(open_shop: Open) -> 
 
 
 def test_a_newer_commit_takes_over_or_takes_away(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "HEAD_EVERY", 0.3)
+    monkeypatch.setattr(interrupts, "HEAD_EVERY", 0.3)
     trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
     trial.push(NEW, [{"weight": 50, "for": "1h"}])
@@ -157,7 +157,7 @@ def test_a_newer_commit_takes_over_or_takes_away(open_shop: Open, monkeypatch: p
 
 
 def test_a_canary_that_is_not_gone_yet_is_no_end(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gone, "TIMEOUT", 0.5)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 0.5)
     trial = Trial.of(open_shop)
     shop = trial.shop
     trial.push(NEW, success=[LET_GO])
@@ -169,7 +169,7 @@ def test_a_canary_that_is_not_gone_yet_is_no_end(open_shop: Open, monkeypatch: p
     assert (result.outcome, result.code) == (Outcome.PRUNING, "still-deleting"), told(result)
     assert "example.com/hold" in result.message
     assert trial.canary
-    monkeypatch.setattr(gone, "TIMEOUT", 60.0)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 60.0)
     shop.kubectl.run("patch", "deployment", "api-canary", "-n", shop.name, "-p", '{"metadata":{"finalizers":null}}')
     shop.applied()
     trial.assert_promoted(NEW)
@@ -177,7 +177,7 @@ def test_a_canary_that_is_not_gone_yet_is_no_end(open_shop: Open, monkeypatch: p
 
 def test_a_canary_goes_with_its_deployment(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """By label and identity it is a member like any other."""
-    monkeypatch.setattr(looking, "HEAD_EVERY", 0.3)
+    monkeypatch.setattr(interrupts, "HEAD_EVERY", 0.3)
     trial = Trial.of(open_shop)
     shop = trial.shop
     trial.push(NEW, [{"weight": 50, "for": "1h"}])

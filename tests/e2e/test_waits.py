@@ -14,6 +14,7 @@ import pytest
 from handler.build import Handler, Options
 from handler.config.secrets import Secrets
 from handler.config.settings import Wait
+from handler.engine.waits import interrupts
 from handler.functions.scheduled import by_record
 from handler.model.event import Job
 from handler.model.names import run_id
@@ -23,7 +24,6 @@ from handler.queues.inline import Inline
 from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
 from handler.run import quiet
-from handler.run.waits import looking
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
 from tests.e2e.conftest import Open
@@ -54,7 +54,7 @@ class Noticed:
 @pytest.fixture
 def hanging(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A shop whose head never becomes healthy, and is waited for; what the clock alone would find is never looked for."""
-    monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)
+    monkeypatch.setattr(interrupts, "HEAD_EVERY", 1e9)
     shop = open_shop(wait=LONG)
     deployed(shop)
     shop.push(*endless(shop))
@@ -134,7 +134,7 @@ def test_a_mistaken_rollback_is_refused_and_the_wait_that_it_ended_goes_on(hangi
 
 
 def test_what_another_process_asks_for_ends_it_and_is_done_by_who_waits(open_shop: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)
+    monkeypatch.setattr(interrupts, "HEAD_EVERY", 1e9)
     shop = open_shop(lease=9.0, wait=LONG)
     old = deployed(shop)
     shop.push(*endless(shop))
@@ -158,7 +158,7 @@ def test_a_run_that_is_superseded_and_goes_on_ends_under_its_id_with_what_it_wen
     open_shop: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Result and record say the same of the id that was announced; what was superseded has an entry of its own."""
-    monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)
+    monkeypatch.setattr(interrupts, "HEAD_EVERY", 1e9)
     shop = open_shop(lease=9.0, wait=LONG)
     deployed(shop)
     old, announced = shop.push(*endless(shop)), run_id(shop.name)

@@ -16,6 +16,7 @@ from handler.config.load import load
 from handler.config.settings import Target, Wait
 from handler.config.settings_shape import slots
 from handler.config.value_formats import duration
+from handler.engine.apply import wait_deleted
 from handler.engine.health.custom_health import KILLED, LIMITS
 from handler.health.kinds.custom import READY
 from handler.health.kstatus import ALWAYS_HEALTHY, KINDS
@@ -28,7 +29,6 @@ from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.checks.prometheus import INTERVAL
-from handler.run import gone
 from handler.run.rollout.actions import ACTIONS
 from tests.unit.test_readme import ROOT, blocks, spans
 
@@ -137,7 +137,7 @@ def told(seconds: float) -> str:
 def says(rollout: Rollout) -> str:
     """Return how the line below an example begins."""
     (kinds,) = {frozenset(step.action for step in rollout.steps)}
-    least, most, a_run = told(of_groups(rollout, best)), told(of_groups(rollout, worst)), duration(gone.TIMEOUT)
+    least, most, a_run = told(of_groups(rollout, best)), told(of_groups(rollout, worst)), duration(wait_deleted.TIMEOUT)
     if kinds == {"DeleteIfExist"}:
         return f"At best {least}, at worst as long as a finalizer holds the object: a run waits {a_run}, says which, "
     if kinds == {"Recreate"}:

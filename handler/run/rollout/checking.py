@@ -18,6 +18,9 @@ from typing import Any
 
 from handler.cluster.responses import items_of
 from handler.config.value_formats import duration
+from handler.engine.waits.evidence import Diagnosing
+from handler.engine.waits.wait import Waits
+from handler.engine.waits.wait_record import Keeping
 from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of, selector_of
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
@@ -28,9 +31,6 @@ from handler.model.tree import printable
 from handler.rollout.interfaces import Judged, Object, Probe, Query, Scene, Verdict
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
 from handler.run.rollout.questions import Questions
-from handler.run.waits.diagnosing import Diagnosing
-from handler.run.waits.keeping import Keeping
-from handler.run.waits.waiting import Waits
 
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _MESSAGE = 500

@@ -24,11 +24,14 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.config.settings import Wait
+from handler.engine.apply.apply import Applier
+from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.engine.planner.due import token
 from handler.engine.planner.hook_dry_run import deletes, in_the_way, kept, makes_way
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.run.context import Context
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
+from handler.engine.waits.wait import Waits
 from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.health import Health, Status
 from handler.model.names import Identity
@@ -39,11 +42,8 @@ from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.membership import is_member
 from handler.plan.order import sort_key
 from handler.rollout import hook_annotations
-from handler.run.applying import Applier
-from handler.run.gone import wait_until_gone
 from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
 from handler.run.rollout.keeping import InJournal
-from handler.run.waits.waiting import Waits
 from handler.state.record_format import seconds_of
 
 Object = dict[str, Any]

@@ -16,18 +16,18 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from handler.engine.apply.apply import Applier
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
+from handler.engine.waits.wait import Waits
 from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, QuotaExceeded, RolloutFailed, StillWaiting, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.rollout.interfaces import ActionRow
-from handler.run.applying import Applier
 from handler.run.rollout.actions.stage import Elsewhere, StepStage
 from handler.run.rollout.chains import carry_out
 from handler.run.rollout.checking import check
 from handler.run.rollout.journal import FAILED, SKIPPED, Journal
-from handler.run.waits.waiting import Waits
 from handler.state.record_format import seconds_of
 
 

@@ -24,6 +24,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.config.settings import Wait
+from handler.engine.apply.apply import Applier
+from handler.engine.apply.deletion_record import Lingering
+from handler.engine.apply.prune import Pruner, doubted
 from handler.engine.health.target_health import after_writing
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.due import carries_out
@@ -31,20 +34,17 @@ from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run.context import Context
 from handler.engine.run.errors import ROLLOUT_FAILURES, ApplyFailed
+from handler.engine.waits.wait import Waits
+from handler.engine.waits.wait_record import InRecord
 from handler.model.errors import ApiRefused, AuthorError, NewerHead, OperatorError, PlanRefused, Problem, QuotaExceeded, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
 from handler.plan.hooks import Hooked
-from handler.run.applying import Applier
-from handler.run.lingering import Lingering
-from handler.run.pruning import Pruner, doubted
 from handler.run.rollout.hooking import Hooking
 from handler.run.rollout.journal import FAILED, Journal
 from handler.run.rollout.stepping import Stepper, passed_over, repaired
-from handler.run.waits.keeping import InRecord
-from handler.run.waits.waiting import Waits
 
 _NAMED = 3
 """How many objects the name of a wait tells."""

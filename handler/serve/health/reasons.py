@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from handler.cluster.api import Api
 from handler.cluster.evidence import Evidence
 from handler.engine.health.target_health import SHOWN
+from handler.engine.waits.explanation import explain
 from handler.health.diagnosis import Finding, Subject
 from handler.model.health import HealthState
 from handler.model.names import Identity
-from handler.run.waits.explaining import explain
 from handler.serve.health.watched import GRACE, Watched
 from handler.state.record_format import seconds_of
 

@@ -8,10 +8,10 @@ import pytest
 
 from handler.cluster.api import Api
 from handler.cluster.write import Writer
+from handler.engine.apply import wait_deleted
+from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.model.errors import Problem, StillDeleting
 from handler.model.names import identity_of
-from handler.run import gone
-from handler.run.gone import wait_until_gone
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.test_wait import PATIENCE, _release, once
 
@@ -30,9 +30,9 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gone, "_TELL_AFTER", 0.0)
-    monkeypatch.setattr(gone, "_TELL_EVERY", 0.0)
-    monkeypatch.setattr(gone, "TIMEOUT", PATIENCE)
+    monkeypatch.setattr(wait_deleted, "_TELL_AFTER", 0.0)
+    monkeypatch.setattr(wait_deleted, "_TELL_EVERY", 0.0)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", PATIENCE)
 
 
 def test_a_finalizer_is_told_while_it_holds_an_object_and_then_that_all_is_gone(
@@ -53,7 +53,7 @@ def test_a_finalizer_is_told_while_it_holds_an_object_and_then_that_all_is_gone(
 def test_what_goes_at_once_is_told_to_nobody(
     api: Api, apply: Apply, writer: Writer, kind: Kind, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gone, "_TELL_AFTER", PATIENCE)
+    monkeypatch.setattr(wait_deleted, "_TELL_AFTER", PATIENCE)
     resource, told = kind("v1", "ConfigMap"), Told()
     free = apply(config_map(namespace, "free"))
     writer.delete(resource, identity_of(free), free["metadata"]["uid"])
@@ -76,7 +76,7 @@ def test_a_namespace_that_waits_says_what_is_left_in_it(
 
     def enough() -> None:
         if is_named():
-            monkeypatch.setattr(gone, "TIMEOUT", 0.0)
+            monkeypatch.setattr(wait_deleted, "TIMEOUT", 0.0)
             raise Enough
 
     with pytest.raises(Enough):
@@ -89,7 +89,7 @@ def test_a_namespace_that_waits_says_what_is_left_in_it(
     [late] = error.value.problems
     assert (late.subject, HELD in late.message) == (said.subject, True)
     _release(api, maps, f"{namespace}-held", "held")
-    monkeypatch.setattr(gone, "TIMEOUT", PATIENCE)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", PATIENCE)
     wait_until_gone(api, [(spaces, identity, uid)], lambda: None)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from handler.cli.logs import Logged, _workload, of_record
 from handler.engine.planner.due import DONE, FAILED
+from handler.engine.waits.log_tail import Tail
 from handler.model.names import Identity
-from handler.run.waits.log_tail import Tail
 from handler.state.record import Progress, Status, StepRecord
 from tests.unit.state.samples import NOON, blank, sha
 

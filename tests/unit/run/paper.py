@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from handler.engine.apply.applied_objects import Stored
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -16,7 +17,6 @@ from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.run.rollout.actions.stage import StepStage
 from handler.run.rollout.journal import Journal
 from handler.run.rollout.stepping import Stepper
-from handler.run.stored import Stored
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import seconds_of
 from handler.state.write_batcher import Shared

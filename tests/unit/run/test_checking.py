@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from handler.engine.health.custom_health import no_expressions
+from handler.engine.waits.evidence import Pace
+from handler.engine.waits.wait_record import Keeping
 from handler.model.errors import RolloutFailed, StillWaiting, Stopping
 from handler.model.names import Identity
 from handler.model.queue_view import ALONE
@@ -17,8 +19,6 @@ from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.interfaces import Judged, Options, Probe, Scene, Verdict
 from handler.run.rollout.checking import Watched, check
-from handler.run.waits.diagnosing import Pace
-from handler.run.waits.keeping import Keeping
 from tests.unit.run.paper import Kept
 
 THING = Resource("example.com", "v1", "Thing", "things", namespaced=True)

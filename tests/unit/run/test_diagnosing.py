@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from handler.engine.waits import evidence as looks
+from handler.engine.waits.evidence import FIRST, Diagnosing, Pace
 from handler.health.diagnosis import STOOD, Live, Subject
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import Identity
-from handler.run.waits import diagnosing as looks
-from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
 from handler.state.record_format import seconds_of
 from tests.unit.state.samples import NOON, blank, sha
 

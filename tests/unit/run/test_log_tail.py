@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from handler.cluster.evidence import Evidence
+from handler.engine.waits.log_tail import Tail, read_tail
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.pod_secrets import mounted_secrets
-from handler.run.waits.log_tail import Tail, read_tail
 
 FAILED = [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]
 

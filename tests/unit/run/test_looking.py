@@ -14,12 +14,12 @@ from handler.config.settings import Settings
 from handler.engine.run import revision, transitions
 from handler.engine.run.context import Context
 from handler.engine.run.plan_request import plan
+from handler.engine.waits import interrupts
+from handler.engine.waits.interrupts import Lookout
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
 from handler.run import outcomes
 from handler.run.asking import ask
-from handler.run.waits import looking
-from handler.run.waits.looking import Lookout
 from handler.state.record import Suspend, Waiting
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, cluster, engine, pushed
@@ -71,7 +71,7 @@ class Scene:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(looking, "HEAD_EVERY", 1e9)  # nothing here is seen by the clock's pace alone
+    monkeypatch.setattr(interrupts, "HEAD_EVERY", 1e9)  # nothing here is seen by the clock's pace alone
     server, host = cluster(), GitHost()
     first = pushed(host)
     handler = engine(server, host)
@@ -117,7 +117,7 @@ def test_a_push_of_others_ends_nothing_and_is_fetched_once(scene: Scene) -> None
 
 
 def test_a_push_that_the_host_does_not_show_yet_is_looked_for_soon(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "WAITS", (0.0, 0.0))
+    monkeypatch.setattr(interrupts, "WAITS", (0.0, 0.0))
     lookout = Lookout(scene.wait())
     scene.host.lags = True
     newer = pushed(scene.host, "2")
@@ -231,7 +231,7 @@ def test_what_is_pinned_is_ended_by_what_ends_the_pin(scene: Scene) -> None:
 
 def test_those_who_wait_for_one_repository_share_the_clocks_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [5.0]
-    monkeypatch.setattr(looking, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(interrupts, "time", SimpleNamespace(monotonic=lambda: now[0]))
     server, host, asked = cluster(), GitHost(), list[str]()
     pushed(host)
     targets = (*ONE.targets, replace(ONE.targets[0], name="twin"))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from handler.engine.apply import apply
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.run import applying
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
@@ -54,7 +54,7 @@ class Looking:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
-    monkeypatch.setattr(applying, "_CRD_LAG", (0.0,))
+    monkeypatch.setattr(apply, "_CRD_LAG", (0.0,))
     return Looking()
 
 

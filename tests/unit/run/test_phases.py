@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from handler.engine.apply.deletion_record import Lingering
 from handler.engine.planner.inputs import Inputs
 from handler.engine.run.transitions import lingering, opened
 from handler.model.errors import ClusterUnavailable, Problem
 from handler.model.result import Outcome
 from handler.model.rollout import Group, Rollout
 from handler.plan.rollout import Rolled
-from handler.run.lingering import Lingering
 from handler.state.record import State, Status, Waiting
 from handler.state.run_history import LINGERING, ROLLING
 from handler.state.summary import Summary

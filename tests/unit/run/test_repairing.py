@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Wait
+from handler.engine.waits.wait import Waits
+from handler.engine.waits.wait_record import Keeping
 from handler.model.errors import RolloutFailed
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.plan.admission import Desired
-from handler.run.waits.keeping import Keeping
-from handler.run.waits.waiting import Waits
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, state_of
 from tests.unit.run.town import MAPS, Town

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from handler.engine.run.commit_mask import Hiding
+from handler.engine.waits import tracker as vigils
+from handler.engine.waits.tracker import Ended, Vigil, as_usual
 from handler.health.kinds.reading import moment
 from handler.model.health import Health, Status
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.resource import Resource
 from handler.plan.admission import Desired
-from handler.run.waits import vigil as vigils
-from handler.run.waits.vigil import Ended, Vigil, as_usual
 
 CREATED = "2026-01-01T00:00:00Z"
 JOB = Resource("batch", "v1", "Job", "jobs", namespaced=True)

@@ -14,6 +14,10 @@ from typing import Any, Protocol
 from handler.cluster.live import probe
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
+from handler.engine.apply.apply import Applier
+from handler.engine.apply.wait_deleted import wait_until_gone
+from handler.engine.waits.wait import Judge, Waits
+from handler.engine.waits.wait_record import Keeping
 from handler.model.errors import Moved, Problem, TransientError
 from handler.model.names import Identity
 from handler.model.plan import Change
@@ -22,13 +26,9 @@ from handler.model.rollout import Check, Step
 from handler.plan.admission import Desired
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.interfaces import ActionReader
-from handler.run.applying import Applier
-from handler.run.gone import wait_until_gone
 from handler.run.rollout.checking import Watched
 from handler.run.rollout.journal import Journal
 from handler.run.rollout.keeping import InJournal
-from handler.run.waits.keeping import Keeping
-from handler.run.waits.waiting import Judge, Waits
 
 Object = dict[str, Any]
 HEALTHY = (Check("healthy", "healthy", Healthy().read({}, "")),)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.engine.run.context import Context
+from handler.engine.waits.tracker import Vigil
 from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.model.errors import Problem, RolloutFailed
@@ -18,7 +19,6 @@ from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admission import Desired
-from handler.run.waits.vigil import Vigil
 
 Left = Sequence[tuple[Desired, Health]]
 SHOWN = 10

@@ -14,6 +14,7 @@ from functools import partial
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
+from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.run.dependencies import unwatched
@@ -23,7 +24,6 @@ from handler.model.plan import Action, Change, Plan
 from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
-from handler.run.gone import Tell, untold, wait_until_gone
 
 _TRIES = 3
 _GOING, _GONE = "is being deleted already", "is gone already"

@@ -17,6 +17,11 @@ from handler.cluster.watch import Stop
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
 from handler.engine.run.context import Context
+from handler.engine.waits.evidence import FIRST, Diagnosing, Pace
+from handler.engine.waits.interrupts import Lookout
+from handler.engine.waits.report import MESSAGE, UNHEALTHY, Telling
+from handler.engine.waits.tracker import Ended, Verdict, Vigil, as_usual
+from handler.engine.waits.wait_record import Keeping, time_left
 from handler.health.diagnosis import Subject
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
@@ -26,11 +31,6 @@ from handler.model.names import PART_OF, Identity
 from handler.model.resource import Resource
 from handler.model.tree import printable
 from handler.plan.admission import Desired
-from handler.run.waits.diagnosing import FIRST, Diagnosing, Pace
-from handler.run.waits.keeping import Keeping, time_left
-from handler.run.waits.looking import Lookout
-from handler.run.waits.unhealthy import MESSAGE, UNHEALTHY, Telling
-from handler.run.waits.vigil import Ended, Verdict, Vigil, as_usual
 from handler.state.record_format import stamp
 
 _RECORD_AFTER = 0.5

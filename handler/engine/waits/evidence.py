@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 
 from handler.cluster.evidence import Evidence
 from handler.engine.run.context import Context
+from handler.engine.waits.explanation import explain
+from handler.engine.waits.log_tail import recorded
 from handler.health.diagnosis import Finding, Subject, names
 from handler.model.names import Identity
 from handler.model.tree import printable
-from handler.run.waits.explaining import explain
-from handler.run.waits.log_tail import recorded
 from handler.state.record_format import seconds_of
 
 FIRST = 2.0

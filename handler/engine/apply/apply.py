@@ -22,6 +22,8 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait_until import until
 from handler.cluster.write import DryRunner, Writer
+from handler.engine.apply.applied_objects import Stored
+from handler.engine.apply.wait_deleted import Tell, untold, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
@@ -34,8 +36,6 @@ from handler.model.resource import Resource
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 from handler.plan.judge import Judge
-from handler.run.gone import Tell, untold, wait_until_gone
-from handler.run.stored import Stored
 
 _TRIES = 3
 _READY_TIMEOUT = 60.0
