@@ -45,9 +45,9 @@ from handler.tables import ACTIONS, CHECKS, TRIGGERS, Later, Tables
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
+    from handler.engine.rollout_runner.actions import ActionType
     from handler.queues import Queue
     from handler.rollout.interfaces import CheckType
-    from handler.run.rollout.actions import ActionType
     from handler.triggers import Trigger
 
 __all__ = ["ACTIONS", "CHECKS", "RENDERERS", "TRIGGERS", "Anneal", "Handler", "Options", "Tables", "build"]

@@ -265,7 +265,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
 
 def _write(run: Context, look: Look) -> Result | None:
     """Open the attempt, apply, prune, record what came of it."""
-    from handler.run.rollout.walking import Walk, only_repairs
+    from handler.engine.rollout_runner.runner import Walk, only_repairs
 
     assert run.lease is not None  # noqa: S101 - a round runs under the Lease
     token = run.lease.token

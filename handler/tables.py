@@ -20,8 +20,8 @@ from handler.model.errors import ConfigInvalid, Problem
 from handler.render import RENDERERS, Renderer
 
 if TYPE_CHECKING:
+    from handler.engine.rollout_runner.actions import ActionType
     from handler.rollout.interfaces import CheckType
-    from handler.run.rollout.actions import ActionType
     from handler.triggers import Trigger
 
 R = TypeVar("R")
@@ -48,7 +48,7 @@ class Later(Mapping[str, R]):
 
 
 def _actions() -> Mapping[str, ActionType]:
-    from handler.run.rollout import actions
+    from handler.engine.rollout_runner import actions
 
     return actions.ACTIONS
 

@@ -4,7 +4,7 @@
     part 1   PreSync hooks, wave after wave                    part 4   PostSync hooks
     part 2   the automatic stages, each with its Sync hooks    part 5   SyncFail hooks
 
-Law: as `handler.run.rollout.walking` walks. What is written at once isn't before each other; in doubt nothing is.
+Law: as `handler.engine.rollout_runner.runner` walks. What is written at once isn't before each other; in doubt nothing is.
 """
 
 from __future__ import annotations

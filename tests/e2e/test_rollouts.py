@@ -9,8 +9,8 @@ import pytest
 
 from handler.cli.flat import flat
 from handler.config.settings import Wait
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.result import Outcome
-from handler.run.rollout.actions import ACTIONS
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, job, service

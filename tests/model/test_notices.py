@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
 from handler.cluster.write import Writer
-from handler.run.rollout.walking import Walk
+from handler.engine.rollout_runner.runner import Walk
 from tests.model.machine import Deployments
 from tests.model.simulated import simulated
 
@@ -56,7 +56,11 @@ def with_rules(*names: str) -> type[Deployments]:
 MUTANTS: dict[str, tuple[str, Any, str]] = {
     "no superset before the first write": ("handler.engine.run.transitions.widened", lambda state, desired, planned: state, "I5"),
     "deletes without preconditions": ("handler.cluster.write.Writer.delete", without_preconditions(Writer.delete), "I4"),
-    "a commit recorded before all of it is applied": ("handler.run.rollout.walking.Walk._stage", without_the_last_stage(Walk._stage), "I3"),
+    "a commit recorded before all of it is applied": (
+        "handler.engine.rollout_runner.runner.Walk._stage",
+        without_the_last_stage(Walk._stage),
+        "I3",
+    ),
     "whoever lost its Lease goes on": ("handler.state.held_lease.HeldLease._check", lambda self, now: None, "I6"),
     "a copied label is membership": ("handler.plan.compare.is_member", lambda live, *rest: True, "I4"),
     "a giver deletes what a sibling declares": (

@@ -16,11 +16,11 @@ import yaml
 
 from handler.cli.group import COMMANDS, anneal
 from handler.config.load import load
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
 from handler.rollout.spec import read
-from handler.run.rollout.actions import ACTIONS
 from infra.functions.configured import settings_of, unfit
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,6 +18,7 @@ from handler.config.settings_shape import slots
 from handler.config.value_formats import duration
 from handler.engine.apply import wait_deleted
 from handler.engine.health.custom_health import KILLED, LIMITS
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.health.kinds.custom import READY
 from handler.health.kstatus import ALWAYS_HEALTHY, KINDS
 from handler.model.manifest import Manifest
@@ -29,7 +30,6 @@ from handler.rollout.canary import DEFAULT, FAILURE_LIMIT, weights
 from handler.rollout.checks import CHECKS
 from handler.rollout.checks.limits import PROGRESS, TIMEOUT
 from handler.rollout.checks.prometheus import INTERVAL
-from handler.run.rollout.actions import ACTIONS
 from tests.unit.test_readme import ROOT, blocks, spans
 
 PAGE = ROOT / "docs" / "rollouts.md"

@@ -38,7 +38,7 @@ def test_a_plain_directory_needs_neither_git_nor_a_vendors_client(shop: Shop, tm
 
 def test_an_unchanged_directory_loads_nothing_that_writes(shop: Shop, tmp_path: Path) -> None:
     asked = flags(shop, plain(tmp_path / "plain"))
-    writes = {"handler.engine.apply.apply", "handler.run.rollout.walking", "handler.engine.waits.wait"}
+    writes = {"handler.engine.apply.apply", "handler.engine.rollout_runner.runner", "handler.engine.waits.wait"}
     assert writes <= loaded(tmp_path, *asked, environ=environ(shop))
     heavy = ("handler.triggers", "handler.prometheus", "handler.source.git_host", *writes)
     assert not {name for name in loaded(tmp_path, *asked, environ=environ(shop)) if name.startswith(heavy)}

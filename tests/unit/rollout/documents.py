@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
@@ -15,7 +16,6 @@ from handler.model.rollout import Rollout
 from handler.rollout.interfaces import CheckType, Options, Probe, Scene, SpecError
 from handler.rollout.spec import read
 from handler.rollout.spec_fields import Fields, type_of
-from handler.run.rollout.actions import ACTIONS
 
 PLACE = "deploy/rollout.yaml:1"
 KEYS = {

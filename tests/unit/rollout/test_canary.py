@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
@@ -18,7 +19,6 @@ from handler.rollout import canary, spec
 from handler.rollout.canary import LABEL, Mark, Phase, identity_of_canary
 from handler.rollout.checks import CHECKS
 from handler.rollout.interfaces import SpecError
-from handler.run.rollout.actions import ACTIONS
 from handler.state.record_format import seconds_of
 
 ANYTHING = st.recursive(

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.manifest import Manifest
 from handler.model.rollout import Check, Phase
 from handler.rollout.canary import FAILURE_LIMIT
 from handler.rollout.checks import CHECKS
 from handler.rollout.spec import read
-from handler.run.rollout.actions import ACTIONS
 from tests.unit.rollout.documents import KEYED, KEYS, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import ManifestInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.rollout import MAX_STEPS, Rollout
 from handler.rollout.checks import CHECKS as LITERAL
 from handler.rollout.spec import read
-from handler.run.rollout.actions import ACTIONS
 from tests.unit.rollout.documents import CHECKS, KEYED, LISTED, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
 

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from handler.engine.apply.applied_objects import Stored
+from handler.engine.rollout_runner.actions.stage import StepStage
+from handler.engine.rollout_runner.journal import Journal
+from handler.engine.rollout_runner.step_runner import Stepper
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Change, Plan
 from handler.model.rollout import Group, Mode, Rollout, Step
-from handler.run.rollout.actions.stage import StepStage
-from handler.run.rollout.journal import Journal
-from handler.run.rollout.stepping import Stepper
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import seconds_of
 from handler.state.write_batcher import Shared

@@ -14,6 +14,7 @@ from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
 from handler.config.settings import HoldAbove, Prune, Recreate, Target
 from handler.engine.planner.planner import Ask, Planner
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, applyset_id, identity_of
@@ -24,7 +25,6 @@ from handler.plan.admission import Admission
 from handler.plan.order import order
 from handler.plan.rollout import roll
 from handler.rollout.checks import CHECKS
-from handler.run.rollout.actions import ACTIONS
 from tests.fakes.apiserver import ApiServer, FakeConnection
 
 Body = dict[str, Any]

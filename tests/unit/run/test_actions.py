@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from handler.engine.rollout_runner.actions import ACTIONS
+from handler.engine.rollout_runner.actions.recreate import _scratch
 from handler.model.manifest import Manifest
 from handler.model.plan import Action
 from handler.model.resource import Resource
 from handler.model.result import Outcome
 from handler.plan.admission import Desired
-from handler.run.rollout.actions import ACTIONS
-from handler.run.rollout.actions.recreate import _scratch
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, Way, straight
 from tests.fakes.apiserver.server import Asked

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from handler.engine.health.custom_health import no_expressions
+from handler.engine.rollout_runner.check_runner import Watched, check
 from handler.engine.waits.evidence import Pace
 from handler.engine.waits.wait_record import Keeping
 from handler.model.errors import RolloutFailed, StillWaiting, Stopping
@@ -18,7 +19,6 @@ from handler.model.queue_view import ALONE
 from handler.model.resource import Resource
 from handler.model.rollout import Check
 from handler.rollout.interfaces import Judged, Options, Probe, Scene, Verdict
-from handler.run.rollout.checking import Watched, check
 from tests.unit.run.paper import Kept
 
 THING = Resource("example.com", "v1", "Thing", "things", namespaced=True)
@@ -124,7 +124,7 @@ def test_a_check_that_cant_pass_any_more_ends_the_step_and_every_one_is_named() 
 
 
 def test_no_step_succeeds_while_a_failure_check_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.run.rollout.checking._TELL_EVERY", math.inf)
+    monkeypatch.setattr("handler.engine.rollout_runner.check_runner._TELL_EVERY", math.inf)
     again = Judged(Verdict.PENDING, "nobody answers", again=5, known=False)
     waits = Waiting(LIVE, 3, 3, 3)
     told: list[str] = []
@@ -258,7 +258,7 @@ def test_what_ends_the_run_ends_the_wait() -> None:
 
 def test_how_far_it_has_come_is_told_masked_short_and_not_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("handler.run.rollout.checking.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("handler.engine.rollout_runner.check_runner.time.monotonic", lambda: now[0])
     finds = [Judged(Verdict.PENDING, f"CANARY {number} " + "x" * 1000) for number in range(4)]
     told: list[str] = []
 

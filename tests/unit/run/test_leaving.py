@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from handler.engine.rollout_runner.actions.stage import StepStage
+from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED
+from handler.engine.rollout_runner.step_graph import AT_ONCE
 from handler.model.errors import ClusterUnavailable, RolloutFailed, StillWaiting
 from handler.model.rollout import Step
-from handler.run.rollout.actions.stage import StepStage
-from handler.run.rollout.chains import AT_ONCE
-from handler.run.rollout.journal import DONE, FAILED, SKIPPED
 from tests.unit.run.paper import Acts, Paper, begun, go, group, held_up, once_all_began, record, refused
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from handler.engine.rollout_runner import metric_poller
+from handler.engine.rollout_runner.metric_poller import Questions
 from handler.model.errors import Stopping
 from handler.model.metric_sample import Moments, Sample
 from handler.prometheus.errors import MetricsUnavailable
-from handler.run.rollout import questions
-from handler.run.rollout.questions import Questions
 
 PATIENCE = 60.0
 
@@ -35,7 +35,7 @@ class Slow:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A first answer that is here at once is waited for, however busy the machine is."""
-    monkeypatch.setattr(questions, "FIRST", PATIENCE)
+    monkeypatch.setattr(metric_poller, "FIRST", PATIENCE)
 
 
 def answer(ask: Questions, *question: Any) -> Moments | None:
@@ -76,7 +76,7 @@ def test_whoever_waits_for_the_first_answer_still_sees_that_the_run_may_not_go_o
 
 
 def test_a_first_answer_that_does_not_come_is_awaited_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "FIRST", 0.0)
+    monkeypatch.setattr(metric_poller, "FIRST", 0.0)
     slow = Slow()
     assert Questions(slow, lambda: None)("", "up") is None
     slow.let_go.set()
@@ -111,14 +111,14 @@ def test_an_error_is_raised_where_it_was_asked_and_the_next_question_is_a_new_on
 
 
 def test_one_without_an_answer_for_ever_is_given_up_and_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "FIRST", 0.0)
+    monkeypatch.setattr(metric_poller, "FIRST", 0.0)
     slow = Slow()
     ask = Questions(slow, lambda: None)
     assert ask("http://127.0.0.1", "up") is None
-    monkeypatch.setattr(questions, "ABANDONED", -1.0)
+    monkeypatch.setattr(metric_poller, "ABANDONED", -1.0)
     with pytest.raises(MetricsUnavailable, match=r"prometheus http://127.0.0.1: hasn't answered"):
         ask("http://127.0.0.1", "up")
     assert not ask.open
-    monkeypatch.setattr(questions, "ABANDONED", PATIENCE)
+    monkeypatch.setattr(metric_poller, "ABANDONED", PATIENCE)
     slow.let_go.set()
     assert answer(ask, "http://127.0.0.1", "up")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import ManifestInvalid, PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import identity_of
@@ -17,7 +18,6 @@ from handler.model.tree import ReadSet
 from handler.plan.admission import Desired
 from handler.plan.rollout import Rolled, refuse_strays, roll
 from handler.rollout.checks import CHECKS
-from handler.run.rollout.actions import ACTIONS
 from tests.unit.plan import samples
 from tests.unit.plan.samples import document
 

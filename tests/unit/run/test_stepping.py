@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from handler.engine.rollout_runner import journal
+from handler.engine.rollout_runner.actions.stage import StepStage
+from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED
+from handler.engine.rollout_runner.step_runner import passed_over, repaired
 from handler.model.errors import AccessDenied, AnnealError, LeaseLost, NewerHead, Problem, RolloutFailed, StillWaiting
 from handler.model.plan import Action, Change
 from handler.model.rollout import Rollout
-from handler.run.rollout import journal
-from handler.run.rollout.actions.stage import StepStage
-from handler.run.rollout.journal import DONE, FAILED, SKIPPED
-from handler.run.rollout.stepping import passed_over, repaired
 from handler.state.record_format import seconds_of, stamp
 from tests.unit.run.paper import Acts, begun, go, group, held_up, identity, once_all_began, raising, record, refused, step
 from tests.unit.state.samples import NOON

@@ -13,14 +13,14 @@ import pytest
 
 from handler.config.settings import Evidence, Wait
 from handler.engine.health.custom_health import no_expressions
+from handler.engine.rollout_runner.journal import Journal
+from handler.engine.rollout_runner.wait_journal import InJournal
 from handler.engine.waits import wait as waiting
 from handler.engine.waits.wait import Waits
 from handler.engine.waits.wait_record import InRecord
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
 from handler.model.queue_view import ALONE
-from handler.run.rollout.journal import Journal
-from handler.run.rollout.keeping import InJournal
 from handler.state.record import Progress, State, StepRecord, Waiting
 from handler.state.record_format import seconds_of, stamp
 from handler.state.size_limit import fitted

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from handler.engine.rollout_runner import journal
+from handler.engine.rollout_runner.actions.stage import StepStage
+from handler.engine.rollout_runner.journal import DONE
 from handler.model.errors import ClusterUnavailable
-from handler.run.rollout import journal
-from handler.run.rollout.actions.stage import StepStage
-from handler.run.rollout.journal import DONE
 from handler.state.record import State
 from tests.unit.run.paper import Acts, Paper, begun, go, group
 from tests.unit.state.test_shared import until

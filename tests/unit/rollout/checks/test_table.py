@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import ManifestInvalid, RolloutFailed
 from handler.model.manifest import Manifest
 from handler.rollout.checks import CHECKS
 from handler.rollout.interfaces import Verdict
 from handler.rollout.spec import read
-from handler.run.rollout.actions import ACTIONS
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mistakes, moment
 
 SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "samples.yaml").read_text())

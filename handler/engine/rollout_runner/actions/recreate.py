@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from handler.cluster.access_review import Rule, allowed
+from handler.engine.rollout_runner.actions.stage import Keyless, Object, StepStage
 from handler.model.errors import AccessDenied, ApiRefused, Moved, PlanRefused, Problem, RolloutFailed
 from handler.model.names import GroupKind
 from handler.model.plan import Action
@@ -22,7 +23,6 @@ from handler.plan.admission import Desired
 from handler.plan.judge import NO_STEP_DELETES, lift
 from handler.plan.membership import is_member
 from handler.plan.prune import kept_by_itself
-from handler.run.rollout.actions.stage import Keyless, Object, StepStage
 
 ABSENT = "absent"
 """The mark of a step that found nothing to delete."""

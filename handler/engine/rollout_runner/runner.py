@@ -32,6 +32,9 @@ from handler.engine.planner import expired_jobs
 from handler.engine.planner.due import carries_out
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.rollout_runner.hook_runner import Hooking
+from handler.engine.rollout_runner.journal import FAILED, Journal
+from handler.engine.rollout_runner.step_runner import Stepper, passed_over, repaired
 from handler.engine.run.context import Context
 from handler.engine.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.engine.waits.wait import Waits
@@ -42,9 +45,6 @@ from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import Mode, Phase
 from handler.plan.admission import Desired
 from handler.plan.hooks import Hooked
-from handler.run.rollout.hooking import Hooking
-from handler.run.rollout.journal import FAILED, Journal
-from handler.run.rollout.stepping import Stepper, passed_over, repaired
 
 _NAMED = 3
 """How many objects the name of a wait tells."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from handler.run.rollout.actions.canary import Canary
-from handler.run.rollout.actions.create_if_not_exist import CreateIfNotExist
-from handler.run.rollout.actions.create_or_update import CreateOrUpdate
-from handler.run.rollout.actions.delete_if_exist import DeleteIfExist
-from handler.run.rollout.actions.recreate import Recreate
-from handler.run.rollout.actions.stage import ActionType, StepStage
+from handler.engine.rollout_runner.actions.canary import Canary
+from handler.engine.rollout_runner.actions.create_if_not_exist import CreateIfNotExist
+from handler.engine.rollout_runner.actions.create_or_update import CreateOrUpdate
+from handler.engine.rollout_runner.actions.delete_if_exist import DeleteIfExist
+from handler.engine.rollout_runner.actions.recreate import Recreate
+from handler.engine.rollout_runner.actions.stage import ActionType, StepStage
 
 __all__ = ["ACTIONS", "ActionType", "StepStage"]
 

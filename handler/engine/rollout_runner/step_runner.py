@@ -17,6 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from handler.engine.apply.apply import Applier
+from handler.engine.rollout_runner.actions.stage import Elsewhere, StepStage
+from handler.engine.rollout_runner.check_runner import check
+from handler.engine.rollout_runner.journal import FAILED, SKIPPED, Journal
+from handler.engine.rollout_runner.step_graph import carry_out
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits
 from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, QuotaExceeded, RolloutFailed, StillWaiting, TransientError
@@ -24,10 +28,6 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.rollout.interfaces import ActionRow
-from handler.run.rollout.actions.stage import Elsewhere, StepStage
-from handler.run.rollout.chains import carry_out
-from handler.run.rollout.checking import check
-from handler.run.rollout.journal import FAILED, SKIPPED, Journal
 from handler.state.record_format import seconds_of
 
 

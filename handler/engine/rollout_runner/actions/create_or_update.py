@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from handler.engine.rollout_runner.actions.stage import Keyless, StepStage
 from handler.model.rollout import Mode, Step
-from handler.run.rollout.actions.stage import Keyless, StepStage
 
 
 class CreateOrUpdate(Keyless):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from handler.engine.rollout_runner.journal import Journal
 from handler.model.tree import printable
-from handler.run.rollout.journal import Journal
 from handler.state.record import StepRecord
 from handler.state.record_format import seconds_of, stamp
 from handler.state.stalled import Stood

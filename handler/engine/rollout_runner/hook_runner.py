@@ -29,6 +29,8 @@ from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.engine.planner.due import token
 from handler.engine.planner.hook_dry_run import deletes, in_the_way, kept, makes_way
 from handler.engine.planner.join_errors import raise_together
+from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal
+from handler.engine.rollout_runner.wait_journal import InJournal
 from handler.engine.run.context import Context
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits
@@ -42,8 +44,6 @@ from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.membership import is_member
 from handler.plan.order import sort_key
 from handler.rollout import hook_annotations
-from handler.run.rollout.journal import DONE, FAILED, SKIPPED, Journal
-from handler.run.rollout.keeping import InJournal
 from handler.state.record_format import seconds_of
 
 Object = dict[str, Any]

@@ -20,6 +20,8 @@ from typing import Any
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
 from handler.engine.planner import canaries
+from handler.engine.rollout_runner.actions.stage import Object, StepStage
+from handler.engine.rollout_runner.check_runner import Watched, check
 from handler.engine.run.errors import ROLLOUT_FAILURES
 from handler.engine.run.plan_request import is_gradual
 from handler.model.errors import AnnealError, Moved, PlanRefused, RolloutFailed
@@ -29,8 +31,6 @@ from handler.plan.admission import Desired
 from handler.plan.membership import is_member
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
-from handler.run.rollout.actions.stage import Object, StepStage
-from handler.run.rollout.checking import Watched, check
 from handler.state.record_format import seconds_of
 
 _TRIES = 3

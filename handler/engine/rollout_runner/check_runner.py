@@ -18,6 +18,7 @@ from typing import Any
 
 from handler.cluster.responses import items_of
 from handler.config.value_formats import duration
+from handler.engine.rollout_runner.metric_poller import Questions
 from handler.engine.waits.evidence import Diagnosing
 from handler.engine.waits.wait import Waits
 from handler.engine.waits.wait_record import Keeping
@@ -30,7 +31,6 @@ from handler.model.rollout import Check
 from handler.model.tree import printable
 from handler.rollout.interfaces import Judged, Object, Probe, Query, Scene, Verdict
 from handler.rollout.jsonpath import LOOKS, Effort, Spent
-from handler.run.rollout.questions import Questions
 
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 _MESSAGE = 500

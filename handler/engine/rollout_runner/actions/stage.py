@@ -16,6 +16,9 @@ from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
 from handler.engine.apply.apply import Applier
 from handler.engine.apply.wait_deleted import wait_until_gone
+from handler.engine.rollout_runner.check_runner import Watched
+from handler.engine.rollout_runner.journal import Journal
+from handler.engine.rollout_runner.wait_journal import InJournal
 from handler.engine.waits.wait import Judge, Waits
 from handler.engine.waits.wait_record import Keeping
 from handler.model.errors import Moved, Problem, TransientError
@@ -26,9 +29,6 @@ from handler.model.rollout import Check, Step
 from handler.plan.admission import Desired
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.interfaces import ActionReader
-from handler.run.rollout.checking import Watched
-from handler.run.rollout.journal import Journal
-from handler.run.rollout.keeping import InJournal
 
 Object = dict[str, Any]
 HEALTHY = (Check("healthy", "healthy", Healthy().read({}, "")),)

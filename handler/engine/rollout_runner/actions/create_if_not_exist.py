@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from handler.engine.rollout_runner.actions.create_or_update import CreateOrUpdate
 from handler.model.rollout import Mode
-from handler.run.rollout.actions.create_or_update import CreateOrUpdate
 
 
 class CreateIfNotExist(CreateOrUpdate):
