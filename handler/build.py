@@ -24,6 +24,7 @@ from handler.engine.health.custom_health import CustomHealth
 from handler.engine.planner.desired import Preparer, request_for
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.render_cache import KeptRenders
+from handler.engine.reconcile import reconcile
 from handler.engine.run.dependencies import Rooms
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
@@ -34,7 +35,6 @@ from handler.model.render import Rendered
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree
 from handler.reaching import Options, Reaching
-from handler.reconcile import reconcile
 from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
 from handler.siblings import OneRepository

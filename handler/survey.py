@@ -17,11 +17,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from handler.config.settings import Settings, Target
+from handler.engine import summary_shortcuts as quiet
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result
-from handler.run import quiet
 from handler.state.configmap import state_name
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary, home_of

@@ -14,11 +14,11 @@ from handler.cli import reports
 from handler.cli.session import Session
 from handler.cli.waits import told
 from handler.config.settings import Target
+from handler.engine.reconcile import reconcile
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.rounds import summed
-from handler.reconcile import reconcile
 
 
 def run(session: Session, job: Job, doing: str) -> Result:

@@ -14,6 +14,7 @@ import pytest
 from handler.build import Handler, Options
 from handler.config.secrets import Secrets
 from handler.config.settings import Wait
+from handler.engine import summary_shortcuts
 from handler.engine.waits import interrupts
 from handler.functions.scheduled import by_record
 from handler.model.event import Job
@@ -23,7 +24,6 @@ from handler.model.result import Outcome, Result
 from handler.queues.inline import Inline
 from handler.queues.message_outcome import settles
 from handler.queues.pending import Work
-from handler.run import quiet
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
 from tests.e2e.conftest import Open
@@ -201,7 +201,7 @@ def test_a_wait_outlives_its_process_with_what_time_is_left(open_shop: Open) -> 
     after = shop.state()
     assert after.waiting
     assert (after.waiting.since, after.waiting.over, after.commit) == ("2026-01-01T00:00:00Z", True, old)
-    assert not quiet.is_settled(Summary.of(after), shop.handler.digest(shop.target), Summary.of(after).home, 0.0)
+    assert not summary_shortcuts.is_settled(Summary.of(after), shop.handler.digest(shop.target), Summary.of(after).home, 0.0)
 
 
 def test_a_function_waits_by_being_asked_again(open_shop: Open) -> None:
@@ -217,7 +217,7 @@ def test_a_function_waits_by_being_asked_again(open_shop: Open) -> None:
     assert state.waiting
     due = seconds_of(summary.next_try)
     assert by_record(shop.name, summary, due - 1, due + 1) == due
-    assert not quiet.is_settled(summary, shop.handler.digest(shop.target), summary.home, 0.0)
+    assert not summary_shortcuts.is_settled(summary, shop.handler.digest(shop.target), summary.home, 0.0)
     again = function.run(Job(shop.name, "tick"))
     assert again.outcome is Outcome.WAITING, told(again)
     later = shop.state().waiting

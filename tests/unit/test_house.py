@@ -42,7 +42,7 @@ SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
 # Here `token` is the fencing token of a Lease's holder, a number that everybody may read.
 # Whose `signature` is a kind of packet, or a commit's, which everybody may read.
 PUBLIC = ("handler/source/signatures/openpgp.py", "handler/source/signatures/pgp_certificate.py")
-FENCING = ("handler/state/", "handler/run/", "handler/reconcile.py")
+FENCING = ("handler/state/", "handler/run/", "handler/engine/reconcile.py")
 
 
 def sources(*parts: str) -> list[Path]:
@@ -102,7 +102,7 @@ def may_import(origin: str, imported: str) -> bool:
         ("plan", "handler.model.plan", True),
         ("plan", "handler.plan.order", True),
         ("plan", "handler.cluster.api", False),
-        ("plan", "handler.reconcile", False),
+        ("plan", "handler.engine.reconcile", False),
         ("plan", "yaml", False),
         ("model", "handler.config.settings", False),
         ("model", "yaml", False),

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from handler.config.settings import Rollback
+from handler.engine.rollback import before as deployed_before
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.rollout.hook_annotations import ROLLOUT
-from handler.run.rollback import before as deployed_before
 from handler.state.record import Pin, State
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight

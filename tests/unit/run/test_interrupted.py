@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from handler.engine.reconcile import _ended_by
 from handler.engine.run.context import Context
 from handler.engine.waits.interrupts import Lookout
 from handler.model.errors import NewerHead
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.reconcile import _ended_by
 from handler.state.record import Run, Waiting
 from handler.state.record_format import seconds_of
 from tests.fakes.engine import cluster, engine, pushed, state_of

@@ -11,6 +11,8 @@ import pytest
 
 from handler.build import Handler
 from handler.config.settings import Settings
+from handler.engine import outcomes
+from handler.engine.requests import ask
 from handler.engine.run import revision, transitions
 from handler.engine.run.context import Context
 from handler.engine.run.plan_request import plan
@@ -18,8 +20,6 @@ from handler.engine.waits import interrupts
 from handler.engine.waits.interrupts import Lookout
 from handler.model.errors import NewerHead, Stopping, Suspended
 from handler.model.event import Job
-from handler.run import outcomes
-from handler.run.asking import ask
 from handler.state.record import Suspend, Waiting
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import ONE, cluster, engine, pushed

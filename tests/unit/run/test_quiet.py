@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handler import reconcile
 from handler.config.git_settings import Repository, Revision
 from handler.config.settings import Target
+from handler.engine import reconcile, summary_shortcuts
 from handler.engine.planner.desired import Preparer
 from handler.engine.run.context import Context
 from handler.engine.run.dependencies import Rooms
@@ -25,7 +25,6 @@ from handler.model.errors import AnnealError, RefNotFound
 from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome
-from handler.run import quiet
 from handler.state.configmap import SUMMARY, encode, summary_of
 from handler.state.record import Approval, Attempt, Held, Pin, Request, State, Status, Suspend, Waiting
 from handler.state.record_format import stamp
@@ -125,9 +124,9 @@ def tick_ends_unchanged(store: StateStore, head: str) -> bool:
 
 def is_quiet(metadata: dict[str, Any], head: str) -> bool:
     """Decide as a survey does."""
-    found = quiet.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING)
+    found = summary_shortcuts.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING)
     home = home_of(URL, "default", "u-1")
-    return found is not None and quiet.is_settled(found, SETTINGS, home, NOW) and quiet.is_quiet(found, head)
+    return found is not None and summary_shortcuts.is_settled(found, SETTINGS, home, NOW) and summary_shortcuts.is_quiet(found, head)
 
 
 @given(states, st.sampled_from([HEAD, HEAD, HEAD, OTHER]))
@@ -211,7 +210,7 @@ def test_a_summary_of_an_earlier_version_is_not_quiet() -> None:
     old = json.loads(metadata["annotations"][SUMMARY])
     del old["home"]
     metadata["annotations"][SUMMARY] = json.dumps(old)
-    assert quiet.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING) is not None
+    assert summary_shortcuts.told(metadata, samples.NAMESPACE, "shop", samples.TOOLING) is not None
     assert not is_quiet(metadata, HEAD)
 
 

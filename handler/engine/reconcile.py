@@ -24,8 +24,10 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
+from handler.engine import canary_cleanup, health_look, named_requests, outcomes, rollback, shortcuts
 from handler.engine.planner.inputs import Inputs
 from handler.engine.planner.planner import Planned
+from handler.engine.requests import ask
 from handler.engine.run import plan_request, push_lag, transitions
 from handler.engine.run import revision as goal
 from handler.engine.run.commit_mask import hidden
@@ -36,8 +38,6 @@ from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.queue_view import ALONE, Meanwhile
 from handler.model.result import Outcome, Result
-from handler.run import health_look, named, outcomes, rollback, settled, withdrawing
-from handler.run.asking import ask
 
 _TRIES = 3
 
@@ -77,7 +77,7 @@ def reconcile(rooms: Rooms, job: Job, stop: threading.Event | None = None, meanw
     finally:
         if run.lease:
             run.lease.hand_over()
-    result = named.noted(run, job, run.whole(result))
+    result = named_requests.noted(run, job, run.whole(result))
     if run.stored.state is not None:
         rooms.preparer.recorded = run.stored.state.commit, time.monotonic()
     standing = transitions.standing(run.stored.state, result, rooms.clock())
@@ -109,13 +109,13 @@ def _ended_by(run: Context, error: AnnealError) -> Result:
         return outcomes.waiting(run, error)
     if isinstance(error, Stopping) or (run.stop.is_set() and error.who == "nobody"):
         return replace(run.problem_result(Outcome.BUSY, error), code=Stopping.code)
-    return outcomes.rejected(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, withdrawing.withdrawn(run, error))
+    return outcomes.rejected(run, error) if outcomes.is_mistaken(run, error) else outcomes.failed(run, canary_cleanup.withdrawn(run, error))
 
 
 def _unlocked(run: Context) -> Result:
     """Look without the Lease; take it where something must be written."""
     run.read()
-    ended = named.ended_before(run)
+    ended = named_requests.ended_before(run)
     if ended:
         return ended
     rollback.resolve(run)
@@ -126,7 +126,7 @@ def _unlocked(run: Context) -> Result:
     if run.state.attempt and not run.job.dry_run and not run.rooms.agrees:
         return _refused_meanwhile(run) or _locked(run, None)  # where a person is asked first, the Lease isn't held meanwhile
     goal.choose(run)
-    unchanged = settled.unchanged(run)
+    unchanged = shortcuts.unchanged(run)
     if unchanged and unchanged.outcome is Outcome.UNCHANGED:
         health_look.look(run)
         outcomes.judge(run)
@@ -139,7 +139,7 @@ def _unlocked(run: Context) -> Result:
 
 def _refused_still(run: Context) -> Result | None:
     """Return the end of a run whose commit is refused still; None: there is something to do."""
-    if not run.refused or run.behind or (run.state.attempt and withdrawing.known(run.state)):
+    if not run.refused or run.behind or (run.state.attempt and canary_cleanup.known(run.state)):
         return None
     if run.state.attempt is None:
         health_look.look(run)
@@ -158,7 +158,7 @@ def _refused_meanwhile(run: Context) -> Result | None:
 
 def _look(run: Context) -> Result:
     """Plan; end here if no object must be written."""
-    if settled.same_reads(run):
+    if shortcuts.same_reads(run):
         return outcomes.commit_only(run)
     inputs = run.inputs()
     planned = plan_request.plan(run, inputs)
@@ -241,7 +241,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
     """One round under the Lease: read and resolve again, plan again if either moved, then write; None if the state moved again."""
     run.opened, run.written = False, tuple
     run.read(certain=True)
-    repeated = named.ended_before(run)
+    repeated = named_requests.ended_before(run)
     if repeated:
         return repeated
     run.raise_if_suspended()
@@ -250,7 +250,7 @@ def _round(run: Context, look: Look | None) -> Result | None:
     if still:
         return still
     if look is None or (look.version, look.goal) != (run.stored.resource_version, run.goal):
-        unchanged = settled.unchanged(run)
+        unchanged = shortcuts.unchanged(run)
         if unchanged:
             return unchanged
         inputs = run.inputs()

@@ -1,4 +1,4 @@
-"""The parts of one run, where rooms are put together. `handler.reconcile` leads.
+"""The parts of one run, where rooms are put together. `handler.engine.reconcile` leads.
 
     what a run knows      rooms (outlives it), context
     which commit          goal; arriving (a push that the host doesn't show yet), asking (a person's word), rollback

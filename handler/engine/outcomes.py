@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
+from handler.engine import rollback
 from handler.engine.apply.prune import doubted
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.inputs import Inputs
@@ -34,7 +35,6 @@ from handler.model.numbers import many
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.rounds import wrote
-from handler.run import rollback
 from handler.state import run_history
 from handler.state.record import Refusal, Run, State, Status
 from handler.state.record_format import seconds_of, stamp

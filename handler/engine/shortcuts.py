@@ -14,9 +14,9 @@ from dataclasses import replace
 from handler.engine.run import push_lag, transitions
 from handler.engine.run.context import Context
 from handler.engine.run.revision import pin_left
+from handler.engine.summary_shortcuts import UNSETTLED
 from handler.model.result import Outcome, Result
 from handler.model.tree import ReadSet
-from handler.run.quiet import UNSETTLED
 from handler.state.record_format import seconds_of
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from handler.cluster.live import Object, probe
 from handler.cluster.write import Writer
+from handler.engine import outcomes
 from handler.engine.planner import canaries
 from handler.engine.run.context import Context
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, RenderFailed, Stopping
@@ -26,7 +27,6 @@ from handler.plan.membership import is_member
 from handler.plan.prune import Facts, judge
 from handler.rollout import canary
 from handler.rollout.canary import Mark, Phase
-from handler.run import outcomes
 from handler.state.record import State, StepRecord
 
 WITHDRAWN = "withdrawn"
