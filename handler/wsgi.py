@@ -13,7 +13,9 @@ from pathlib import Path
 
 from flask import Flask
 
-from handler import __version__, log
+from handler import __version__
+from handler.app import log
+from handler.app.external_services import fetcher
 from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
@@ -22,7 +24,6 @@ from handler.feedback.metrics import DoorMetrics
 from handler.queues import Queue
 from handler.queues.outbox import Outbox
 from handler.queues.sqs import Sqs, queue_url
-from handler.stores import fetcher
 from handler.web.access import OTHER
 from handler.web.app import Routes, create_app
 from handler.web.crowd import Front

@@ -14,7 +14,7 @@ import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from handler.tables import Tables
+    from handler.app.tables import Tables
 
 
 def main(tables: Tables | None = None) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from handler.app.standing import Newest, Row
 from handler.cli import ways_out
 from handler.cli.times import ago, span, until
 from handler.cli.ways_out import NOTHING_GIVEN, Given
@@ -15,7 +16,6 @@ from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, 
 from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
-from handler.standing import Newest, Row
 from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.lease import Peek
 from handler.state.record import Drift, State, Status, TargetHealth

@@ -6,21 +6,21 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from handler import log
-from handler.build import Handler
+from handler.app import log
+from handler.app.build import Handler
+from handler.app.external_services import Services
+from handler.app.target_status import Reader
+from handler.app.tick_survey import Survey
 from handler.cli.session import Session
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import RUNS
 from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
 from handler.queues.sqs import Sqs, queue_url
-from handler.reading import Reader
 from handler.render import Sandbox
 from handler.serve.intake import WAIT
 from handler.serve.worker import Engine, Parts
 from handler.state.record import State
-from handler.stores import Services
-from handler.survey import Survey
 
 
 def engine(session: Session) -> Engine:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from handler.app.external_services import fetcher
 from handler.cli import reports
 from handler.cli.session import Session
 from handler.config.git_settings import RepositoryAuth
@@ -19,7 +20,6 @@ from handler.config.settings import Metrics, Replay, Settings, Target
 from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
 from handler.model.target_matching import repository_key
-from handler.stores import fetcher
 from handler.triggers import Trigger, payload
 from handler.web.body import require_json
 from handler.web.verdict import Verdict, bounded, judge, watch

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from handler import log
+from handler.app import log
 from handler.cli import flat, reports
 from handler.cli.directory import Directory, Rereading
 from handler.cli.engine import clock_engine

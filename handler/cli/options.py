@@ -125,7 +125,7 @@ class Work:
 
 def _guarded(work: Work, output: Output, common: dict[str, Any], given: dict[str, Any]) -> int:
     """Run a command; an error is printed as its problems, an unexpected one on one line (with its trace on -v)."""
-    from handler import log
+    from handler.app import log
     from handler.cli import reports
     from handler.cli.session import Session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from handler.app.external_services import fetcher
 from handler.cli.findings import Findings
 from handler.cli.session import Session
 from handler.config.git_settings import git_references
@@ -14,7 +15,6 @@ from handler.config.value_formats import duration
 from handler.config.webhook_providers import providers
 from handler.model.numbers import many
 from handler.queues.sqs import URL, queue_url
-from handler.stores import fetcher
 
 
 def look(session: Session, chosen: tuple[Target, ...], findings: Findings, *, door: bool) -> None:

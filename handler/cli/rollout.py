@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from handler.app.overview import Overview
 from handler.cli import logs, page, reports
 from handler.cli.advice import View, is_suspended
 from handler.cli.printing import Output
@@ -16,7 +17,6 @@ from handler.cli.session import Session
 from handler.cli.steps import told, tree
 from handler.config.settings import Target
 from handler.engine.planner.due import FAILED
-from handler.overview import Overview
 from handler.state.record import Progress, State
 
 _EVERY = 1.0

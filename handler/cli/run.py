@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import click
 
-from handler import log
+from handler.app import log
+from handler.app.run_guard import guarded
 from handler.cli import reports
 from handler.cli.engine import clock_engine
 from handler.cli.running import retry, stoppable
@@ -23,7 +24,6 @@ from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.queues.bulkheads import Lanes
-from handler.running import guarded
 from handler.serve.supervise import run_alone
 from handler.serve.worker import Engine
 

@@ -22,16 +22,16 @@ import click
 from handler.cli.printing import Output
 
 if TYPE_CHECKING:
-    from handler.build import Handler
+    from handler.app.build import Handler
+    from handler.app.connections import Options, Place, Reaching
+    from handler.app.tables import Tables
     from handler.cli.ways_out import Given
     from handler.config.secrets import Secrets
     from handler.config.settings import Settings, Target
     from handler.engine.planner.desired import Source
     from handler.model.plan import Change, Plan
-    from handler.reaching import Options, Place, Reaching
     from handler.render import Sandbox
     from handler.state.record import State
-    from handler.tables import Tables
     from handler.triggers import Trigger
 
 
@@ -165,8 +165,8 @@ class Session:
     @cached_property
     def secrets(self) -> Secrets:
         """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable."""
+        from handler.app.external_services import fetcher
         from handler.config.secrets import RUNS, resolve_all
-        from handler.stores import fetcher
 
         chosen = replace(self.settings, targets=self._chosen)
         secrets = resolve_all(chosen, self.environ, needs=RUNS, fetch=fetcher(self.environ))
@@ -184,7 +184,7 @@ class Session:
     @cached_property
     def handler(self) -> Handler:
         """What runs jobs."""
-        from handler.build import Handler
+        from handler.app.build import Handler
 
         return Handler(self.settings, self.secrets, self.sandbox, self.environ, self.options, tables=self.added)
 
@@ -195,9 +195,9 @@ class Session:
 
         Raises SecretUnavailable: a git host's secret isn't there.
         """
+        from handler.app.connections import Reaching
+        from handler.app.record_summaries import PATIENCE
         from handler.config.secrets import Secrets
-        from handler.reaching import Reaching
-        from handler.summaries import PATIENCE
 
         secrets = self.secrets if git else Secrets()
         return Reaching(self.settings, secrets, self.environ, replace(self.options, brief=max(patience, PATIENCE)))
@@ -222,7 +222,7 @@ class Session:
     @property
     def options(self) -> Options:
         """What the command line says of clusters and of where commits come from."""
-        from handler.reaching import Options
+        from handler.app.connections import Options
 
         return Options(
             self.kubeconfig,

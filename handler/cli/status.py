@@ -1,6 +1,6 @@
 """`anneal status`: a table of all targets, trouble first; of one target its page. It only reads.
 
-What is asked, and how long that may take: `handler.overview`. With --logs pods and logs are read, too.
+What is asked, and how long that may take: `handler.app.overview`. With --logs pods and logs are read, too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import NoReturn
 
 import click
 
+from handler.app.overview import Overview
+from handler.app.standing import NOT_KNOWN, TROUBLE, Row
 from handler.cli import logs, page, table
 from handler.cli.advice import View
 from handler.cli.filenames import from_files
@@ -20,8 +22,6 @@ from handler.cli.session import Session
 from handler.cli.ways_out import Given
 from handler.config.settings import Target
 from handler.model.errors import SecretUnavailable
-from handler.overview import Overview
-from handler.standing import NOT_KNOWN, TROUBLE, Row
 from handler.state.record_format import stamp
 
 WELL, ERROR, TROUBLED = 0, 1, 2

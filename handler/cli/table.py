@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from handler.app.overview import EXPLAINED, cluster_subject
+from handler.app.standing import NOT_KNOWN, TROUBLE, Level, Row
 from handler.cli import ways_out
 from handler.cli.advice import View, is_of_git_host, next_step
 from handler.cli.page import drift_text
@@ -19,9 +21,7 @@ from handler.cli.ways_out import NOTHING_GIVEN, Given
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.numbers import many
-from handler.overview import EXPLAINED, cluster_subject
 from handler.queues.bulkheads import git_host
-from handler.standing import NOT_KNOWN, TROUBLE, Level, Row
 from handler.state.record_format import seconds_of, stamp
 
 HEADS = ("TARGET", "PHASE", "HEALTH", "COMMIT", "AGE", "HEAD", "SINCE", "DRIFT", "HELD", "NEXT", "LOOKED", "SUBJECT")

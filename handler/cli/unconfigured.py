@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from handler.app.connections import Options, Place, Reaching
+from handler.app.record_summaries import TOOLING
 from handler.cli.locutus_flags import NAME, NAMESPACE
 from handler.cluster.own_objects import Objects
 from handler.config.git_settings import Repository, directory_url
@@ -21,10 +23,8 @@ from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.names import STATE_NAMESPACE
-from handler.reaching import Options, Place, Reaching
 from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, foreign, read_summary, state_name
 from handler.state.summary import home_of
-from handler.summaries import TOOLING
 
 _NAMESPACES = (NAMESPACE, STATE_NAMESPACE)
 """Where these commands keep records if nothing else is said."""

@@ -19,12 +19,12 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from handler import log
+from handler.app import log
 from handler.functions.once import Once
 from handler.model.errors import AnnealError
 
 if TYPE_CHECKING:
-    from handler.tables import Tables
+    from handler.app.tables import Tables
 
 _LOG = logging.getLogger("anneal.function")
 Function = Callable[[Any, Any], Any]

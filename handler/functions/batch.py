@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from handler.app.run_guard import guarded, tell
 from handler.config.secrets import RUNS
 from handler.feedback.emf import Lines
 from handler.functions.ground import Added, clusters, ground
@@ -23,7 +24,6 @@ from handler.queues import message
 from handler.queues.message_outcome import MARGIN, Run, backoff, handle
 from handler.queues.pending import Work
 from handler.queues.sqs import Received
-from handler.running import guarded, tell
 
 _LOG = logging.getLogger("anneal.queue")
 SAFETY = 2.0

@@ -21,9 +21,9 @@ from handler.web.app import Routes, create_app
 from handler.web.reads import Behind
 
 if TYPE_CHECKING:
+    from handler.app.record_summaries import Readable
+    from handler.app.target_status import Json
     from handler.queues.pending import Work
-    from handler.reading import Json
-    from handler.summaries import Readable
 
 WEBHOOKS = Routes(frozenset({"webhooks"}))
 TOKENS = Routes(frozenset({"replay", "reads"}))
@@ -48,10 +48,10 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
 
 def behind(settings: Settings, records: Callable[[Target], Readable], mask: Callable[[str], str]) -> Behind:
     """Return who answers where there is no worker process to ask: the records alone, and no memory. `records`: as `Handler.records`."""
+    from handler.app.record_summaries import PATIENCE
+    from handler.app.target_status import Reader
     from handler.queues.run_index import Ledger
-    from handler.reading import Reader
     from handler.serve.answering import Answers
-    from handler.summaries import PATIENCE
 
     answers = Answers(Ledger(), Reader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
 

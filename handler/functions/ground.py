@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handler import log
+from handler.app import log
+from handler.app.external_services import Services
 from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, Sqs, queue_url
-from handler.stores import Services
 
 if TYPE_CHECKING:
-    from handler.build import Handler
-    from handler.tables import Tables
+    from handler.app.build import Handler
+    from handler.app.tables import Tables
 
 Added = Callable[[], "Tables"] | None
 """Makes the tables of a program of its own, at its first event; None: ours."""
@@ -66,8 +66,8 @@ def ground(environ: Mapping[str, str], needs: Collection[Need], added: Added = N
 
 
 def clusters(base: Ground, environ: Mapping[str, str], *, notes: bool = False) -> Handler:
-    """Return the way to all clusters; nothing is waited for there. `notes`: as in `handler.build.Options`."""
-    from handler.build import Handler, Options
+    """Return the way to all clusters; nothing is waited for there. `notes`: as in `handler.app.build.Options`."""
+    from handler.app.build import Handler, Options
     from handler.render import Sandbox
 
     options = Options(notes=notes, patience=0.0, looks=True)

@@ -24,18 +24,19 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from handler import __version__, summaries
+from handler import __version__
+from handler.app import record_summaries
+from handler.app.cluster_looks import Looks
+from handler.app.record_summaries import Readable
 from handler.config.settings import Settings, Target
 from handler.functions.ground import Added, clusters, ground
 from handler.functions.once import Once
-from handler.looks import Looks
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
 from handler.state.heartbeat import Heartbeat, Signs
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
-from handler.summaries import Readable
 from handler.triggers.phases import due_between
 
 _LOG = logging.getLogger("anneal.schedule")
@@ -138,7 +139,7 @@ class Minutes:
         return by_clock(replace(self.settings, targets=(mine,)), end - len(targets) * MINUTE, end)[:1]
 
     def _by_record(self, found: Mapping[str, Any], start: float, end: float) -> list[Job]:
-        known = {name: summaries.of_target(each, self.settings, name) for name, each in found.items() if isinstance(each, dict)}
+        known = {name: record_summaries.of_target(each, self.settings, name) for name, each in found.items() if isinstance(each, dict)}
         moments = {name: by_record(name, summary, start, end) for name, summary in known.items() if summary}
         return [Job(name, "tick", moment=at) for name, at in moments.items() if at]
 
@@ -158,7 +159,7 @@ class Minutes:
         Heartbeat(self.records(target), settings.state_namespace, settings.installation).renew(signs)
 
     def _listed(self, target: Target) -> dict[str, dict[str, Any]]:
-        return summaries.listed(self.records(target), self.settings)
+        return record_summaries.listed(self.records(target), self.settings)
 
 
 def minutes(environ: Mapping[str, str], added: Added = None) -> Minutes:

@@ -9,13 +9,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from handler.app.target_status import Json, Reader
 from handler.model.errors import AnnealError
 from handler.model.to_json import masked
 from handler.queues import socket_frames
 from handler.queues.inbox import Closed
 from handler.queues.pending import Work
 from handler.queues.run_index import Entry, Ledger
-from handler.reading import Json, Reader
 from handler.state.record_format import stamp
 
 _LOG = logging.getLogger("anneal.read")

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from handler import log
+from handler.app import log
+from handler.app.external_services import fetcher
 from handler.config.load import load
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings
@@ -30,7 +31,6 @@ from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
 from handler.serve.worker import Engine, work
-from handler.stores import fetcher
 
 _LOG = logging.getLogger("anneal.supervisor")
 STOP_SECONDS = 20.0

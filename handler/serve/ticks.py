@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
+from handler.app.tick_survey import Tally, Tell
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Result
-from handler.survey import Tally, Tell
 from handler.triggers.schedule import Schedule
 
 _LOG = logging.getLogger("anneal.run")

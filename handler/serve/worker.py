@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from handler import running
+from handler.app import run_guard
+from handler.app.run_guard import Run
+from handler.app.target_status import Json, Reader, ended
 from handler.config.settings import Settings
 from handler.engine.run.transitions import waiting_since
 from handler.feedback.metrics import RunMetrics
@@ -28,8 +30,6 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.queues.run_index import Ledger
 from handler.queues.sqs import Sqs
-from handler.reading import Json, Reader, ended
-from handler.running import Run
 from handler.serve.answering import Answers
 from handler.serve.dead_letters import DeadLetterCount
 from handler.serve.health.watch import HealthWatch, Ways
@@ -87,7 +87,7 @@ class Worker:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._names = frozenset(target.name for target in settings.targets)
-        self._run = running.guarded(parts.run)
+        self._run = run_guard.guarded(parts.run)
         self._lanes = Lanes(settings)
         self._queue = Inline(self._work, self._lanes.threads, self._lanes)
         self._metrics = parts.metrics(
@@ -223,7 +223,7 @@ class Worker:
         self._lanes.ended(work.job.target, result.code)
         if result.outcome is Outcome.LAGGING:
             self._defer(work.again(), result.next_try)
-            running.tell(work, result, seconds)
+            run_guard.tell(work, result, seconds)
             return
         if work.named and result.outcome is Outcome.BUSY and self._stop.is_set():  # cut short: the next worker is asked for it
             self._ledger.back(work)
@@ -238,7 +238,7 @@ class Worker:
             self._defer(Work.of(result.again), result.again_at)
         if result.outcome not in (Outcome.BUSY, Outcome.REFUSED):
             self._looked(work.job.target)
-        running.tell(work, result, seconds)
+        run_guard.tell(work, result, seconds)
         self._metrics.run(work.job, result, seconds)
 
     def _leave(self, work: Work) -> None:

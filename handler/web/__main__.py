@@ -12,14 +12,14 @@ from typing import Any
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 
-from handler import log
+from handler.app import log
+from handler.app.external_services import fetcher
 from handler.config.load import load
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
 from handler.model import prctl
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
-from handler.stores import fetcher
 from handler.web.app import Routes
 from handler.web.crowd import Front
 from handler.web.server import settings

@@ -55,7 +55,7 @@ def settings(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 class DoorLogger(Logger):
-    """Gunicorn's messages, through the handlers of `handler.log`."""
+    """Gunicorn's messages, through the handlers of `handler.app.log`."""
 
     def setup(self, cfg: Any) -> None:
         """Attach no handlers of its own."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.git_settings import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Prune, Settings, Target

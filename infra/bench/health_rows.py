@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from handler.build import Handler
+from handler.app.build import Handler
+from handler.app.record_summaries import listed, of_target
 from handler.cluster.write import Writer
 from handler.config.secrets import Secrets
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
 from handler.model.resource import Resource
 from handler.state.configmap import state_name
-from handler.summaries import listed, of_target
 from infra.bench import many_rows
 from infra.bench.bed import Bed
 from infra.bench.door_rows import Server

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.load import load
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings
 from handler.model.event import Job

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from handler.build import Handler
+from handler.app.build import Handler
+from handler.app.tables import Tables
 from handler.config.git_settings import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
@@ -19,7 +20,6 @@ from handler.model.result import Outcome
 from handler.model.tree import Tree
 from handler.render import RENDERERS
 from handler.render.sandbox import Sandbox
-from handler.tables import Tables
 from infra.bench.bed import Bed
 from infra.bench.objects import as_files, mixed
 from infra.bench.rows import Row, timed

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.cluster.api import Api
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Wait

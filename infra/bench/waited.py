@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Wait
 from handler.model.event import Job

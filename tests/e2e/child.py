@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
 from handler.model.event import Job

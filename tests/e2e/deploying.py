@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.cli.group import anneal
 from handler.config.load import load
 from handler.config.secrets import resolve_all

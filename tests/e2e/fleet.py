@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.config.load import load
 from handler.config.secrets import resolve_all
 from handler.model.names import IDENTITY, PART_OF, applyset_id

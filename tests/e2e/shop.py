@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.event import Job

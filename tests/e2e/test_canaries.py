@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 import pytest
 
-from handler import log
+from handler.app import log
+from handler.app.target_status import Reader
 from handler.cli.advice import View, next_step
 from handler.cli.page import _rows, facts
 from handler.config.git_settings import BasicAuth, RepositoryAuth, SecretRef
@@ -24,7 +25,6 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.to_json import plain
 from handler.queues.pending import Work
-from handler.reading import Reader
 from handler.serve.worker import Parts, Worker
 from infra.githost import Host
 from tests.e2e.documents import Document, config_map, secret

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.model.errors import LeaseLost
 from handler.model.result import Outcome, Result
 from tests.e2e.chaos import RULES, Rule, laid_out

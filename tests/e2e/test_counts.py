@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.model.result import Outcome
 from infra.githost import Host
 from tests.e2e.documents import Document, config_map, deployment, service

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.engine.run.push_lag import WAITS
 from handler.model.event import Delivery
 from handler.model.result import Outcome, Result

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.cli.group import anneal
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Impersonate

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.cli.advice import View
 from handler.cli.page import show
 from handler.config.secrets import resolve_all

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.build import WORKLOAD
+from handler.app.build import WORKLOAD
 from handler.cluster.connect import connect
 from handler.config.settings import Cluster
 from infra.controlplane import controlplane as controlplanes

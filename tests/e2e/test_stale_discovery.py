@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.settings import Impersonate, Prune
 from handler.model.names import GroupKind
 from handler.model.result import Outcome

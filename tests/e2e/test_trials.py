@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.cluster.connect import Connection
 from handler.config.secrets import resolve_all
 from handler.engine.apply import wait_deleted

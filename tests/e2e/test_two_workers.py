@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handler.build import Handler as Worker
+from handler.app.build import Handler as Worker
 from handler.model.result import Outcome
 from handler.state.configmap import state_name
 from handler.state.held_lease import HeldLease

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.config.git_settings import Verify
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings

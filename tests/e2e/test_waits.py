@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.config.secrets import Secrets
 from handler.config.settings import Wait
 from handler.engine import summary_shortcuts

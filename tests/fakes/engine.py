@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.config.git_settings import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any
 
-from handler.looks import Looks
+from handler.app.cluster_looks import Looks
 
 PATIENCE = 60.0
 

@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 from handler import __version__
+from handler.app.record_summaries import Readable
+from handler.app.run_guard import Run
+from handler.app.target_status import Reader
 from handler.config.settings import Settings, Target
-from handler.reading import Reader
-from handler.running import Run
 from handler.serve.worker import Parts, Worker
 from handler.state.record import State
 from handler.state.store import StateStore
-from handler.summaries import Readable
 from handler.web.reads import Ask
 from tests.fakes.door import door_settings
 from tests.fakes.objects import FakeObjects

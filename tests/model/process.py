@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import urllib3
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.engine.run.dependencies import Rooms

@@ -17,7 +17,15 @@ from unittest.mock import patch
 from handler.cluster import watch
 from tests.model.turns import TurnClock, TurnLock, TurnThread, TurnTime, sleep
 
-_TIMED = ("cluster.api", "cluster.connect", "run.judging", "run.applying", "run.steady", "build", "reconcile")
+_TIMED = (
+    "cluster.api",
+    "cluster.connect",
+    "engine.planner.prune_check",
+    "engine.apply.apply",
+    "engine.run.steady_clock",
+    "app.build",
+    "engine.reconcile",
+)
 _LOOK_AGAIN = 1.0
 order = random.Random(0)
 """In which order parallel work is done; a test seeds it."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from flask import Flask
 
-from handler.build import RENDERERS, TRIGGERS, Tables, build
+from handler.app.build import RENDERERS, TRIGGERS, Tables, build
 from handler.config.git_settings import Repository, SecretRef, WebhookSecrets
 from handler.config.load import FILE_ONLY
 from handler.config.settings import RendererSettings, Settings, Target, Webhooks

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handler import log, running
+from handler.app import log, run_guard
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
@@ -142,7 +142,7 @@ def logged(result: Result) -> tuple[str, dict[str, Any]]:
     """Return the line of a run's end, as it is written and read."""
     stream = io.StringIO()
     log.configure(str, stream)
-    running.tell(Work.of(Job("shop", "tick")), result, 0.1)
+    run_guard.tell(Work.of(Job("shop", "tick")), result, 0.1)
     text = stream.getvalue()
     return text, json.loads(text)
 
@@ -164,7 +164,7 @@ def test_what_nobody_expected_is_told_by_its_trace_alone() -> None:
     def fails(_: Job) -> Result:
         raise ValueError("a riddle")
 
-    running.tell(Work.of(job), running.guarded(fails)(job), 0.1)
+    run_guard.tell(Work.of(job), run_guard.guarded(fails)(job), 0.1)
     trace, ended = map(json.loads, stream.getvalue().splitlines())
     assert "ValueError: a riddle" in trace["trace"]
     assert "a riddle" not in json.dumps(ended)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from handler import __version__
+from handler.app.overview import EXPLAINED, Overview
+from handler.app.standing import Level, Row
 from handler.config.git_settings import Repository, SecretRef, directory_url
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, GitUnavailable
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
-from handler.overview import EXPLAINED, Overview
-from handler.standing import Level, Row
 from handler.state.configmap import SUMMARY, state_name
 from handler.state.heartbeat import Heartbeat, Pulse, Signs
 from handler.state.lease import LeaseLock

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from handler.build import Handler, Options
+from handler.app.build import Handler, Options
+from handler.app.external_services import PLACES, Services
 from handler.config.git_settings import AwsSecret, Repository, SecretRef
 from handler.config.secrets import resolve_all
 from handler.config.settings import Cluster, Eks, Settings, Target
@@ -22,7 +23,6 @@ from handler.model.errors import AnnealError, ClusterUnavailable, SecretUnavaila
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.render.sandbox import Sandbox
-from handler.stores import PLACES, Services
 from tests.unit.cluster.test_kubeconfig import kubeconfig
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -67,7 +67,7 @@ Vouch = Callable[[Target], None]
 
 
 class Ways(Protocol):
-    """The ways to targets' clusters (`handler.reaching.Reaching`); each raises AnnealError where there is none."""
+    """The ways to targets' clusters (`handler.app.connections.Reaching`); each raises AnnealError where there is none."""
 
     def api(self, target: Target, *, impersonated: bool = True) -> Api:
         """Return the way to a target's cluster, as the target's identity or as our own."""

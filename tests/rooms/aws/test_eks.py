@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import boto3
 import pytest
 
-from handler import log
+from handler.app import log
 from handler.aws.clients import Aws
 from handler.aws.eks import ENDS, RENEWED, Clusters
 from handler.cluster.api import Api

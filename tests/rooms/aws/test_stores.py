@@ -13,6 +13,7 @@ from pathlib import Path
 import boto3
 import pytest
 
+from handler.app.external_services import Services, fetcher
 from handler.aws.clients import Aws
 from handler.config.git_settings import AwsSecret, SecretRef, WebhookSecrets
 from handler.config.remote_secrets import Clocks
@@ -20,7 +21,6 @@ from handler.config.secret_rotation import Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import Replay, ReplayToken, Settings, Webhooks
 from handler.model.errors import SecretUnavailable
-from handler.stores import Services, fetcher
 from infra.moto import Moto
 
 pytestmark = pytest.mark.usefixtures("waited_for")

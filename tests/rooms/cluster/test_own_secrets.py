@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from handler.app.external_services import Services
 from handler.cluster.api import Api
 from handler.config.git_settings import SecretRef, WebhookSecrets
 from handler.config.remote_secrets import Clocks, Fetch
 from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, Webhooks
 from handler.model.errors import SecretUnavailable
-from handler.stores import Services
 from tests.e2e.serving import until
 
 pytestmark = pytest.mark.usefixtures("waited_for")

@@ -134,7 +134,7 @@ def test_what_needs_a_library_that_is_left_out_says_so(task: Path, code: str, to
     prelude = f"""
 import sys
 sys.path.insert(0, {str(task)!r})
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.git_settings import Repository, Verify
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from handler.build import WORKLOAD
+from handler.app.build import WORKLOAD
 from handler.cli.group import anneal
 from handler.config.load import load
 from handler.config.secrets import ALL, references

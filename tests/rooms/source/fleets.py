@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.git_settings import Repository, Revision, SecretRef
 from handler.config.secrets import Secrets
 from handler.config.settings import Cluster, Settings, Target

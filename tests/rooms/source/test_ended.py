@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.git_settings import Repository, Revision, Verify
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls, WebhookSecrets
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from handler.app.tick_survey import Survey
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.state.configmap import SUMMARY
-from handler.survey import Survey
 from infra.githost import Host
 from tests.rooms.source.fleets import Told, recorded
 

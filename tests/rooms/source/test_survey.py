@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import urllib3
 
+from handler.app.target_status import Reader
+from handler.app.tick_survey import DEADLINE, Survey, Tally, Tell
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.queues.pending import Work
-from handler.reading import Reader
 from handler.serve.ticks import Ticks
 from handler.serve.worker import Parts, Worker
 from handler.state.record import Attempt, Held, Pin, Request, Status
-from handler.survey import DEADLINE, Survey, Tally, Tell
 from infra.githost import Host
 from tests.rooms.source.fleets import MANIFEST, PATH, PATIENCE, Place, Recorded, Told, recorded, soon
 
@@ -253,7 +253,7 @@ def test_a_git_host_that_fails_leaves_its_targets_to_their_runs(host: Host, tmp_
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who only reads asks a cluster that breaks off once more, and no longer."""
-    monkeypatch.setattr("handler.reaching.PATIENCE", 0.2)
+    monkeypatch.setattr("handler.app.connections.PATIENCE", 0.2)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -12,7 +12,7 @@ from handler.config.settings import Settings, Webhooks
 
 
 def test_the_doors_secrets_are_asked_for_by_the_door_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.log.configure", lambda _mask, **_: None)
+    monkeypatch.setattr("handler.app.log.configure", lambda _mask, **_: None)
     monkeypatch.delenv("ANNEAL_QUEUE_URL", raising=False)
     monkeypatch.delenv("ANNEAL_TEST_NOWHERE", raising=False)
     settings = Settings((), webhooks=Webhooks(WebhookSecrets((SecretRef(env="ANNEAL_TEST_NOWHERE"),))))

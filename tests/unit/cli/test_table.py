@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handler.app.standing import Level, Newest, Row
 from handler.cli.advice import View, next_step, server_text
 from handler.cli.table import HEADS, cells, facts, hints, table
 from handler.cli.ways_out import Given, reaching
@@ -14,7 +15,6 @@ from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
 from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid
 from handler.model.tree import CommitInfo
-from handler.standing import Level, Newest, Row
 from handler.state.heartbeat import UNREAD, Pulse, Server
 from handler.state.record import Held, Pin, State, Status, TargetHealth
 from handler.state.record_format import stamp

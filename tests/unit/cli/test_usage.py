@@ -55,7 +55,7 @@ def test_help_loads_no_room() -> None:
     code = "import sys; from handler.cli.group import anneal\ntry: anneal(['--help'])\nexcept SystemExit: print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1]
-    for module in ("'kubernetes'", "'dulwich'", "'rich'", "'handler.build'", "'urllib3'", "'handler.cli.apply'"):
+    for module in ("'kubernetes'", "'dulwich'", "'rich'", "'handler.app.build'", "'urllib3'", "'handler.cli.apply'"):
         assert module not in loaded
     assert "completion" in done.stdout
 

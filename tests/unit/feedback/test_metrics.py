@@ -179,7 +179,17 @@ def test_both_parts_make_one_text_and_a_silent_worker_is_a_zero() -> None:
     assert not any(name.startswith("anneal_runs") for name, _ in alone)
 
 
-HEAVY = {"kubernetes", "dulwich", "paramiko", "urllib3", "pysequoia", "jwt", "handler.serve.worker", "handler.reading", "handler.build"}
+HEAVY = {
+    "kubernetes",
+    "dulwich",
+    "paramiko",
+    "urllib3",
+    "pysequoia",
+    "jwt",
+    "handler.serve.worker",
+    "handler.app.target_status",
+    "handler.app.build",
+}
 ROOMS = ("handler.cluster", "handler.source", "handler.render", "handler.plan", "handler.run")
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1

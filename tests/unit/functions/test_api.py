@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.feedback.emf import Lines
 from handler.functions.doors import TOKENS, behind
 from handler.functions.gateway import Answer, served

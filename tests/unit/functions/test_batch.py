@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.feedback.emf import Lines
 from handler.functions.batch import AFTER, Batch
 from handler.model.event import Delivery, Job

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from handler.app.tables import Tables
 from handler.config.load import load
 from handler.config.settings import Settings
 from handler.functions import ground
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Received, Sqs
-from handler.tables import Tables
 from handler.triggers import TRIGGERS
 from tests.fakes import events
 from tests.fakes.door import SECRETS, github_headers, github_push

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from handler.app.cluster_looks import Looks
+from handler.app.record_summaries import Readable
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.functions.scheduled import AGAIN, Minutes, by_clock, by_record, window
-from handler.looks import Looks
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import message
@@ -25,7 +26,6 @@ from handler.state.heartbeat import Heartbeat
 from handler.state.record import Attempt, State, Status, Suspend
 from handler.state.record_format import stamp
 from handler.state.summary import Summary
-from handler.summaries import Readable
 from handler.triggers.phases import due_between
 from tests.fakes.door import Kept
 from tests.fakes.engine import SHOP

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from handler import running
+from handler.app import run_guard
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
@@ -179,7 +179,7 @@ def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypat
     worker._intake._received(side.sqs.receive(1, 0, intake.VISIBLE))
     work = worker._queue._pending.take()
     assert work
-    monkeypatch.setattr(running, "tell", full)
+    monkeypatch.setattr(run_guard, "tell", full)
     with pytest.raises(OSError, match="no space"):
         worker._work(work)
     assert len(side.fifo.messages) == left
@@ -191,7 +191,7 @@ def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, m
         raise OSError("no space left on device")
 
     worker = Worker(door_settings(), parts_of(lambda job, _stop, _meanwhile: Result(job.target, Outcome.LAGGING)))
-    monkeypatch.setattr(running, "tell", full)
+    monkeypatch.setattr(run_guard, "tell", full)
     work = Work.of(Job("infra", "push", hint=SHA))
     with pytest.raises(OSError, match="no space"):
         worker._work(work)

@@ -14,11 +14,12 @@ from typing import Any
 import boto3
 import pytest
 
-from handler import log, wsgi
+from handler import wsgi
+from handler.app import log
+from handler.app.run_guard import Run
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.sqs import Sqs
-from handler.running import Run
 from handler.serve import intake
 from handler.serve.worker import Worker
 from infra.moto import Moto

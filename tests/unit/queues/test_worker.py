@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from handler.app.run_guard import Run
 from handler.model.errors import Problem, RefNotFound
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
-from handler.running import Run
 from handler.serve.worker import Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of

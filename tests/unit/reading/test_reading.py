@@ -11,19 +11,19 @@ from functools import partial
 
 import pytest
 
+from handler.app.cluster_looks import Looks, Sights
+from handler.app.record_summaries import Readable
+from handler.app.target_status import MOST, Reader, ended
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster, Settings, Target
-from handler.looks import Looks, Sights
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Hold, Plan
 from handler.model.result import Outcome, Result
-from handler.reading import MOST, Reader, ended
 from handler.state.configmap import SUMMARY
 from handler.state.heartbeat import Heartbeat, Signs
 from handler.state.record import Attempt, Orphan, TargetHealth
-from handler.summaries import Readable
 from tests.fakes.door import INFRA, SHOP, door_settings
 from tests.fakes.looks import OneHangs
 from tests.fakes.objects import FakeObjects
@@ -129,7 +129,7 @@ def test_a_cluster_that_has_died_is_told_as_it_was_seen_last_and_how_long_ago(he
     (row,), whole, deliveries = look.targets(["infra"]), look.target("infra"), look.deliveries(["infra"])
     assert (row["trouble"], row["age"], whole["trouble"], whole["age"]) == (None, 0, None, 0)
     then = time.time()
-    monkeypatch.setattr("handler.looks.time.time", lambda: then + 3600)
+    monkeypatch.setattr("handler.app.cluster_looks.time.time", lambda: then + 3600)
     there.well.clear()
     look._looks = Looks(0.1)
     try:

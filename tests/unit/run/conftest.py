@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.model.event import Job
 from handler.model.result import Outcome
 from tests.fakes.apiserver import ApiServer

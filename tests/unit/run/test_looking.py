@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.settings import Settings
 from handler.engine import outcomes
 from handler.engine.requests import ask

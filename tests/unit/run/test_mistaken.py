@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.message_outcome import settles

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.settings import HoldAbove, Prune
 from handler.model.event import Job
 from handler.model.result import Outcome, Result

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.state.record import State, StepRecord

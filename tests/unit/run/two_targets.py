@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.build import Handler
+from handler.app.build import Handler
 from handler.config.settings import Settings, Target
 from handler.model.event import Job
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from flask import Flask
 
+from handler.app.target_status import ended
 from handler.feedback.metrics import DoorMetrics
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result, Standing
 from handler.queues.pending import Work
-from handler.reading import ended
 from handler.serve.worker import Worker
 from handler.web.app import create_app
 from handler.web.reads import Behind

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from handler.app.record_summaries import Readable, listed
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Settings, Target
 from handler.engine.planner.desired import Preparer
@@ -20,11 +21,10 @@ from handler.model.names import applyset_id
 from handler.model.target_matching import repository_key
 from handler.state.configmap import state_name
 from handler.state.store import StateStore
-from handler.summaries import Readable, listed
 
 
 class Ways(Protocol):
-    """What leads to other targets: `handler.build.Handler`."""
+    """What leads to other targets: `handler.app.build.Handler`."""
 
     settings: Settings
 

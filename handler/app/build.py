@@ -15,6 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from handler.app.connections import Options, Reaching
+from handler.app.external_services import Services
+from handler.app.sibling_targets import OneRepository
+from handler.app.tables import ACTIONS, CHECKS, TRIGGERS, Later, Tables
 from handler.cluster.discovery import Discovery
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Reading
@@ -34,13 +38,9 @@ from handler.model.queue_view import ALONE, Meanwhile
 from handler.model.render import Rendered
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree
-from handler.reaching import Options, Reaching
 from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
-from handler.siblings import OneRepository
 from handler.state.configmap import state_name
-from handler.stores import Services
-from handler.tables import ACTIONS, CHECKS, TRIGGERS, Later, Tables
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from handler import summaries
+from handler.app import record_summaries
+from handler.app.cluster_looks import Looks, Sight, Sights, aged, problem
+from handler.app.record_summaries import PATIENCE, Readable
 from handler.config.settings import Settings, Target
-from handler.looks import Looks, Sight, Sights, aged, problem
 from handler.model.errors import AnnealError, StateInvalid
 from handler.model.event import Job
 from handler.model.names import target_of
@@ -29,7 +30,6 @@ from handler.state.record import Held, Progress, Refusal, Run, State, TargetHeal
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary
-from handler.summaries import PATIENCE, Readable
 
 DEADLINE = 0.8
 """Seconds after which a cluster that hasn't answered is a trouble, and what was seen before is told: an answer takes a second at most."""
@@ -109,7 +109,7 @@ class Reader:
 
     def _read(self, target: Target) -> State | None:
         settings = self._settings
-        store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, summaries.TOOLING)
+        store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, record_summaries.TOOLING)
         state = store.read().state
         if state is None:
             return None
@@ -117,7 +117,7 @@ class Reader:
         return replace(state, health=known(state.health, beat, time.time(), settings.drift_interval))
 
     def _summaries(self, target: Target) -> Seen:
-        return Seen(summaries.listed(self._objects(target), self._settings), self._beat(target))
+        return Seen(record_summaries.listed(self._objects(target), self._settings), self._beat(target))
 
     def _beat(self, target: Target) -> Beat | None:
         settings = self._settings
@@ -139,7 +139,7 @@ def _row(target: Target, sight: Sight[Seen], settings: Settings) -> Json:
     row, found = {**_followed(target), "recorded": False, **_summed(Summary()), **sight.told()}, sight.what
     if found is None or state_name(target.name) not in found.states:
         return row
-    summary = summaries.of_target(found.states, settings, target.name)
+    summary = record_summaries.of_target(found.states, settings, target.name)
     if summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         return row | {"recorded": True, "trouble": row["trouble"] or problem(unread)}

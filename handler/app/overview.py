@@ -19,22 +19,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from handler import summaries
+from handler.app import record_summaries
+from handler.app.cluster_looks import Mistake
+from handler.app.record_summaries import Readable
+from handler.app.standing import TROUBLE, Newest, Row
+from handler.app.tick_survey import Crew
 from handler.config.settings import Cluster, Settings, Target
-from handler.looks import Mistake
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
-from handler.standing import TROUBLE, Newest, Row
 from handler.state.configmap import state_name
 from handler.state.heartbeat import Pulse, known
 from handler.state.lease import LeaseLock, Peek
 from handler.state.record import State, TargetHealth
 from handler.state.store import StateStore
 from handler.state.summary import Summary, home_of
-from handler.summaries import Readable
-from handler.survey import Crew
 
 _LOG = logging.getLogger("anneal.status")
 DEADLINE = 4.0
@@ -47,7 +47,7 @@ _TICK = 0.25
 
 
 class Ways(Protocol):
-    """The ways to targets' clusters and git hosts (`handler.reaching.Reaching`); each raises AnnealError."""
+    """The ways to targets' clusters and git hosts (`handler.app.connections.Reaching`); each raises AnnealError."""
 
     def records(self, target: Target) -> Readable:
         """Return the way to a target's cluster, with short time-outs."""
@@ -189,7 +189,7 @@ class Overview:
     def _cluster(self, target: Target) -> _Cluster:
         records = self._ways.records(target)
         try:
-            states = summaries.listed(records, self._settings)
+            states = record_summaries.listed(records, self._settings)
         except AccessDenied:
             states = None
         return _Cluster(states, self._uid(target), self._ways.pulse(target))
@@ -217,7 +217,7 @@ class Overview:
         metadata = found.states.get(state_name(target.name))
         if metadata is None:
             return replace(row, recorded=False)
-        summary = summaries.summary_of(metadata, self._settings, target.name)
+        summary = record_summaries.summary_of(metadata, self._settings, target.name)
         return self._known(replace(row, recorded=True), summary or Summary())
 
     def _known(self, row: Row, summary: Summary) -> Row:

@@ -1,6 +1,6 @@
 """How one target stands, as far as a look at it has told, and how much that needs a person. Pure.
 
-`handler.overview` fills it in; the table and the page show it.
+`handler.app.overview` fills it in; the table and the page show it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from handler.app.record_summaries import TOOLING, Readable, listed
 from handler.config.settings import Settings, Target
 from handler.engine import summary_shortcuts as quiet
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
@@ -25,7 +26,6 @@ from handler.model.result import Outcome, Result
 from handler.state.configmap import state_name
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary, home_of
-from handler.summaries import TOOLING, Readable, listed
 
 _LOG = logging.getLogger("anneal.survey")
 DEADLINE = 30.0

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from handler.app.external_services import Services
+from handler.app.record_summaries import PATIENCE, TOOLING
 from handler.cluster.api import Api
 from handler.cluster.connect import Connection, connect
 from handler.cluster.discovery import Discovery
@@ -33,8 +35,6 @@ from handler.state.heartbeat import Heartbeat, Pulse
 from handler.state.lease import LeaseLock
 from handler.state.record import State
 from handler.state.store import StateStore
-from handler.stores import Services
-from handler.summaries import PATIENCE, TOOLING
 
 if TYPE_CHECKING:
     from handler.prometheus.client import Metrics

@@ -1,0 +1,1 @@
+"""Writes a plan: applies stage by stage, prunes, and waits until what was deleted is gone."""

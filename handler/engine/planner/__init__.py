@@ -1,0 +1,1 @@
+"""The planning half of a run: reads git and the cluster, and writes nothing. `planner` leads."""
