@@ -21,14 +21,14 @@ from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
 from handler.feedback.metrics import DoorMetrics
+from handler.metrics.exposition import Exposition
 from handler.queues import Queue
 from handler.queues.outbox import Outbox
 from handler.queues.sqs import Sqs, queue_url
-from handler.web.access import OTHER
+from handler.web.access_log import OTHER
 from handler.web.app import Routes, create_app
-from handler.web.crowd import Front
-from handler.web.exposition import Exposition
-from handler.web.reads import Behind, exposed
+from handler.web.connection_limits import Front
+from handler.web.status_api import Behind, exposed
 
 FRONT = "anneal"
 """The extension of the application that holds its `Front`."""

@@ -1,6 +1,6 @@
 """`anneal explain-delivery`: what the door would answer to a captured payload, and why. It asks no target's cluster and no git host.
 
-Law: it goes the door's own way (`handler.web.verdict`), so that what it says is what happens. It never prints a secret.
+Law: it goes the door's own way (`handler.web.delivery_decision`), so that what it says is what happens. It never prints a secret.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
 from handler.model.target_matching import repository_key
 from handler.triggers import Trigger, payload
-from handler.web.body import require_json
-from handler.web.verdict import Verdict, bounded, judge, watch
+from handler.web.delivery_decision import Verdict, bounded, judge, watch
+from handler.web.request_body import require_json
 
 UNVERIFIED = "not looked at: --headers FILE gives the request's headers"
 HOLDS = "holds"

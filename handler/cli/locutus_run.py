@@ -26,9 +26,9 @@ from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
 from handler.config.settings import Prune, RendererSettings, Settings, Target
 from handler.feedback.locutus import LocutusMetrics
+from handler.metrics.exposition import Exposition
 from handler.model.errors import AnnealError
 from handler.serve.supervise import listen
-from handler.web.exposition import Exposition
 
 _WEB = "--web.listen"
 _LEVELS = {

@@ -18,7 +18,7 @@ from handler.functions.ground import Added, clusters, ground
 from handler.functions.once import Once
 from handler.model.errors import WorkerUnavailable
 from handler.web.app import Routes, create_app
-from handler.web.reads import Behind
+from handler.web.status_api import Behind
 
 if TYPE_CHECKING:
     from handler.app.record_summaries import Readable

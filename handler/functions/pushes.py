@@ -18,8 +18,8 @@ from handler.model.event import Event
 from handler.model.target_matching import Index, decide
 from handler.queues import Queue
 from handler.triggers import codecommit
-from handler.web import taking
-from handler.web.verdict import watch
+from handler.web import enqueue
+from handler.web.delivery_decision import watch
 
 _LOG = logging.getLogger("anneal.delivery")
 
@@ -44,9 +44,9 @@ class Pushes:
             self.lines.delivery(self.provider, "refused", refusal.code)
             return {"matched": [], "ignored": [], "code": refusal.code, "error": str(refusal)}
         decisions = decide(pushed, self.watched)
-        runs = taking.put(self.queue, pushed, decisions, started)
+        runs = enqueue.put(self.queue, pushed, decisions, started)
         self.lines.delivery(self.provider, "matched" if runs else "ignored")
-        taking.tell(pushed, decisions, runs, {"provider": self.provider, "seconds": time.monotonic() - started})
+        enqueue.tell(pushed, decisions, runs, {"provider": self.provider, "seconds": time.monotonic() - started})
         ignored = [{"target": decision.target or None, "reason": decision.reason} for decision in decisions if not decision.matched]
         return {"matched": [{"target": target, "run": run} for target, run in runs.items()], "ignored": ignored}
 

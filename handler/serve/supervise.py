@@ -136,7 +136,7 @@ def serve(config: Path, bind: str, engine: Engine, web: Mapping[str, str] | None
     """Serve the door of a configuration until SIGTERM or SIGINT; return the exit status.
 
     `config`: the configuration file; `bind`: `host:port`; `engine`: what the worker process runs; `web`: added to the
-    web process's environment (handler.web.server.settings).
+    web process's environment (handler.web.gunicorn_settings.settings).
     Raises ConfigInvalid, SecretUnavailable before anything is started.
     """
     settings = program.read(config)

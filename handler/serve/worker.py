@@ -21,6 +21,7 @@ from handler.app.target_status import Json, Reader, ended
 from handler.config.settings import Settings
 from handler.engine.run.transitions import waiting_since
 from handler.feedback.metrics import RunMetrics
+from handler.metrics.exposition import Exposition
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.bulkheads import Lanes
@@ -38,7 +39,6 @@ from handler.serve.intake import Intake
 from handler.serve.places import places
 from handler.serve.ticks import Look, Ticks
 from handler.state.record import State
-from handler.web.exposition import Exposition
 
 _LOG = logging.getLogger("anneal.run")
 GRACE = 17.0

@@ -21,8 +21,8 @@ from handler.model import prctl
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.web.app import Routes
-from handler.web.crowd import Front
-from handler.web.server import settings
+from handler.web.connection_limits import Front
+from handler.web.gunicorn_settings import settings
 from handler.wsgi import FRONT, NEEDS, application
 
 _LOG = logging.getLogger("anneal.queue")

@@ -18,11 +18,11 @@ from handler.feedback.metrics import DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.queues import Queue
 from handler.triggers import TRIGGERS, Trigger
-from handler.web import answers, body
-from handler.web.access import OTHER, ROUTE
-from handler.web.deliveries import Deliveries
-from handler.web.reads import Behind, Reads, logged
-from handler.web.replay import Replay
+from handler.web import request_body, responses
+from handler.web.access_log import OTHER, ROUTE
+from handler.web.recent_deliveries import Deliveries
+from handler.web.replay_endpoint import Replay
+from handler.web.status_api import Behind, Reads, logged
 from handler.web.tokens import Tokens
 from handler.web.webhooks import Webhooks
 
@@ -55,7 +55,7 @@ def create_app(
     *,
     worker: Behind = NOBODY,
     metrics: DoorCounts | None = None,
-    max_body: int = body.MAX_BODY,
+    max_body: int = request_body.MAX_BODY,
     routes: Routes = Routes(),
 ) -> Flask:
     """Make the door of these targets.
@@ -71,16 +71,16 @@ def create_app(
 
     def receive(provider: str) -> Response:
         try:
-            body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
-            return webhooks.receive(provider, _headers(), body.read(request.environ, max_body))
+            request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+            return webhooks.receive(provider, _headers(), request_body.read(request.environ, max_body))
         except AnnealError as refusal:
             deliveries.refused(provider, refusal)
             raise
 
     def sent() -> bytes:
-        found = body.read(request.environ, max_body)
+        found = request_body.read(request.environ, max_body)
         if found:
-            body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
+            request_body.require_json(request.headers.get("Content-Type", ""), request.headers.get("Content-Encoding", ""))
         return found
 
     def asked(target: str) -> Response:
@@ -95,7 +95,7 @@ def create_app(
     if "ready" in parts:
         _route(app, "/readyz", "GET", lambda: _readiness(ready()))
     _route(app, "/healthz", "GET", lambda: jsonify(web="ok"))
-    app.register_error_handler(AnnealError, answers.error)
+    app.register_error_handler(AnnealError, responses.error)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unexpected)
     app.before_request(_started)
@@ -151,13 +151,13 @@ def _started() -> None:
 def _ended(response: Response, metrics: DoorCounts) -> Response:
     request.environ[ROUTE] = _rule()
     metrics.request(_rule(), response.status_code, time.monotonic() - g.started)
-    response.headers.update(answers.HEADERS)
+    response.headers.update(responses.HEADERS)
     return response
 
 
 def _http_error(raised: HTTPException) -> Response:
     """Werkzeug's own errors (404, 405 …) as JSON; 405 keeps its Allow header."""
-    response = answers.refused(raised.code or 500, raised.name.lower().replace(" ", "-"), raised.name.lower())
+    response = responses.refused(raised.code or 500, raised.name.lower().replace(" ", "-"), raised.name.lower())
     response.headers.extend((name, value) for name, value in raised.get_headers() if name == "Allow")
     return response
 
@@ -165,4 +165,4 @@ def _http_error(raised: HTTPException) -> Response:
 def _unexpected(raised: Exception) -> Response:
     """Our own mistake: logged with its trace, answered without."""
     _LOG.error("request failed", exc_info=raised, extra={"fields": {"method": request.method, "path": request.path}})
-    return answers.refused(500, "internal", "internal error")
+    return responses.refused(500, "internal", "internal error")

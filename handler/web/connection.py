@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.web.incoming import Incoming
+from handler.web.request_reader import Incoming
 
 AGAIN = 1
 """Seconds after which a client that was turned away may come again."""

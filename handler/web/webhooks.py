@@ -15,8 +15,8 @@ from handler.model.errors import AnnealError
 from handler.model.event import Decision, Event
 from handler.queues import Queue
 from handler.triggers import TRIGGERS, Trigger
-from handler.web import answers, taking
-from handler.web.verdict import judge, watch
+from handler.web import enqueue, responses
+from handler.web.delivery_decision import judge, watch
 
 _LOG = logging.getLogger("anneal.delivery")
 Heard = Callable[[Event, Sequence[Decision], Mapping[str, str]], None]
@@ -41,10 +41,10 @@ class Webhooks:
         try:
             verdict = judge(self._triggers[provider], headers, body, self._secrets.webhook(provider), self._watched)
         except AnnealError as refusal:
-            _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": taking.seen(refusal)}})
+            _LOG.warning("delivery refused", extra={"fields": {**fields, "code": refusal.code, "seen": enqueue.seen(refusal)}})
             raise
         event, decisions = verdict.event, verdict.decisions
-        runs = taking.put(self._queue, event, decisions, started)
+        runs = enqueue.put(self._queue, event, decisions, started)
         self._heard(event, decisions, runs)
-        taking.tell(event, decisions, runs, {**fields, "foreign": verdict.foreign, "seconds": time.monotonic() - started})
-        return answers.accepted(decisions, runs)
+        enqueue.tell(event, decisions, runs, {**fields, "foreign": verdict.foreign, "seconds": time.monotonic() - started})
+        return responses.accepted(decisions, runs)

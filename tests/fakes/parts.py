@@ -13,7 +13,7 @@ from handler.config.settings import Settings, Target
 from handler.serve.worker import Parts, Worker
 from handler.state.record import State
 from handler.state.store import StateStore
-from handler.web.reads import Ask
+from handler.web.status_api import Ask
 from tests.fakes.door import door_settings
 from tests.fakes.objects import FakeObjects
 

@@ -56,7 +56,7 @@ def test_the_image_says_how_it_is_run(image: Image) -> None:
     said = image.config
     assert (said["User"], said["WorkingDir"], said["StopSignal"]) == (f"{NOBODY}:{NOBODY}", "/", "SIGTERM")
     assert (said["Entrypoint"], said["Cmd"], list(said["ExposedPorts"])) == (["anneal"], ["serve"], ["8080/tcp"])
-    assert said["Healthcheck"]["Test"] == ["CMD", "python", "-m", "handler.web.healthy"]
+    assert said["Healthcheck"]["Test"] == ["CMD", "python", "-m", "handler.web.healthcheck"]
     assert "ANNEAL_BIND=0.0.0.0:8080" in said["Env"]
     labels = {name.removeprefix("org.opencontainers.image.") for name in said["Labels"]}
     assert {"title", "description", "licenses", "version", "revision", "created", "base.name", "base.digest"} <= labels

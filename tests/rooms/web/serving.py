@@ -19,7 +19,7 @@ from handler.model.result import Outcome, Result
 from handler.serve.supervise import Program, serve
 from handler.serve.worker import Engine, Parts
 from handler.web import __main__ as door
-from handler.web import loop
+from handler.web import gunicorn_worker
 from tests.fakes.parts import parts_of
 
 
@@ -52,7 +52,7 @@ def engine(record: Path) -> Engine:
 
 
 def patient(environ: Mapping[str, str]) -> int:
-    loop.HEAD_SECONDS = loop.BODY_SECONDS = 3600.0
+    gunicorn_worker.HEAD_SECONDS = gunicorn_worker.BODY_SECONDS = 3600.0
     return door.main(environ)
 
 

@@ -90,7 +90,7 @@ def test_flags_win_over_the_environment_and_both_reach_the_web_process(
 
 
 def healthy(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-m", "handler.web.healthy", *arguments]
+    program = [sys.executable, "-m", "handler.web.healthcheck", *arguments]
     return subprocess.run(program, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
@@ -113,5 +113,5 @@ def test_the_health_check_says_that_nobody_is_there(bind: str) -> None:
 
 def test_the_health_check_loads_nothing_of_the_door() -> None:
     heavy = {"flask", "gunicorn", "yaml", "handler.config", "handler.web.app"}
-    program = f"import sys, handler.web.healthy; print(sorted({heavy!r} & set(sys.modules)))"
+    program = f"import sys, handler.web.healthcheck; print(sorted({heavy!r} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from handler.triggers import TRIGGERS
-from handler.web.body import MAX_BODY, STEP
-from handler.web.loop import LINGER_BYTES
+from handler.web.gunicorn_worker import LINGER_BYTES
+from handler.web.request_body import MAX_BODY, STEP
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.rooms.web.conftest import PATIENCE, Serving, resident
 

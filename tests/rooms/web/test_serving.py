@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from handler.web.loop import THREADS
+from handler.web.gunicorn_worker import THREADS
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.rooms.web.conftest import PATIENCE, ROOT, Serving, alive, children, resident
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from handler.web import loop
-from handler.web.crowd import Bounds
+from handler.web import gunicorn_worker
+from handler.web.connection_limits import Bounds
 from tests.fakes.door import SECRETS, github_headers, github_push
 from tests.rooms.web.conftest import CONFIG, PATIENCE, Serving, served
 
@@ -99,9 +99,9 @@ def test_bodies_beyond_what_is_held_give_way_to_a_delivery(patient: Serving) -> 
     """Each begins the largest body and doesn't end it."""
     part = HEAD + f"Content-Length: {5 * 1024 * 1024}\r\n\r\n".encode() + b" " * (5 * 1024 * 1024 - 1)
     with ExitStack() as stack:
-        slow = opened(stack, patient, MANY, part, loop.BODIES + 5)
+        slow = opened(stack, patient, MANY, part, gunicorn_worker.BODIES + 5)
         assert patient.push() == 202
-        patient.wait(lambda: len(still_open(slow)) <= loop.BODIES)
+        patient.wait(lambda: len(still_open(slow)) <= gunicorn_worker.BODIES)
         assert patient.push() == 202
         assert any(line["message"].startswith("the door is full") for line in patient.lines())
 
@@ -135,7 +135,7 @@ def test_an_answer_that_nobody_takes_holds_no_thread(patient: Serving) -> None:
     """More of them than there are threads: each has sent a whole request and never reads."""
     request = f"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {SECRETS['SCRAPER']}\r\n\r\n".encode()
     with ExitStack() as stack:
-        opened(stack, patient, MANY, request, 4 * loop.THREADS)
+        opened(stack, patient, MANY, request, 4 * gunicorn_worker.THREADS)
         assert patient.push() == 202
 
 

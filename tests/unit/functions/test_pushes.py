@@ -14,7 +14,7 @@ from handler.feedback.emf import Lines
 from handler.functions.pushes import Pushes
 from handler.queues.errors import QueueUnavailable
 from handler.triggers import codecommit
-from handler.web.verdict import watch
+from handler.web.delivery_decision import watch
 from tests.fakes.door import Kept
 from tests.fakes.events import Context
 from tests.unit.triggers.test_codecommit import HTTPS, sample

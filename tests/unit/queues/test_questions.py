@@ -6,7 +6,7 @@ from pathlib import Path
 
 from handler.queues import socket_frames
 from handler.queues.inbox import Inbox
-from handler.web.loop import THREADS
+from handler.web.gunicorn_worker import THREADS
 
 PATIENCE = 60.0
 

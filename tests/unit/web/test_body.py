@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import BadPayload, TooLarge, WrongMediaType
-from handler.web.body import STEP, read, require_json
+from handler.web.request_body import STEP, read, require_json
 
 
 class Endless(io.RawIOBase):

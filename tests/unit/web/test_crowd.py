@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.web.crowd import Bounds, Crowd, Peers
+from handler.web.connection_limits import Bounds, Crowd, Peers
 
 
 def crowd(connections: int = 4, of_peer: int = 2, held: int = 100) -> Crowd[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from handler.feedback.metrics import DoorMetrics
 from handler.model.event import Decision, Event, RefChange
-from handler.web import deliveries
-from handler.web.deliveries import Deliveries
+from handler.web import recent_deliveries
+from handler.web.recent_deliveries import Deliveries
 
 EVENT = Event("github", "push", "1", ("https://git.example.com/acme/shop",), (RefChange("refs/heads/x", "a" * 40),), actor="ada")
 
@@ -36,15 +36,15 @@ def test_the_memory_of_deliveries_is_bounded_by_decisions_and_not_by_deliveries_
         tracemalloc.stop()
     assert after - before < 8 * 1024 * 1024
     shown = known.shown(lambda _name: True, everything=True, limit=500)
-    assert [len(each["targets"]) for each in shown] == [1000] * (deliveries.ROWS // 1000)
-    for _ in range(deliveries.REMEMBERED * 2):
+    assert [len(each["targets"]) for each in shown] == [1000] * (recent_deliveries.ROWS // 1000)
+    for _ in range(recent_deliveries.REMEMBERED * 2):
         known.decided(EVENT, few, {})
     shown = known.shown(lambda _name: True, everything=True, limit=500)
-    assert [len(each["targets"]) for each in shown] == [5] * deliveries.REMEMBERED
+    assert [len(each["targets"]) for each in shown] == [5] * recent_deliveries.REMEMBERED
 
 
 def test_one_delivery_for_more_targets_than_are_remembered_is_still_shown(known: Deliveries, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries, "ROWS", 10)
+    monkeypatch.setattr(recent_deliveries, "ROWS", 10)
     for _ in range(3):
         known.decided(EVENT, ignored(30), {})
     (shown,) = known.shown(lambda _name: True, everything=True, limit=500)

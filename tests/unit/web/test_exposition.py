@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from handler.metrics import exposition
+from handler.metrics.exposition import Exposition
 from handler.model.errors import ConfigInvalid
 from handler.serve.supervise import listen
-from handler.web import exposition
-from handler.web.exposition import Exposition
 
 PATIENCE = 60.0
 ROOT = Path(__file__).resolve().parents[3]

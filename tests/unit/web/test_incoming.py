@@ -9,8 +9,8 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.http import errors
 
-from handler.web.incoming import FRAMING, MOST_HEAD, Incoming
-from handler.web.server import SETTINGS
+from handler.web.gunicorn_settings import SETTINGS
+from handler.web.request_reader import FRAMING, MOST_HEAD, Incoming
 
 MOST = 100_000
 STEPS = (1, 2, 3, 7, 10**9)

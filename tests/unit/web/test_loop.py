@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.web.loop import LANES, READS, READY, THREADS, _lane
+from handler.web.gunicorn_worker import LANES, READS, READY, THREADS, _lane
 
 
 def test_reads_have_a_quarter_of_the_threads_and_deliveries_most() -> None:

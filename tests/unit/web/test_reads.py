@@ -12,9 +12,9 @@ from werkzeug.test import TestResponse
 from handler.model.errors import WorkerUnavailable
 from handler.model.event import Job
 from handler.queues.pending import Work
-from handler.web import deliveries
+from handler.web import recent_deliveries
 from handler.web.app import create_app
-from handler.web.reads import Behind
+from handler.web.status_api import Behind
 from tests.fakes.door import INFRA, SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
 from tests.unit.web.reading import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 
@@ -184,7 +184,7 @@ def test_a_delivery_shows_to_each_token_only_its_own_targets(client: FlaskClient
 
 
 def test_whoever_sends_rubbish_pushes_out_nothing_but_rubbish(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries, "REMEMBERED", 5)
+    monkeypatch.setattr(recent_deliveries, "REMEMBERED", 5)
     client = door().test_client()
     body = github_push()
     client.post("/webhooks/github", data=body, headers=github_headers(body))

@@ -11,8 +11,8 @@ from handler.config.secrets import Accepted, Secret
 from handler.model.errors import BadSignature, TooLarge, TooManyRequests
 from handler.model.target_matching import Index
 from handler.triggers import TRIGGERS
-from handler.web import verdict
-from handler.web.verdict import Verdict, judge
+from handler.web import delivery_decision
+from handler.web.delivery_decision import Verdict, judge
 from tests.fakes.door import SECRETS, github_headers, github_push
 
 PATIENCE = 60.0
@@ -37,8 +37,8 @@ def judged(*secrets: Secret, body: bytes = BODY) -> Verdict:
 
 
 def test_large_bodies_by_many_secrets_are_verified_one_at_a_time_and_small_ones_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdict, "LARGE", 2 * len(BODY))
-    monkeypatch.setattr(verdict, "PATIENCE", 0.05)
+    monkeypatch.setattr(delivery_decision, "LARGE", 2 * len(BODY))
+    monkeypatch.setattr(delivery_decision, "PATIENCE", 0.05)
     right, wrong, slow = Secret(SECRETS["GITHUB"]), Secret("another-secret-0123"), Watched("a-third-secret-0123")
     refused: list[BaseException] = []
     slow.go.clear()
@@ -64,8 +64,8 @@ def test_large_bodies_by_many_secrets_are_verified_one_at_a_time_and_small_ones_
 
 
 def test_no_more_large_bodies_wait_than_leave_threads_for_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdict, "LARGE", 2 * len(BODY))
-    monkeypatch.setattr(verdict, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(delivery_decision, "LARGE", 2 * len(BODY))
+    monkeypatch.setattr(delivery_decision, "PATIENCE", PATIENCE)
     right, wrong, slow = Secret(SECRETS["GITHUB"]), Secret("another-secret-0123"), Watched("a-third-secret-0123")
     ended: list[object] = []
     slow.go.clear()
@@ -76,13 +76,13 @@ def test_no_more_large_bodies_wait_than_leave_threads_for_small_ones(monkeypatch
         except (BadSignature, TooManyRequests) as error:
             ended.append(error)
 
-    in_line = [threading.Thread(target=large) for _ in range(verdict.LINE)]
+    in_line = [threading.Thread(target=large) for _ in range(delivery_decision.LINE)]
     for each in in_line:
         each.start()
     try:
         assert slow.used.acquire(timeout=PATIENCE)
         until = time.monotonic() + PATIENCE
-        while verdict._line._value and time.monotonic() < until:
+        while delivery_decision._line._value and time.monotonic() < until:
             time.sleep(0.01)
         with pytest.raises(TooManyRequests, match="other large ones"):
             judged(right, wrong, wrong)
@@ -91,11 +91,11 @@ def test_no_more_large_bodies_wait_than_leave_threads_for_small_ones(monkeypatch
         slow.go.set()
         for each in in_line:
             each.join(PATIENCE)
-    assert [type(each) for each in ended] == [BadSignature] * verdict.LINE
+    assert [type(each) for each in ended] == [BadSignature] * delivery_decision.LINE
 
 
 def test_what_all_secrets_together_would_hash_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdict, "MOST", 2 * len(BODY))
+    monkeypatch.setattr(delivery_decision, "MOST", 2 * len(BODY))
     right, wrong = Secret(SECRETS["GITHUB"]), Secret("another-secret-0123")
     assert judged(right, wrong).event.kind == "push"
     with pytest.raises(TooLarge, match="so many secrets"):

@@ -14,7 +14,7 @@ from handler.model.errors import AnnealError, BadPayload, Forbidden
 from handler.model.event import Decision, Job
 from handler.queues import Queue
 from handler.triggers import payload
-from handler.web import answers
+from handler.web import responses
 from handler.web.tokens import Tokens, configured
 
 _LOG = logging.getLogger("anneal.replay")
@@ -49,7 +49,7 @@ class Replay:
             raise
         asked = {"commit": job.commit, "dryRun": job.dry_run, "force": job.force, "approve": job.approve, "unpin": job.unpin}
         _LOG.info("replay", extra={"fields": {"target": target, "actor": actor, "run": run, **asked, "rollback": job.rollback}})
-        return answers.accepted([Decision(target, matched=True, reason=f"asked for by {actor}")], {target: run})
+        return responses.accepted([Decision(target, matched=True, reason=f"asked for by {actor}")], {target: run})
 
 
 def read(target: str, actor: str, body: bytes) -> Job:

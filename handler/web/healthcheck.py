@@ -1,4 +1,4 @@
-"""The health check of a container: `python -m handler.web.healthy [HOST:PORT]` ends with 0 if `/readyz` answers 200 there, else with 1.
+"""The health check of a container: `python -m handler.web.healthcheck [HOST:PORT]` ends with 0 if `/readyz` answers 200 there, else with 1.
 
 It needs no program but Python's own, and loads nothing of the door. Where it asks: the argument, else ANNEAL_BIND, as `anneal serve`.
 """

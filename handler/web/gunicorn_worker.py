@@ -22,10 +22,10 @@ from typing import Any, Protocol, cast
 from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
 
-from handler.web import access
+from handler.web import access_log
 from handler.web.connection import Connection, Exchange, refusal
-from handler.web.crowd import ANYBODY, Bounds, Crowd, Front, Peers
-from handler.web.incoming import Incoming
+from handler.web.connection_limits import ANYBODY, Bounds, Crowd, Front, Peers
+from handler.web.request_reader import Incoming
 
 HEAD_SECONDS = 5.0
 BODY_SECONDS = 10.0
@@ -251,7 +251,7 @@ class DoorWorker(ThreadWorker):
         data = refusal(status, reason, code)
         self._refused(status, time.monotonic() - conn.since)
         if self.cfg.accesslog:
-            access.tell("", access.OTHER, status, len(data), 0.0, conn.client[0] if isinstance(conn.client, tuple) else "")
+            access_log.tell("", access_log.OTHER, status, len(data), 0.0, conn.client[0] if isinstance(conn.client, tuple) else "")
         return data
 
     # --- bounds

@@ -11,9 +11,9 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-from handler.web import access
+from handler.web import access_log as access
 from handler.web.defaults import MAX_REQUESTS
-from handler.web.loop import LANES
+from handler.web.gunicorn_worker import LANES
 
 STOP_SECONDS = 15
 """From SIGTERM to the end, killed if need be: what is being served, then the outbox. The supervisor waits five more."""
@@ -21,7 +21,7 @@ IN_MEMORY = "/dev/shm"  # noqa: S108 - not a file of a known name: gunicorn make
 
 SETTINGS: dict[str, Any] = {
     "workers": 1,  # one process: its outbox coalesces, its memory is small
-    "worker_class": "handler.web.loop.DoorWorker",
+    "worker_class": "handler.web.gunicorn_worker.DoorWorker",
     "threads": LANES[""],
     "worker_connections": sys.maxsize,  # gunicorn would accept nobody beyond; here the oldest gives way
     "timeout": 60,  # of the process's heartbeat; requests have their own deadlines
@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "limit_request_field_size": 8190,
     "forwarder_headers": "",  # a client's SCRIPT_NAME would move the path, past what a proxy in front publishes
     "forwarded_allow_ips": "",  # nothing is believed of a proxy, not even on this machine
-    "logger_class": "handler.web.server.DoorLogger",
+    "logger_class": "handler.web.gunicorn_settings.DoorLogger",
     "accesslog": None,  # each delivery and replay has a line of its own; `anneal serve --access-log`
     "control_socket_disable": True,
 }

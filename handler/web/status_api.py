@@ -19,7 +19,7 @@ from handler.feedback.metrics import CONTENT_TYPE, DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
 from handler.model.names import target_of
 from handler.queues.pending import Work
-from handler.web.deliveries import Deliveries
+from handler.web.recent_deliveries import Deliveries
 from handler.web.tokens import NotFound, Tokens, configured, require, touches
 
 _LOG = logging.getLogger("anneal.read")
