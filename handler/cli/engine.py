@@ -18,9 +18,9 @@ from handler.config.settings import Settings
 from handler.feedback.metrics import RunMetrics
 from handler.queues.sqs import Sqs, queue_url
 from handler.render import Sandbox
-from handler.serve.intake import WAIT
-from handler.serve.worker import Engine, Parts
 from handler.state.record import State
+from handler.worker.sqs_consumer import WAIT
+from handler.worker.worker import Engine, Parts
 
 
 def engine(session: Session) -> Engine:

@@ -28,7 +28,7 @@ from handler.config.settings import Prune, RendererSettings, Settings, Target
 from handler.feedback.locutus import LocutusMetrics
 from handler.metrics.exposition import Exposition
 from handler.model.errors import AnnealError
-from handler.serve.supervise import listen
+from handler.worker.supervisor import listen
 
 _WEB = "--web.listen"
 _LEVELS = {

@@ -24,8 +24,8 @@ from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.queues.bulkheads import Lanes
-from handler.serve.supervise import run_alone
-from handler.serve.worker import Engine
+from handler.worker.supervisor import run_alone
+from handler.worker.worker import Engine
 
 _WORST = (reports.FAILED, reports.HELD, reports.BUSY)
 """Exit codes, the worst first."""

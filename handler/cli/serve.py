@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from handler.cli.engine import engine
 from handler.cli.session import Session
-from handler.serve.supervise import Program
-from handler.serve.supervise import serve as supervised
+from handler.worker.supervisor import Program
+from handler.worker.supervisor import serve as supervised
 
 
 def serve(session: Session, bind: str, access_log: bool, max_requests: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handler.cli.engine import engine
 from handler.cli.session import Session
-from handler.serve.supervise import Program, work_alone
+from handler.worker.supervisor import Program, work_alone
 
 
 def work(session: Session) -> int:

@@ -51,7 +51,7 @@ def behind(settings: Settings, records: Callable[[Target], Readable], mask: Call
     from handler.app.record_summaries import PATIENCE
     from handler.app.target_status import Reader
     from handler.queues.run_index import Ledger
-    from handler.serve.answering import Answers
+    from handler.worker.worker_api import Answers
 
     answers = Answers(Ledger(), Reader(settings, records, mask, PATIENCE), _taken, lambda: "", mask)
 

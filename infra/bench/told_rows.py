@@ -14,8 +14,8 @@ from handler.cluster.api import Api
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Wait
 from handler.model.event import Job
-from handler.serve.health.watch import HealthWatch
 from handler.state.record import State
+from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.bench.bed import Bed, Shop
 from infra.bench.objects import Body
 from infra.bench.rows import Row

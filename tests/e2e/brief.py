@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from handler.serve import intake
+from handler.worker import sqs_consumer
 
-intake.WAIT = 1.0
+sqs_consumer.WAIT = 1.0
 
 from handler.cli import main  # noqa: E402 - who imports it has the shorter one
 

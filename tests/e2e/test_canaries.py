@@ -25,7 +25,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.to_json import plain
 from handler.queues.pending import Work
-from handler.serve.worker import Parts, Worker
+from handler.worker.worker import Parts, Worker
 from infra.githost import Host
 from tests.e2e.documents import Document, config_map, secret
 from tests.e2e.shop import STATES, Shop, told

@@ -11,7 +11,7 @@ import pytest
 
 from handler.config.settings import Evidence, Wait
 from handler.model.result import Outcome
-from handler.serve.health.watch import HealthWatch
+from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.controlplane.fates import LOG
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, secret
 from tests.e2e.serving import until

@@ -12,8 +12,8 @@ import pytest
 from handler.config.settings import Impersonate, Wait
 from handler.model.errors import RolloutFailed
 from handler.model.health import HealthState
-from handler.serve.health import scopes
 from handler.state.record_format import seconds_of, stamp
+from handler.worker.health_watch import scopes
 from tests.e2e.documents import config_map, definition, deployment, offer, secret, service
 from tests.e2e.serving import until
 from tests.e2e.shop import STATES, Shop

@@ -14,11 +14,11 @@ from handler.config.settings import HoldAbove, Impersonate, Prune
 from handler.model.health import HealthState
 from handler.model.names import PART_OF
 from handler.model.result import Outcome
-from handler.serve.health.watch import HealthWatch
-from handler.serve.heart import Heart
 from handler.state.heartbeat import Heartbeat, known
 from handler.state.record import Attempt, TargetHealth
 from handler.state.record_format import seconds_of, stamp
+from handler.worker.health_watch.cluster_watch import HealthWatch
+from handler.worker.heartbeat_renewal import Heart
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.serving import TOKEN, Serving, until
 from tests.e2e.shop import PATH, STATES, Shop, told

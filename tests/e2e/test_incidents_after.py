@@ -21,7 +21,7 @@ from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
 from handler.model.health import HealthState
 from handler.render.sandbox import Sandbox
-from handler.serve.health.watch import HealthWatch
+from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.githost import Host
 from tests.e2e.incidents import INCIDENTS, Incident, said
 from tests.e2e.serving import PATIENCE, until

@@ -10,10 +10,10 @@ from handler.app.record_summaries import Readable
 from handler.app.run_guard import Run
 from handler.app.target_status import Reader
 from handler.config.settings import Settings, Target
-from handler.serve.worker import Parts, Worker
 from handler.state.record import State
 from handler.state.store import StateStore
 from handler.web.status_api import Ask
+from handler.worker.worker import Parts, Worker
 from tests.fakes.door import door_settings
 from tests.fakes.objects import FakeObjects
 

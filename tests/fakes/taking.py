@@ -10,8 +10,8 @@ from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.queues.sqs import Sqs
-from handler.serve import intake
-from handler.serve.intake import Intake
+from handler.worker import sqs_consumer
+from handler.worker.sqs_consumer import Intake
 from tests.fakes.fifo import Fifo
 
 SHA = "a" * 40
@@ -53,7 +53,7 @@ class Side:
     def poll(self) -> None:
         """Receive once, as the thread does."""
         if most := self.intake._room():
-            self.intake._received(self.sqs.receive(most, 0, intake.VISIBLE))
+            self.intake._received(self.sqs.receive(most, 0, sqs_consumer.VISIBLE))
 
     def end(self, work: Work, outcome: Outcome = Outcome.APPLIED, *, recorded: bool = True, cut: bool = False, code: str = "") -> None:
         self.busy.discard(work.job.target)

@@ -2,7 +2,7 @@
 
     a run            what its plan's LISTs, its writes and its waits have shown        reconcile -> outcomes -> here
     a drift run      what its LISTs show
-    between them     what `handler.serve.health` is told by a WATCH, or, in functions, what a tick looks at
+    between them     what `handler.worker.health_watch` is told by a WATCH, or, in functions, what a tick looks at
 
     degraded         something has failed or is gone, doesn't come forward, or was healthy and has lost that unchanged
     unknown          something can't be judged, and nothing is worse

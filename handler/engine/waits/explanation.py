@@ -1,7 +1,7 @@
 """Reads what explains that objects aren't healthy: of each of their namespaces the Warnings, and the objects' pods.
 
     a wait, while it goes on and at its end      `handler.engine.waits.evidence`      the rules:
-    a watch of health                            `handler.serve.health.reasons`   ->  handler.health.diagnosis
+    a watch of health                            `handler.worker.health_watch.reasons`   ->  handler.health.diagnosis
     a person who asks for logs                   `handler.cli.logs`
 
 Law: few reads, bounded by `Evidence`. What couldn't be read now explains nothing, and denies nothing.

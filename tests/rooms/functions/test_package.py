@@ -74,7 +74,7 @@ def test_the_configuration_lies_inside_with_what_it_names_and_nothing_else_of_it
         assert archive.read("trust/ca.pem") == b"an authority\n"
         assert archive.read("anneal.yaml") == (arm64.parent / "mine.yaml").read_bytes()
     assert "handler/functions/__init__.py" in names
-    server = ("handler/web/gunicorn_worker.py", "handler/serve/worker.py")
+    server = ("handler/web/gunicorn_worker.py", "handler/worker/worker.py")
     left_out = ("handler/cli/", *server, "kubernetes/aio/", "aiohttp/", "boto3/", "gunicorn/", "rich/")
     assert [name for name in names if name.startswith(left_out)] == []
 

@@ -15,7 +15,7 @@ from handler.app.build import WORKLOAD
 from handler.cli.group import anneal
 from handler.config.load import load
 from handler.config.secrets import ALL, references
-from handler.serve.supervise import STOP_SECONDS
+from handler.worker.supervisor import STOP_SECONDS
 from tests.manifests import CHART, KUBERNETES, NAMES, NAMESPACE, OVERLAYS, Forms, Manifest, by_name, documents, one, template, tried
 
 DOCKERFILE = KUBERNETES.parent / "container" / "Dockerfile"

@@ -19,9 +19,9 @@ from handler.app.tick_survey import DEADLINE, Survey, Tally, Tell
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.queues.pending import Work
-from handler.serve.ticks import Ticks
-from handler.serve.worker import Parts, Worker
 from handler.state.record import Attempt, Held, Pin, Request, Status
+from handler.worker.ticks import Ticks
+from handler.worker.worker import Parts, Worker
 from infra.githost import Host
 from tests.rooms.source.fleets import MANIFEST, PATH, PATIENCE, Place, Recorded, Told, recorded, soon
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.serve.supervise import Program, serve
-from handler.serve.worker import Engine, Parts
 from handler.web import __main__ as door
 from handler.web import gunicorn_worker
+from handler.worker.supervisor import Program, serve
+from handler.worker.worker import Engine, Parts
 from tests.fakes.parts import parts_of
 
 

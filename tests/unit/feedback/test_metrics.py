@@ -186,7 +186,7 @@ HEAVY = {
     "urllib3",
     "pysequoia",
     "jwt",
-    "handler.serve.worker",
+    "handler.worker.worker",
     "handler.app.target_status",
     "handler.app.build",
 }

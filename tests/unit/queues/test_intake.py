@@ -10,7 +10,7 @@ import pytest
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.queues.pending import Work
-from handler.serve import intake
+from handler.worker import sqs_consumer
 from tests.fakes.taking import SHA, Side
 
 PATIENCE = 60.0
@@ -103,15 +103,15 @@ def test_what_is_held_is_hidden_from_others_as_long_as_it_runs(side: Side) -> No
     side.ask("shop", unpin=True)
     side.poll()
     for _ in range(5):
-        side.now += intake.VISIBLE / 3
-        side.intake._back([each for group in side.intake._groups.values() for each in group.held()], intake.VISIBLE)
+        side.now += sqs_consumer.VISIBLE / 3
+        side.intake._back([each for group in side.intake._groups.values() for each in group.held()], sqs_consumer.VISIBLE)
         assert side.sqs.receive(10, 0, 30) == ()
-    side.now += intake.VISIBLE
+    side.now += sqs_consumer.VISIBLE
     assert len(side.sqs.receive(10, 0, 30)) == 2
 
 
 def test_a_thread_keeps_it_hidden(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "VISIBLE", 0.03)
+    monkeypatch.setattr(sqs_consumer, "VISIBLE", 0.03)
     side.push("shop", "d1")
     changed = threading.Semaphore(0)
     real = side.fifo.change_message_visibility_batch
@@ -130,7 +130,7 @@ def test_one_that_was_hidden_too_short_is_not_run_twice_and_its_newest_receipt_c
     side.push("shop", "d1")
     side.ask("shop", unpin=True)
     side.poll()
-    side.now += intake.VISIBLE + 1
+    side.now += sqs_consumer.VISIBLE + 1
     side.poll()
     assert len(side.works) == 1
     side.end(side.works[0])

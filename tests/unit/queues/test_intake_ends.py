@@ -13,8 +13,8 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from handler.queues.sqs import Entry
-from handler.serve import intake
-from handler.serve.worker import Worker
+from handler.worker import sqs_consumer
+from handler.worker.worker import Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 from tests.fakes.taking import SHA, Side
@@ -53,8 +53,8 @@ def test_what_is_parked_is_bounded_until_it_has_waited_long(side: Side, monkeypa
     side.busy |= {"t0", "t1"}
     for _ in range(80):
         side.poll()
-    assert len(side.works) == intake.PARKED + 2
-    monkeypatch.setattr(intake, "STUCK", 0.0)
+    assert len(side.works) == sqs_consumer.PARKED + 2
+    monkeypatch.setattr(sqs_consumer, "STUCK", 0.0)
     for _ in range(80):
         side.poll()
     assert len(side.works) == 60
@@ -142,7 +142,7 @@ def test_its_threads_take_hand_on_and_end(side: Side) -> None:
 
 
 def test_a_queue_in_trouble_is_asked_again(side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(intake, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(sqs_consumer, "FIRST_PAUSE", 0.01)
     side.fifo.trouble = [EndpointConnectionError(endpoint_url="u"), RuntimeError("odd")]
     side.intake.start()
     for _ in range(2):  # both are behind us
@@ -159,7 +159,7 @@ def test_what_can_not_be_acknowledged_is_told(side: Side, caplog: pytest.LogCapt
     side.fifo.trouble = [EndpointConnectionError(endpoint_url="u")]
     side.end(side.works[0])
     assert "isn't acknowledged" in caplog.text
-    side.now += intake.VISIBLE
+    side.now += sqs_consumer.VISIBLE
     side.poll()
     assert len(side.works) == 2  # and runs again, which changes nothing
 
@@ -176,7 +176,7 @@ def test_what_fails_behind_a_run_does_not_keep_its_message(side: Side, monkeypat
     worker = Worker(door_settings(), replace(parts_of(run), queue=side.sqs))
     assert worker._intake
     side.push("infra", "d1")
-    worker._intake._received(side.sqs.receive(1, 0, intake.VISIBLE))
+    worker._intake._received(side.sqs.receive(1, 0, sqs_consumer.VISIBLE))
     work = worker._queue._pending.take()
     assert work
     monkeypatch.setattr(run_guard, "tell", full)
@@ -199,7 +199,7 @@ def test_what_fails_behind_a_run_that_looks_again_does_not_lose_it(side: Side, m
 
 
 def test_what_keeps_messages_goes_on_after_a_mistake(side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(intake, "VISIBLE", 0.03)
+    monkeypatch.setattr(sqs_consumer, "VISIBLE", 0.03)
     looked, postpone = threading.Semaphore(0), side.sqs.postpone
 
     def odd(messages: object, seconds: float) -> None:

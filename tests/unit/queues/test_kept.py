@@ -17,9 +17,9 @@ from handler.model.result import Outcome, Result
 from handler.queues import socket_frames, unfinished_requests
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
-from handler.serve.worker import Worker
 from handler.state.record import Run, State
 from handler.state.record_format import stamp
+from handler.worker.worker import Worker
 from tests.fakes.door import INFRA, door_settings
 from tests.fakes.objects import Body, FakeObjects
 from tests.fakes.parts import parts_of, remember

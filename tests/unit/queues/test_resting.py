@@ -16,7 +16,7 @@ from handler.model.result import Outcome, Result
 from handler.queues.bulkheads import Lanes
 from handler.queues.inline import Inline
 from handler.queues.pending import RESTING, Work
-from handler.serve.worker import Worker
+from handler.worker.worker import Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 from tests.fakes.taking import Side

@@ -20,8 +20,8 @@ from handler.app.run_guard import Run
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues.sqs import Sqs
-from handler.serve import intake
-from handler.serve.worker import Worker
+from handler.worker import sqs_consumer
+from handler.worker.worker import Worker
 from infra.moto import Moto
 from tests.fakes.door import SECRETS, SHOP, door_settings, github_headers, github_push
 from tests.fakes.parts import parts_of
@@ -32,7 +32,7 @@ SHA = "a" * 40
 
 @pytest.fixture
 def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> Sqs:
-    monkeypatch.setattr(intake, "WAIT", 1.0)
+    monkeypatch.setattr(sqs_consumer, "WAIT", 1.0)
     url = boto3.client("sqs", **aws.client).create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     return Sqs(url, longest_wait=1)
 
@@ -108,7 +108,7 @@ def test_what_the_host_does_not_show_yet_stays_ours_until_it_has_ended(queue: Sq
 
 
 def test_what_failed_without_a_record_comes_again(queue: Sqs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "backoff", lambda _count: 0)
+    monkeypatch.setattr(sqs_consumer, "backoff", lambda _count: 0)
     ran = Ran(Result("infra", Outcome.FAILED, who="nobody"), Result("infra", Outcome.FAILED, who="nobody"))
     run = queue.put(push("infra"))
     with working(tmp_path / "s", queue, ran):

@@ -15,8 +15,8 @@ from handler.queues import socket_frames
 from handler.queues.inbox import Closed
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
-from handler.serve.worker import Worker
 from handler.web.__main__ import Door
+from handler.worker.worker import Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 

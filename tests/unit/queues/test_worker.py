@@ -18,7 +18,7 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
-from handler.serve.worker import Worker
+from handler.worker.worker import Worker
 from tests.fakes.door import door_settings
 from tests.fakes.parts import parts_of
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from handler.queues.sqs import Sqs
-from handler.serve.dead_letters import DeadLetterCount
+from handler.worker.dead_letter_count import DeadLetterCount
 from tests.fakes.fifo import Fifo
 from tests.unit.queues.test_dead import Queues, asks
 

@@ -13,9 +13,9 @@ import pytest
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, ClusterUnavailable
-from handler.serve import heart
-from handler.serve.heart import Heart, server_name
 from handler.state.heartbeat import Beat, Heartbeat
+from handler.worker import heartbeat_renewal
+from handler.worker.heartbeat_renewal import Heart, server_name
 from tests.fakes.objects import FakeObjects
 
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
@@ -69,7 +69,7 @@ class Clusters:
 @pytest.fixture
 def clusters(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clusters]:
     made = Clusters()
-    monkeypatch.setattr(heart, "EVERY", 0.02)
+    monkeypatch.setattr(heartbeat_renewal, "EVERY", 0.02)
     yield made
     made.never.set()
     for each in made.hearts:
@@ -92,7 +92,7 @@ def test_each_cluster_is_told_at_once_who_runs_and_of_its_own_targets_when_they_
 def test_health_is_vouched_for_as_soon_as_it_is_watched_and_for_three_intervals(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heart, "EVERY", 3600.0)
+    monkeypatch.setattr(heartbeat_renewal, "EVERY", 3600.0)
     known = settings(3600.0)
     beating = clusters.begin(known)
     until(lambda: clusters.lease(EAST).read().last)
@@ -123,8 +123,8 @@ def test_a_cluster_that_hangs_or_refuses_delays_no_other_and_is_told_once(cluste
 
 
 def test_a_first_look_is_told_at_once_and_the_end_too(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heart, "EVERY", 3600.0)
-    monkeypatch.setattr(heart, "_PAUSE", 0.02)
+    monkeypatch.setattr(heartbeat_renewal, "EVERY", 3600.0)
+    monkeypatch.setattr(heartbeat_renewal, "_PAUSE", 0.02)
     beating = clusters.begin(settings())
     until(lambda: clusters.lease(EAST).read().server("t0"))
     beating.looked("t0")
@@ -136,7 +136,7 @@ def test_a_first_look_is_told_at_once_and_the_end_too(clusters: Clusters, monkey
 
 
 def test_a_cluster_that_hangs_keeps_no_server_from_its_end(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heart, "_LAST", 0.1)
+    monkeypatch.setattr(heartbeat_renewal, "_LAST", 0.1)
     clusters.mute = {WEST}
     beating = clusters.begin(settings())
     until(lambda: clusters.lease(EAST).read().last)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from handler.serve.health.reasons import due
+from handler.worker.health_watch.reasons import due
 from tests.unit.serve.watching import API, WEB, live, watched
 
 

@@ -9,9 +9,9 @@ import pytest
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import GroupKind, Identity
 from handler.model.resource import Resource
-from handler.serve.health import scopes as module
-from handler.serve.health.scopes import Followed, Scopes
-from handler.serve.health.watched import Watched
+from handler.worker.health_watch import scopes as module
+from handler.worker.health_watch.scopes import Followed, Scopes
+from handler.worker.health_watch.watched_target import Watched
 from tests.unit.serve.watching import API, declaring, live, watched
 
 WEB = Identity("", "Service", "shop", "web")

@@ -12,7 +12,7 @@ from handler.engine.health.custom_health import no_expressions
 from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.health import HealthState
 from handler.model.names import Identity
-from handler.serve.health.watch import ClusterWatch
+from handler.worker.health_watch.cluster_watch import ClusterWatch
 from tests.unit.serve.test_scopes import adjusted
 from tests.unit.serve.watching import API, declaring, target
 

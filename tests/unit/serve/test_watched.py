@@ -16,9 +16,9 @@ from handler.model.errors import OperatorError
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity, identity_of
 from handler.render.sandbox import Sandbox
-from handler.serve.health.watched import GRACE
 from handler.state.ran import Ran
 from handler.state.record import Run
+from handler.worker.health_watch.watched_target import GRACE
 from tests.unit.serve.watching import API, CLOCK, WEB, declaring, live, watched
 
 RUN = Run("r2", "push", "applied", "2026-11-01T12:00:00Z", "b" * 40)

@@ -8,8 +8,8 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Impersonate, Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
-from handler.serve.health.watched import Watched
 from handler.state.record import State, TargetHealth
+from handler.worker.health_watch.watched_target import Watched
 from tests.unit.state.samples import blank, sha
 
 API = Identity("apps", "Deployment", "shop", "api")

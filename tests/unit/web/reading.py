@@ -13,9 +13,9 @@ from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.result import Outcome, Result, Standing
 from handler.queues.pending import Work
-from handler.serve.worker import Worker
 from handler.web.app import create_app
 from handler.web.status_api import Behind
+from handler.worker.worker import Worker
 from tests.fakes.door import INFRA, SHOP, Kept, door_secrets, door_settings
 from tests.fakes.objects import FakeObjects
 from tests.fakes.parts import asking, parts_of, remember

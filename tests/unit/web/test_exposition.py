@@ -16,7 +16,7 @@ import pytest
 from handler.metrics import exposition
 from handler.metrics.exposition import Exposition
 from handler.model.errors import ConfigInvalid
-from handler.serve.supervise import listen
+from handler.worker.supervisor import listen
 
 PATIENCE = 60.0
 ROOT = Path(__file__).resolve().parents[3]

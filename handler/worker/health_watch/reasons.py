@@ -12,8 +12,8 @@ from handler.engine.waits.explanation import explain
 from handler.health.diagnosis import Finding, Subject
 from handler.model.health import HealthState
 from handler.model.names import Identity
-from handler.serve.health.watched import GRACE, Watched
 from handler.state.record_format import seconds_of
+from handler.worker.health_watch.watched_target import GRACE, Watched
 
 EXPLAINED = 3
 """Targets whose pods and events one turn reads."""

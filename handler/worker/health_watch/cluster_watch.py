@@ -5,7 +5,7 @@
     members                  each judged with each change of it                     a WATCH a kind and identity (`scopes`)
     pods and events          why something isn't healthy                            few reads, bounded
 
-That a cluster is watched is said by the worker's heartbeat (`handler.serve.heart`), as often as this calls `vouch`.
+That a cluster is watched is said by the worker's heartbeat (`handler.worker.heartbeat_renewal`), as often as this calls `vouch`.
 
 Law: it only looks. Another verdict is written by a swap without the Lease, never while a run is open; a 409 drops it, and no run is asked
 for. A cluster that doesn't answer delays its own targets alone.
@@ -36,15 +36,15 @@ from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, applyset_id
 from handler.model.resource import Resource
-from handler.serve.health.hidden import Hidden
-from handler.serve.health.reasons import EXPLAINED, due, reasons
-from handler.serve.health.scopes import Scopes, account_of
-from handler.serve.health.watched import Watched
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
+from handler.worker.health_watch.reasons import EXPLAINED, due, reasons
+from handler.worker.health_watch.scopes import Scopes, account_of
+from handler.worker.health_watch.watch_mask import Hidden
+from handler.worker.health_watch.watched_target import Watched
 
 _LOG = logging.getLogger("anneal.health")
 _TURN = 0.5

@@ -19,7 +19,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.watch import Lines, Scope, look, started
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import PART_OF, GroupKind
-from handler.serve.health.watched import Watched
+from handler.worker.health_watch.watched_target import Watched
 
 WATCHES = 48
 """Scopes of one cluster that are followed at once: each is a connection and a thread."""

@@ -30,7 +30,7 @@ from handler.model import prctl
 from handler.model.errors import ConfigInvalid
 from handler.queues.errors import QueueInvalid
 from handler.queues.sqs import URL, queue_url
-from handler.serve.worker import Engine, work
+from handler.worker.worker import Engine, work
 
 _LOG = logging.getLogger("anneal.supervisor")
 STOP_SECONDS = 20.0

@@ -21,9 +21,9 @@ from functools import partial
 from handler import __version__
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError
-from handler.serve.places import places
 from handler.state.cluster_port import Objects
 from handler.state.heartbeat import EVERY, INTERVALS, Heartbeat, Signs
+from handler.worker.metric_labels import places
 
 _LOG = logging.getLogger("anneal.heartbeat")
 Renewed = Callable[[str, float], None]

@@ -31,14 +31,14 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.queues.run_index import Ledger
 from handler.queues.sqs import Sqs
-from handler.serve.answering import Answers
-from handler.serve.dead_letters import DeadLetterCount
-from handler.serve.health.watch import HealthWatch, Ways
-from handler.serve.heart import Heart
-from handler.serve.intake import Intake
-from handler.serve.places import places
-from handler.serve.ticks import Look, Ticks
 from handler.state.record import State
+from handler.worker.dead_letter_count import DeadLetterCount
+from handler.worker.health_watch.cluster_watch import HealthWatch, Ways
+from handler.worker.heartbeat_renewal import Heart
+from handler.worker.metric_labels import places
+from handler.worker.sqs_consumer import Intake
+from handler.worker.ticks import Look, Ticks
+from handler.worker.worker_api import Answers
 
 _LOG = logging.getLogger("anneal.run")
 GRACE = 17.0
