@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from handler.app import log
-from handler.functions.once import Once
+from handler.functions.lazy import Once
 from handler.model.errors import AnnealError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Functions:
         try:
             function = self.made["worker"].get()
         except Unstarted:
-            from handler.functions.late import put_off
+            from handler.functions.backoff import put_off
 
             put_off(event, os.environ)
             raise
@@ -118,14 +118,14 @@ class Functions:
 
     # --- put together at the first event
     def _door(self, name: str) -> Function:
-        from handler.functions import doors, gateway
+        from handler.functions import gateway, http_entry
 
-        return gateway.served({"webhook": doors.webhooks, "api": doors.api}[name](os.environ, self._added))
+        return gateway.served({"webhook": http_entry.webhooks, "api": http_entry.api}[name](os.environ, self._added))
 
     def _wsgi(self) -> Function:
-        from handler.functions import doors
+        from handler.functions import http_entry
 
-        return doors.webhooks(os.environ, self._added)
+        return http_entry.webhooks(os.environ, self._added)
 
     def _worker(self) -> Function:
         from handler.functions.batch import batch
@@ -138,7 +138,7 @@ class Functions:
         return minutes(os.environ, self._added)
 
     def _codecommit(self) -> Function:
-        from handler.functions.pushes import of_codecommit
+        from handler.functions.codecommit_events import of_codecommit
 
         return of_codecommit(os.environ, self._added)
 

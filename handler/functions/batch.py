@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from handler.app.run_guard import guarded, tell
 from handler.config.secrets import RUNS
 from handler.feedback.emf import Lines
-from handler.functions.ground import Added, clusters, ground
+from handler.functions.bootstrap import Added, clusters, ground
 from handler.model import deadline as hurry
 from handler.model.errors import AnnealError
 from handler.model.event import Job

@@ -29,8 +29,8 @@ from handler.app import record_summaries
 from handler.app.cluster_looks import Looks
 from handler.app.record_summaries import Readable
 from handler.config.settings import Settings, Target
-from handler.functions.ground import Added, clusters, ground
-from handler.functions.once import Once
+from handler.functions.bootstrap import Added, clusters, ground
+from handler.functions.lazy import Once
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue

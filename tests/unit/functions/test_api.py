@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from handler.app.build import Handler
 from handler.feedback.emf import Lines
-from handler.functions.doors import TOKENS, behind
 from handler.functions.gateway import Answer, served
+from handler.functions.http_entry import TOKENS, behind
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.web.app import create_app

@@ -15,7 +15,7 @@ import pytest
 from handler.app.tables import Tables
 from handler.config.load import load
 from handler.config.settings import Settings
-from handler.functions import ground
+from handler.functions import bootstrap
 from handler.queues.errors import QueueUnavailable
 from handler.queues.sqs import Received, Sqs
 from handler.triggers import TRIGGERS
@@ -41,7 +41,7 @@ def test_a_function_is_made_once_and_at_its_first_event(functions: ModuleType, m
         made.append(path)
         return load(path)
 
-    monkeypatch.setattr(ground, "load", counted)
+    monkeypatch.setattr(bootstrap, "load", counted)
     assert [health(functions), health(functions), len(made)] == [200, 200, 1]
 
 
@@ -109,7 +109,7 @@ def test_a_mistake_of_ours_is_told_by_its_place_and_never_by_its_text(
     def broken(_path: object) -> None:
         raise ValueError(f"can't use {SECRETS['GITHUB']}")
 
-    monkeypatch.setattr(ground, "load", broken)
+    monkeypatch.setattr(bootstrap, "load", broken)
     assert health(functions) == 503
     (line,) = printed()
     assert line["seen"].startswith("ValueError at test_functions.py:")

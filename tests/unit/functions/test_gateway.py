@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.feedback.emf import Lines
-from handler.functions.doors import TOKENS, WEBHOOKS
 from handler.functions.gateway import Answer, plain, served
+from handler.functions.http_entry import TOKENS, WEBHOOKS
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.queues.errors import QueueUnavailable

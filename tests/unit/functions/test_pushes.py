@@ -11,7 +11,7 @@ import pytest
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.feedback.emf import Lines
-from handler.functions.pushes import Pushes
+from handler.functions.codecommit_events import Pushes
 from handler.queues.errors import QueueUnavailable
 from handler.triggers import codecommit
 from handler.web.delivery_decision import watch

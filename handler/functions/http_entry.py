@@ -14,8 +14,8 @@ from flask import Flask
 
 from handler.config.settings import Settings, Target
 from handler.feedback.emf import Lines
-from handler.functions.ground import Added, clusters, ground
-from handler.functions.once import Once
+from handler.functions.bootstrap import Added, clusters, ground
+from handler.functions.lazy import Once
 from handler.model.errors import WorkerUnavailable
 from handler.web.app import Routes, create_app
 from handler.web.status_api import Behind

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.feedback.emf import Lines
-from handler.functions.ground import Added, ground
+from handler.functions.bootstrap import Added, ground
 from handler.model.errors import BadPayload
 from handler.model.event import Event
 from handler.model.target_matching import Index, decide
