@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handler.cli.consent import follow
+from handler.cli.confirm import follow
 from handler.cli.filenames import approving, from_files, refuse_unasked
 from handler.cli.plan import prunes, show
-from handler.cli.running import run, run_as
+from handler.cli.run_job import run, run_as
 from handler.cli.session import Session, local_user
 from handler.model.event import Job
 

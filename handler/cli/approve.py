@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from handler.cli import reports
-from handler.cli.running import retry, run
+from handler.cli.run_job import retry, run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.engine.run.errors import RequestRefused

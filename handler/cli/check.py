@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handler.cli import machine, references, reports, server_check
+from handler.cli import check_references, doctor_machine, doctor_server, reports
+from handler.cli.check_table import Findings
+from handler.cli.check_target import Clocks, TargetChecks
 from handler.cli.filenames import from_files
-from handler.cli.findings import Findings
 from handler.cli.session import Session
-from handler.cli.target_checks import Clocks, TargetChecks
 from handler.config.settings import Cluster, Target
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.numbers import many
@@ -35,17 +35,17 @@ def check(session: Session, target: str | None) -> int:
 def doctor(session: Session, target: str | None, *, server: str | None, ca_file: str, insecure_http: bool) -> int:
     """Look at this machine and its tools, at what `anneal check` looks at, and at a running server; change nothing."""
     findings = Findings(session.output)
-    machine.look(session, findings)
+    doctor_machine.look(session, findings)
     chosen: tuple[Target, ...] = ()
     try:
         session.path  # noqa: B018 - it looks
     except ConfigInvalid as error:  # a machine may be looked at before anything is configured
         findings.warn("configuration", error.problems[0].message, error.problems[0].fix)
-        machine.bare_cluster(session, findings)
+        doctor_machine.bare_cluster(session, findings)
     else:
         chosen = _referred(session, target, findings) if _configured(session, findings) else ()
-    server_check.look(session, findings, server or "", ca_file, insecure_http=insecure_http, names=[each.name for each in chosen])
-    _targets(session, chosen, findings, machine.Clocks(findings))
+    doctor_server.look(session, findings, server or "", ca_file, insecure_http=insecure_http, names=[each.name for each in chosen])
+    _targets(session, chosen, findings, doctor_machine.Clocks(findings))
     return _ended(findings)
 
 
@@ -61,7 +61,7 @@ def _shown(path: Path) -> str:
 def _referred(session: Session, target: str | None, findings: Findings) -> tuple[Target, ...]:
     """Look at what the configuration refers to; return the named target, or all."""
     chosen = session.all_or(target)
-    references.look(session, chosen, findings, door=target is None)
+    check_references.look(session, chosen, findings, door=target is None)
     return chosen
 
 

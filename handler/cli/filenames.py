@@ -179,7 +179,7 @@ def _open(session: Session, files: FromFiles, *, record: bool) -> str:
 
 def read(session: Session, files: FromFiles) -> Source:
     """Read what is named. Raises SourceRefused, click.UsageError."""
-    from handler.cli.directory import Directory, Files  # noqa: PLC0415 - `--help` stays fast
+    from handler.cli.local_source import Directory, Files  # noqa: PLC0415 - `--help` stays fast
 
     directory = files.directory
     if directory is None:

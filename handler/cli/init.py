@@ -11,8 +11,8 @@ import os
 import shlex
 from pathlib import Path
 
-from handler.cli import hosts, reports
-from handler.cli.questions import Answers, answered, questions, split
+from handler.cli import init_hosts, reports
+from handler.cli.init_questions import Answers, answered, questions, split
 from handler.cli.session import Session
 from handler.config.git_settings import token_user
 from handler.config.load import parse
@@ -62,7 +62,7 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     path = Path(session.named or session.environ.get("ANNEAL_CONFIG") or _FILE)
     _refuse(path, force)
     given = {name.replace("_", "-"): value for name, value in flags.items()} | {"namespace": " ".join(namespaces) or None}
-    answers = answered(questions((*session.triggers, hosts.NONE)), given, session.output)
+    answers = answered(questions((*session.triggers, init_hosts.NONE)), given, session.output)
     text = _written(answers)
     parse(text, path.name, providers=session.triggers)
     _write(path, text, force)
@@ -84,7 +84,7 @@ def _refuse(path: Path, force: bool) -> None:
 def _written(answers: Answers) -> str:
     """Return the file's text."""
     provider, namespaces = answers["provider"], split(answers["namespace"])
-    webhooks = _WEBHOOKS.format(provider=provider, variable=hosts.variable(provider)) if provider != hosts.NONE else _NO_WEBHOOKS
+    webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
         webhooks=webhooks,
         name=_scalar(answers["name"]),
@@ -142,9 +142,9 @@ def _tell(session: Session, path: Path, answers: Answers) -> None:
     url = f"https://HOST/webhooks/{provider}"
     steps = (
         ""
-        if provider == hosts.NONE
-        else hosts.of(provider).steps.format(
-            url=url, secret=hosts.variable(provider), repository=answers["repository"], branch=answers["branch"]
+        if provider == init_hosts.NONE
+        else init_hosts.of(provider).steps.format(
+            url=url, secret=init_hosts.variable(provider), repository=answers["repository"], branch=answers["branch"]
         )
     )
     if session.output.as_json:
@@ -158,14 +158,14 @@ def _tell(session: Session, path: Path, answers: Answers) -> None:
     output.line("\nNext:\n" + "\n".join(f"  {each}" for each in commands), whole=True)
     if steps:
         output.line(f"\n`anneal serve` listens on {BIND}, in plain HTTP: put a proxy with TLS")
-        output.line(f"in front, and let https://HOST/webhooks/ lead to it. Then, at {hosts.of(provider).title}:\n{steps.rstrip()}")
+        output.line(f"in front, and let https://HOST/webhooks/ lead to it. Then, at {init_hosts.of(provider).title}:\n{steps.rstrip()}")
 
 
 def _next(session: Session, path: Path, provider: str) -> list[str]:
     """Return the three next commands, each as it can be typed."""
     here = session.named is None or (str(path) == _FILE and "ANNEAL_CONFIG" not in session.environ)
     config = "" if here else f" -c {shlex.quote(str(path))}"
-    if provider == hosts.NONE:
+    if provider == init_hosts.NONE:
         return [f"anneal check{config}", f"anneal apply{config}", f"anneal run --trigger interval{config}"]
-    variable = hosts.variable(provider)
+    variable = init_hosts.variable(provider)
     return [f'export {variable}="$(openssl rand -hex 32)"', f"anneal check{config}", f"anneal serve{config}"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from handler.cli import locutus_run
-from handler.cli.goflags import go_duration
+from handler.cli.go_flags import go_duration
 from handler.cli.locutus_run import Flags
 from handler.cli.session import Session
 from handler.config.value_formats import RANGES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from handler.cli.goflags import GoCommand
+from handler.cli.go_flags import GoCommand
 
 NAME = "locutus"
 """The target that there is without a configuration."""

@@ -15,12 +15,12 @@ from pathlib import Path
 import click
 
 from handler.app import log
-from handler.cli import flat, reports
-from handler.cli.directory import Directory, Rereading
+from handler.cli import locutus_output, reports
 from handler.cli.engine import clock_engine
+from handler.cli.local_source import Directory, Rereading
 from handler.cli.locutus_flags import DIRECTORY, NAME, NAMESPACE, ROLLOUT
 from handler.cli.run import by_the_clock, once
-from handler.cli.running import stoppable
+from handler.cli.run_job import stoppable
 from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
@@ -159,7 +159,7 @@ def _print(session: Session, target: Target, every: float | None) -> int:
 def _print_once(session: Session, target: Target) -> None:
     source = session.handler.source(target)
     rendered = session.handler.render(target, source.fetch(source.head(target.revision).commit, target.path))
-    session.output.text(flat.line(flat.flat(rendered)) + "\n")
+    session.output.text(locutus_output.line(locutus_output.flat(rendered)) + "\n")
 
 
 @contextlib.contextmanager

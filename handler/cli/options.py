@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from handler.cli.printing import Output
+from handler.cli.output import Output
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.names import STATE_NAMESPACE
 

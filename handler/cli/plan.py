@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import click
 
-from handler.cli import differences, reports
+from handler.cli import diff, reports
 from handler.cli.filenames import approving, from_files
-from handler.cli.running import run
+from handler.cli.run_job import run
 from handler.cli.session import Session, local_user
 from handler.model.event import Job
 from handler.model.result import Result
@@ -41,5 +41,5 @@ def show(session: Session, planned: Result, approves: Callable[[str], str] | Non
         session.output.document(reports.plan_facts(planned.plan))
     else:
         held = planned.plan.hold
-        differences.show(session.output, planned.plan, approves(held.id) if approves and held else "")
+        diff.show(session.output, planned.plan, approves(held.id) if approves and held else "")
     return reports.DONE_CODE

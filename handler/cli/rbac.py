@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from handler.cli import reports, rights
-from handler.cli.directory import Directory
-from handler.cli.kinds import needed
+from handler.cli import needed_rights, reports
+from handler.cli.local_source import Directory
+from handler.cli.needed_kinds import needed
 from handler.cli.render import rendered_at
 from handler.cli.session import Session
-from handler.cli.values import as_yaml
+from handler.cli.yaml_output import as_yaml
 from handler.config.git_settings import RepositoryAuth
 from handler.config.settings import Settings, Target
 
@@ -47,14 +47,14 @@ def rbac(
     account = service_account or f"{session.settings.state_namespace}/anneal"
     if account.count("/") != 1:
         raise click.UsageError(f"--service-account {account}: expected NAMESPACE/NAME")
-    handler = {"apiGroup": rights.RBAC, "kind": "Group", "name": group} if group else _subject(account)
+    handler = {"apiGroup": needed_rights.RBAC, "kind": "Group", "name": group} if group else _subject(account)
     if filename:
         chosen = _checked_out(session, chosen, filename)
     with session.output.working(f"rendering {chosen.name}"):
         _, rendered = rendered_at(session, chosen)
         found = needed(session, chosen, rendered, used_only=namespaced)
-    own, wanted = rights.own_grants(settings, asked), rights.wanted_grants(chosen, found)
-    theirs = (*rights.target_grants(chosen, found), *wanted)
+    own, wanted = needed_rights.own_grants(settings, asked), needed_rights.wanted_grants(chosen, found)
+    theirs = (*needed_rights.target_grants(chosen, found), *wanted)
     at_home = _at_home(settings, asked, _subject(account))
     documents = [*_documents(chosen, handler, own, theirs), *at_home]
     if session.output.as_json:
@@ -80,21 +80,21 @@ def _checked_out(session: Session, target: Target, directory: Path) -> Target:
 
 
 def _documents(
-    target: Target, handler: Mapping[str, str], own: tuple[rights.Grant, ...], theirs: tuple[rights.Grant, ...]
+    target: Target, handler: Mapping[str, str], own: tuple[needed_rights.Grant, ...], theirs: tuple[needed_rights.Grant, ...]
 ) -> list[dict[str, Any]]:
     """Return the objects: together for one identity, apart where the target's is impersonated."""
     name = f"anneal-{target.name}"
     if target.impersonate is None:
-        return rights.documents(name, (*own, *theirs), handler)
+        return needed_rights.documents(name, (*own, *theirs), handler)
     deployer = _subject(target.impersonate.service_account)
-    return [*rights.documents(name, own, handler), *rights.documents(f"{name}-deployer", theirs, deployer)]
+    return [*needed_rights.documents(name, own, handler), *needed_rights.documents(f"{name}-deployer", theirs, deployer)]
 
 
 def _at_home(settings: Settings, target: Target, handler: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return what lets the handler read Secrets of its own cluster for a target of another one, marked as such."""
-    if not rights.is_elsewhere(target):
+    if not needed_rights.is_elsewhere(target):
         return []
-    made = rights.documents(f"anneal-{target.name}-secrets", rights.secret_reads(settings, target), handler)
+    made = needed_rights.documents(f"anneal-{target.name}-secrets", needed_rights.secret_reads(settings, target), handler)
     return [{**document, "metadata": {**document["metadata"], "annotations": HOME}} for document in made]
 
 

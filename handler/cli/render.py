@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from handler.cli import flat, reports
+from handler.cli import locutus_output, reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
-from handler.cli.values import as_yaml
+from handler.cli.yaml_output import as_yaml
 from handler.config.settings import Target
 from handler.model.field_masking import masked
 from handler.model.manifest import digest_of
@@ -20,7 +20,7 @@ def render(session: Session, target: str | None, commit: str, rollout: bool, sho
     with session.output.working(f"rendering {chosen.name}"):
         info, rendered = rendered_at(session, chosen, commit)
     if rollout:
-        session.output.text(flat.line(flat.flat(rendered, show_secrets=show_secrets)) + "\n")
+        session.output.text(locutus_output.line(locutus_output.flat(rendered, show_secrets=show_secrets)) + "\n")
         return reports.DONE_CODE
     bodies = [(manifest.body(), manifest.place) for manifest in rendered.manifests]
     shown = [(body if show_secrets else masked(body), place) for body, place in bodies]

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from handler.cli import differences, reports
+from handler.cli import diff, reports
 from handler.cli.errors import ServerRefused, ServerUnavailable
-from handler.cli.remote import Remote
+from handler.cli.server_client import Remote
 from handler.cli.session import Session
 from handler.config import value_formats
 from handler.config.secret_mask import Mask
@@ -126,7 +126,7 @@ def _told(session: Session, found: dict[str, Any]) -> int:
     for line in changed:
         output.line(f"  {line}")
     if held:
-        differences.hold(output, result.target, held, f"anneal replay {result.target} --approve {held.id}")
+        diff.hold(output, result.target, held, f"anneal replay {result.target} --approve {held.id}")
     return reports.result(output, result)
 
 

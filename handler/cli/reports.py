@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from handler.cli import differences
-from handler.cli.printing import Output
+from handler.cli import diff
+from handler.cli.output import Output
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.names import Identity
 from handler.model.numbers import counted
@@ -90,7 +90,7 @@ def result(output: Output, ended: Result, way_out: str = "", told: Collection[Id
         return code
     changes(output, ended, told)
     if ended.plan and ended.plan.hold and ended.outcome is Outcome.HELD:
-        differences.hold(output, ended.target, ended.plan.hold, way_out)
+        diff.hold(output, ended.target, ended.plan.hold, way_out)
     problems(output, ended.problems)
     output.line(summary(ended, retry), "good" if ended.outcome in _GOOD else "warn" if code != FAILED else "bad")
     for note in ended.plan.notes if ended.plan else ():
@@ -124,7 +124,7 @@ def changes(output: Output, ended: Result, told: Collection[Identity] = ()) -> N
     left = [change for change in plan.changes if change.identity not in done] if plan else []
     written = [change for change in ended.written if change.identity not in told]
     for change in (*written, *(each for each in left if output.verbose or each.withheld or each.sibling)):
-        differences.done(output, change)
+        diff.done(output, change)
 
 
 def facts(ended: Result, output: Output | None = None) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import click
 
-from handler.cli.consent import follow
+from handler.cli.confirm import follow
 from handler.cli.plan import show
-from handler.cli.running import run
+from handler.cli.run_job import run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.model.event import Job

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from handler.app.overview import Overview
-from handler.cli import logs, page, reports
-from handler.cli.advice import View, is_suspended
-from handler.cli.printing import Output
+from handler.cli import logs, reports, target_page
+from handler.cli.next_step import View, is_suspended
+from handler.cli.output import Output
+from handler.cli.rollout_lines import told, tree
 from handler.cli.session import Session
-from handler.cli.steps import told, tree
 from handler.config.settings import Target
 from handler.engine.planner.due import FAILED
 from handler.state.record import Progress, State
@@ -52,7 +52,7 @@ def _explain(session: Session, target: Target) -> None:
     """Say how a target does that has no rollout."""
     (row,) = Overview(session.settings, session.handler, asks=False, whole=True).look([target])
     session.output.line(f"{target.name} has no rollout on record; how it stands:")
-    page.show(session.output, View.of(row, session.given))
+    target_page.show(session.output, View.of(row, session.given))
 
 
 def _health(state: State | None) -> dict[str, object]:

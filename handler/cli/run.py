@@ -16,9 +16,9 @@ from handler.app import log
 from handler.app.run_guard import guarded
 from handler.cli import reports
 from handler.cli.engine import clock_engine
-from handler.cli.running import retry, stoppable
+from handler.cli.run_job import retry, stoppable
 from handler.cli.session import Session, local_user
-from handler.cli.waits import told
+from handler.cli.wait_lines import told
 from handler.config.settings import Target
 from handler.config.value_formats import RANGES, seconds
 from handler.model.event import Job

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from handler.cli.printing import Output
+from handler.cli.output import Output
 
 if TYPE_CHECKING:
     from handler.app.build import Handler
     from handler.app.connections import Options, Place, Reaching
     from handler.app.tables import Tables
-    from handler.cli.ways_out import Given
+    from handler.cli.follow_up_commands import Given
     from handler.config.secrets import Secrets
     from handler.config.settings import Settings, Target
     from handler.engine.planner.desired import Source
@@ -107,9 +107,9 @@ class Session:
         except NotFound as missing:
             if not self.reads:
                 raise
-            from handler.cli import unconfigured
+            from handler.cli import recorded_instances
 
-            found, self.places = unconfigured.settings(self.environ, self.options, missing)
+            found, self.places = recorded_instances.settings(self.environ, self.options, missing)
             return found
 
     def read(self, path: Path) -> Settings:
@@ -205,7 +205,7 @@ class Session:
     @property
     def given(self) -> Given:
         """The flags by which another command reaches the same configuration and clusters."""
-        from handler.cli.ways_out import Given
+        from handler.cli.follow_up_commands import Given
 
         flags = {"--kubeconfig": self.kubeconfig, "--context": self.context}
         clusters = tuple(part for flag, value in flags.items() if value for part in (flag, value))

@@ -14,12 +14,12 @@ import click
 
 from handler.app.overview import Overview
 from handler.app.standing import NOT_KNOWN, TROUBLE, Row
-from handler.cli import logs, page, table
-from handler.cli.advice import View
+from handler.cli import logs, status_table, target_page
 from handler.cli.filenames import from_files
-from handler.cli.printing import Output, wrapped
+from handler.cli.follow_up_commands import Given
+from handler.cli.next_step import View
+from handler.cli.output import Output, wrapped
 from handler.cli.session import Session
-from handler.cli.ways_out import Given
 from handler.config.settings import Target
 from handler.model.errors import SecretUnavailable
 from handler.state.record_format import stamp
@@ -76,11 +76,11 @@ def _page(session: Session, row: Row, *, with_logs: bool) -> None:
     view = View.of(row, session.given)
     logged = logs.read(session, view.target, logs.of_record(view.state)) if with_logs else []
     if not session.output.as_json:
-        page.show(session.output, view, logged)
+        target_page.show(session.output, view, logged)
         return
     more = {"logs": [each.facts() for each in logged]} if with_logs else {}
-    told = table.facts(row, session.given)
-    session.output.document(page.facts(view) | {"server": told["server"], "head": told["head"]} | more)
+    told = status_table.facts(row, session.given)
+    session.output.document(target_page.facts(view) | {"server": told["server"], "head": told["head"]} | more)
 
 
 # --- all of them
@@ -89,7 +89,7 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
     output = session.output
     if output.as_json:
         rows = overview.look(chosen)
-        output.document({"targets": [table.facts(row, session.given) for row in rows]})
+        output.document({"targets": [status_table.facts(row, session.given) for row in rows]})
         return rows
     since, drawn = time.monotonic(), False
     with contextlib.ExitStack() as opened:
@@ -114,11 +114,11 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
 
 
 def _lines(output: Output, rows: Sequence[Row]) -> list[tuple[str, str]]:
-    return list(table.table(rows, width=output.width, wide=output.wide))
+    return list(status_table.table(rows, width=output.width, wide=output.wide))
 
 
 def _hint(session: Session, rows: Sequence[Row]) -> None:
-    for number, (text, style) in enumerate(table.hints(rows, session.given)):
+    for number, (text, style) in enumerate(status_table.hints(rows, session.given)):
         if not number:
             session.output.line()
         session.output.line(text, style, whole=text.startswith("    "))
@@ -139,19 +139,19 @@ def _follow(session: Session, overview: Overview, chosen: Sequence[Target], *, w
 
 
 def _page_lines(output: Output, row: Row, given: Given) -> list[tuple[str, str]]:
-    lines = page.lines(View.of(row, given))
+    lines = target_page.lines(View.of(row, given))
     return [(part, style) for text, style, hang in lines for part in (wrapped(text, output.width, hang) if hang else text).split("\n")]
 
 
 def _below(rows: Sequence[Row], given: Given) -> list[tuple[str, str]]:
-    told = list(table.hints(rows, given))
+    told = list(status_table.hints(rows, given))
     return [("", ""), *told] if told else []
 
 
 def _changes(output: Output, rows: Sequence[Row], told: dict[str, str]) -> None:
     """Print a line for each target that doesn't stand as it was told last; ages alone are no change."""
     for row in rows:
-        found = table.cells(row)
+        found = status_table.cells(row)
         facts = {name: found[name] for name in ("PHASE", "HEALTH", "COMMIT", "HEAD", "DRIFT", "HELD")}
         line = " ".join(f"{name.lower()}={text}" for name, text in facts.items()) + f" level={row.level.name.lower()}"
         if told.get(row.target.name) != line:

@@ -17,8 +17,8 @@ import pytest
 
 from handler.app import log
 from handler.app.target_status import Reader
-from handler.cli.advice import View, next_step
-from handler.cli.page import _rows, facts
+from handler.cli.next_step import View, next_step
+from handler.cli.target_page import _rows, facts
 from handler.config.git_settings import BasicAuth, RepositoryAuth, SecretRef
 from handler.config.secrets import resolve_all
 from handler.model.event import Job

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from handler.app.build import Handler, Options
-from handler.cli.advice import View
-from handler.cli.page import show
+from handler.cli.next_step import View
+from handler.cli.target_page import show
 from handler.config.secrets import resolve_all
 from handler.config.settings import Settings
 from handler.model.health import HealthState

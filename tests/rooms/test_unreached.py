@@ -15,8 +15,8 @@ import pytest
 import urllib3
 
 from handler.aws.errors import translated
-from handler.cli import remote
-from handler.cli.remote import Remote
+from handler.cli import server_client
+from handler.cli.server_client import Remote
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.config.git_settings import Repository, Revision
@@ -126,7 +126,7 @@ def ask_server(url: str, _directory: Path) -> None:
 def test_a_failed_connection_is_told_in_our_own_words(
     way: str, ask: Callable[[str, Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (client, remote):
+    for module in (client, server_client):
         monkeypatch.setattr(module, "TIMEOUT", urllib3.Timeout(connect=SOON, read=SOON))
     beginning, opened = WAYS[way]
     with opened() as port, pytest.raises(AnnealError) as raised:

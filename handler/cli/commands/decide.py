@@ -24,7 +24,7 @@ def unpin() -> None:
     """Follow the branch of TARGET again, and run it."""
 
 
-@command("pause")
+@command("suspend")
 @target_argument
 @all_option
 @click.option("--reason", default="", help="Shown in status and to whoever runs it.")
@@ -33,7 +33,7 @@ def suspend() -> None:
     """Pause TARGET: no run writes until `anneal resume`, one under way stops before its next stage."""
 
 
-@command("pause")
+@command("suspend")
 @target_argument
 @all_option
 def resume() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from handler.cli.goflags import go_int
+from handler.cli.go_flags import go_int
 from handler.cli.locutus_flags import DIRECTORY, LOG_LEVELS, ROLLOUT, Locutus
 from handler.cli.options import PATH, command, files_options, target_argument, targets_argument, yes_option
 

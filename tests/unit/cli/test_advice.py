@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from handler.cli.advice import View, next_step
+from handler.cli.follow_up_commands import Given
+from handler.cli.next_step import View, next_step
 from handler.cli.times import ago, moment, span, until
-from handler.cli.ways_out import Given
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
 from handler.model.names import Identity

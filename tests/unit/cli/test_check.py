@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handler import __version__
-from handler.cli.findings import Findings
+from handler.cli.check_table import Findings
 from handler.cli.group import anneal
-from handler.cli.printing import Output
+from handler.cli.output import Output
 from handler.model.errors import Problem
 from tests.unit.cli.scripted import TOKEN, Server
 

@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from handler.cli import hosts, options
+from handler.cli import init_hosts, options
 from handler.cli.group import COMMANDS, anneal
 from tests.unit.cli.loaded import ROOT, loaded
 
@@ -21,7 +21,7 @@ VENDORS = {
     *("standardwebhooks", "urllib3", "werkzeug", "yaml"),
 }
 SHOWN = {
-    *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.printing", "handler.cli.goflags"),
+    *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.output", "handler.cli.go_flags"),
     "handler.cli.locutus_flags",
     *("handler.config", "handler.config.secret_mask", "handler.model", "handler.web", "handler.web.defaults"),
 }
@@ -103,4 +103,4 @@ def test_what_does_the_work_takes_what_is_declared(name: str) -> None:
 def test_init_offers_the_git_hosts_that_it_has_steps_for() -> None:
     (provider,) = (each for each in commands()["init"].params if each.name == "provider")
     assert isinstance(provider, click.Option)
-    assert provider.help == f"Whose webhooks are sent: {', '.join((*hosts.HOSTS, hosts.NONE))} [by the URL]."
+    assert provider.help == f"Whose webhooks are sent: {', '.join((*init_hosts.HOSTS, init_hosts.NONE))} [by the URL]."

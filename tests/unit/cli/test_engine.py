@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.cli.engine import engine
-from handler.cli.printing import Output
+from handler.cli.output import Output
 from handler.cli.session import Session
 from handler.config.git_settings import SecretRef, WebhookSecrets
 from handler.config.settings import Settings, Webhooks

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from handler.cli import hosts
+from handler.cli import init_hosts
 from handler.cli.group import anneal
-from handler.cli.questions import name_of, url_wrong
+from handler.cli.init_questions import name_of, url_wrong
 from handler.config.load import load
 from handler.config.settings import Rollback, Wait
 from handler.triggers import TRIGGERS
@@ -51,7 +51,7 @@ TO_PROVIDER = (
 )
 
 
-@pytest.mark.parametrize("provider", [*TRIGGERS, hosts.NONE])
+@pytest.mark.parametrize("provider", [*TRIGGERS, init_hosts.NONE])
 def test_every_provider_can_be_chosen_and_is_explained(tmp_path: Path, provider: str) -> None:
     code, shown = asked(tmp_path, *TO_PROVIDER, ("[none]: ", provider))
     assert (code, "wrote anneal.yaml" in shown) == (0, True), shown
@@ -59,10 +59,10 @@ def test_every_provider_can_be_chosen_and_is_explained(tmp_path: Path, provider:
     (target,) = settings.targets
     assert (target.name, target.path, target.namespaces, target.namespace) == ("shop", "deploy", ("shop", "jobs"), "shop")
     chosen = [name for name in TRIGGERS if getattr(settings.webhooks, name).secrets]
-    assert chosen == [provider] * (provider != hosts.NONE)
-    first = "anneal check" if provider == hosts.NONE else f'export {provider.upper()}_WEBHOOK_SECRET="$(openssl rand -hex 32)"'
+    assert chosen == [provider] * (provider != init_hosts.NONE)
+    first = "anneal check" if provider == init_hosts.NONE else f'export {provider.upper()}_WEBHOOK_SECRET="$(openssl rand -hex 32)"'
     assert f"Next:\n  {first}\n" in shown
-    assert (f"https://HOST/webhooks/{provider}" in shown) is (provider != hosts.NONE)
+    assert (f"https://HOST/webhooks/{provider}" in shown) is (provider != init_hosts.NONE)
     assert "0.0.0.0" not in shown
 
 
@@ -142,7 +142,7 @@ def test_a_file_that_is_there_is_never_replaced_unless_asked(tmp_path: Path) -> 
 
 
 # --- where nobody can be asked
-@pytest.mark.parametrize("provider", [*TRIGGERS, hosts.NONE])
+@pytest.mark.parametrize("provider", [*TRIGGERS, init_hosts.NONE])
 def test_flags_alone_write_what_loads(tmp_path: Path, provider: str) -> None:
     path = tmp_path / "anneal.yaml"
     result = run("init", "-c", str(path), *FLAGS, "--provider", provider)
@@ -247,17 +247,17 @@ def test_a_target_is_called_like_its_repository(url: str, name: str) -> None:
         ("https://codeberg.org/a/b", "gitea"),
         ("https://bitbucket.org/a/b", "bitbucket"),
         ("https://dev.azure.com/o/p/_git/r", "azuredevops"),
-        ("https://git.example.com/github/b", hosts.NONE),
+        ("https://git.example.com/github/b", init_hosts.NONE),
     ],
 )
 def test_a_provider_is_guessed_by_the_host_alone(url: str, provider: str) -> None:
-    assert hosts.guess(url, TRIGGERS) == provider
+    assert init_hosts.guess(url, TRIGGERS) == provider
 
 
 def test_there_is_a_row_for_each_trigger_and_readme_says_the_same() -> None:
-    assert hosts.HOSTS.keys() == TRIGGERS.keys()
+    assert init_hosts.HOSTS.keys() == TRIGGERS.keys()
     table = (ROOT / "README.md").read_text().partition("| provider | path |")[2].partition("\n\n")[0]
-    for provider, row in hosts.HOSTS.items():
+    for provider, row in init_hosts.HOSTS.items():
         (told, *_) = [line for line in table.splitlines() if f"`/webhooks/{provider}`" in line]
         labels = re.findall(r"^  ([A-Z][A-Za-z ]+?)  ", row.steps, re.MULTILINE)
         assert [label for label in labels if label not in told and label not in ("SSL", "Events", "Trigger")] == []
@@ -269,7 +269,11 @@ def test_what_any_sender_is_told_to_send_is_accepted(tmp_path: Path) -> None:
     curl.write_text('#!/bin/sh\nprintf "%s\\0" "$@"\n')
     curl.chmod(0o755)
     secret = "canary-of-sixteen-letters-and-more"
-    lines = hosts.of("generic").steps.partition("\n")[2].format(url="https://h/webhooks/generic", secret="S", repository=URL, branch="main")
+    lines = (
+        init_hosts.of("generic")
+        .steps.partition("\n")[2]
+        .format(url="https://h/webhooks/generic", secret="S", repository=URL, branch="main")
+    )
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "S": secret}
     sent = subprocess.run(["sh", "-c", lines], env=environ, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
     body = sent[-1].encode()

@@ -12,8 +12,8 @@ import pytest
 _SCRIPT = """
 import threading
 from handler.cli import waits
-from handler.cli.printing import Output
-from handler.cli.running import _shown
+from handler.cli.output import Output
+from handler.cli.run_job import _shown
 from handler.cli.session import Session
 from tests.unit.cli.test_waits import API, waiting
 

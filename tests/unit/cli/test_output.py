@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from handler.cli import differences, reports
-from handler.cli.findings import Findings
-from handler.cli.printing import Output, wrapped
-from handler.cli.values import as_yaml
+from handler.cli import diff, reports
+from handler.cli.check_table import Findings
+from handler.cli.output import Output, wrapped
+from handler.cli.yaml_output import as_yaml
 from handler.config.secret_mask import Mask
 from handler.model.errors import AnnealError, Busy, ConfigInvalid, ManifestInvalid, Problem, Suspended
 from handler.model.field_masking import masked
@@ -75,7 +75,7 @@ def test_what_git_declares_and_is_left_alone_is_always_shown(capsys: pytest.Capt
     reason = "kustomize.toolkit.fluxcd.io/reconcile: disabled, set live"
     kept = Change(Action.SKIP, ONE, "u1", "8", reason, manifest=MANIFEST)
     plan = Plan("shop", "c" * 40, ((kept,),), (Change(Action.SKIP, TWO, "u2", "9", "owned by Shop main"),))
-    differences.show(Output(), plan)
+    diff.show(Output(), plan)
     assert capsys.readouterr().out.splitlines() == [f". kept Deployment/shop/api  ({reason})", "shop at cccccccccccc: 2 kept"]
     ended = result(Outcome.APPLIED, plan)
     reports.result(Output(), ended)
@@ -103,7 +103,7 @@ def test_what_was_told_as_it_was_written_is_told_once(capsys: pytest.CaptureFixt
 def test_of_many_fields_twenty_lines_are_shown_what_goes_first_and_all_on_v(capsys: pytest.CaptureFixture[str]) -> None:
     fields = (*(FieldChange(f"data.k{number}", "new", "old") for number in range(30)), FieldChange("data.gone", "", "old"))
     plan = replace(PLAN, stages=((replace(PLAN.stages[0][0], fields=fields),),), prunes=(), notes=(), hold=None)
-    differences.show(Output(), plan)
+    diff.show(Output(), plan)
     shown = capsys.readouterr().out.splitlines()[1:-1]
     assert (shown[0], shown[1], shown[-1]) == (
         "    - data.gone: old → (removed)",
@@ -121,7 +121,7 @@ def test_what_is_held_ends_in_the_command_that_allows_it(capsys: pytest.CaptureF
 
 
 def test_a_plan_shows_live_then_declared(capsys: pytest.CaptureFixture[str]) -> None:
-    differences.show(Output(), PLAN)
+    diff.show(Output(), PLAN)
     assert capsys.readouterr().out.splitlines()[:5] == [
         "~ update Deployment/shop/api  api.yaml:1",
         "    spec.replicas: 3 → 2  (live by kubectl-edit)",
@@ -143,16 +143,16 @@ def test_a_plan_shows_live_then_declared(capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_a_plan_tells_an_adoption_once(change: Change, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    differences.show(Output(), replace(PLAN, stages=((change,),), prunes=(), notes=(), hold=None))
+    diff.show(Output(), replace(PLAN, stages=((change,),), prunes=(), notes=(), hold=None))
     assert capsys.readouterr().out.splitlines()[0] == f"~ update Deployment/shop/api  {told}"
 
 
 def test_a_plan_names_on_v_what_stays_undeclared(capsys: pytest.CaptureFixture[str]) -> None:
     (change,) = PLAN.stages[0]
     plan = replace(PLAN, stages=((replace(change, undeclared=(FieldChange("spec.replicas", "", "4", "keda"),)),),))
-    differences.show(Output(), plan)
+    diff.show(Output(), plan)
     assert "undeclared" not in capsys.readouterr().out
-    differences.show(Output(verbose=True), plan)
+    diff.show(Output(verbose=True), plan)
     assert "    spec.replicas: 4  (undeclared, by keda; it stays)" in capsys.readouterr().out.splitlines()
     (stage,) = reports.plan_facts(plan)["stages"]
     assert stage[0]["undeclared"][0].manager == "keda"
@@ -161,7 +161,7 @@ def test_a_plan_names_on_v_what_stays_undeclared(capsys: pytest.CaptureFixture[s
 def test_a_plan_tells_which_hooks_and_steps_it_carries_out(capsys: pytest.CaptureFixture[str]) -> None:
     hook, step = Due("PreSync", str(TWO), TWO, "run"), Due("web", "roll", ONE, "CreateOrUpdate")
     plan = replace(PLAN, stages=(), prunes=(), notes=(), hold=None, due=(hook, step))
-    differences.show(Output(), plan)
+    diff.show(Output(), plan)
     assert capsys.readouterr().out.splitlines()[:2] == [
         "> PreSync: run Service/shop/old",
         "> web: roll: CreateOrUpdate Deployment/shop/api",

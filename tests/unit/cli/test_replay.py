@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from handler.cli import replay as replaying
-from handler.cli.remote import Remote
+from handler.cli.server_client import Remote
 from handler.model.errors import ConfigInvalid
 from tests.unit.cli.scripted import ENDED, HELD, QUEUED, RUN, TAKEN, TOKEN, Answer, Server, refusal, replay
 

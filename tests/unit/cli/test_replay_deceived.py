@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handler.cli import remote
+from handler.cli import server_client
 from tests.unit.cli.scripted import ENDED, HELD, RUN, TAKEN, Server, replay
 
 
@@ -49,7 +49,7 @@ def test_an_end_in_another_form_is_a_refusal_and_no_command_to_type(server: Serv
 
 
 def test_an_answer_that_never_ends_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "LONGEST", 0.3)
+    monkeypatch.setattr(server_client, "LONGEST", 0.3)
     ended = threading.Event()
 
     def endless(self: BaseHTTPRequestHandler) -> None:

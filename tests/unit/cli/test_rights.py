@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from handler.cli.needed_rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants, wanted_grants
 from handler.cli.rbac import HOME, _at_home
-from handler.cli.rights import RBAC, WRITES, Grant, Needed, documents, own_grants, secret_reads, target_grants, wanted_grants
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
 from handler.config.settings import Cluster, Eks, Evidence, Impersonate, Prune, Settings, Target, Wait, Webhooks
 from handler.model.resource import Resource

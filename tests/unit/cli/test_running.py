@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from handler.cli import differences, reports
-from handler.cli.printing import Output
-from handler.cli.running import retry, run, stoppable
+from handler.cli import diff, reports
+from handler.cli.output import Output
+from handler.cli.run_job import retry, run, stoppable
 from handler.cli.session import Session
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
@@ -119,7 +119,7 @@ def test_the_commands_of_a_run_reach_what_this_one_has_reached(capsys: pytest.Ca
         session.target("shop")
         missing = Problem("Namespace/shop", "is missing", fix="create it: kubectl create namespace shop; or see `anneal status shop`")
         reports.result(session.output, Result("shop", Outcome.FAILED, problems=(missing,), next_try=time.time() + 9), retry=retry(session))
-        differences.hold(session.output, "shop", Hold("h1", ("much goes",), ()))
+        diff.hold(session.output, "shop", Hold("h1", ("much goes",), ()))
     told = "".join(capsys.readouterr())
     assert "create it: kubectl --context west create namespace shop; or see `anneal -c other.yaml --context west status shop`" in told
     assert "no server runs that would try again; now: anneal -c other.yaml --context west apply shop" in told

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from handler.cli.advice import View
-from handler.cli.page import _phase, _rows, _status_rows, run_text
+from handler.cli.next_step import View
+from handler.cli.target_page import _phase, _rows, _status_rows, run_text
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.state.record import Progress, Run, State, Status, StepRecord, Waiting

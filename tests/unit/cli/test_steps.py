@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from handler.cli import rollout
-from handler.cli.printing import Output
-from handler.cli.steps import now_at, summed, told, tree
+from handler.cli.output import Output
+from handler.cli.rollout_lines import now_at, summed, told, tree
 from handler.state.record import Attempt, Pin, Progress, State, StepRecord, Suspend
 from handler.state.record_format import seconds_of, stamp
 from handler.state.stalled import Stood

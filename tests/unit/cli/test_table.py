@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from handler.app.standing import Level, Newest, Row
-from handler.cli.advice import View, next_step, server_text
-from handler.cli.table import HEADS, cells, facts, hints, table
-from handler.cli.ways_out import Given, reaching
+from handler.cli.follow_up_commands import Given, reaching
+from handler.cli.next_step import View, next_step, server_text
+from handler.cli.status_table import HEADS, cells, facts, hints, table
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
 from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from handler.cli import waits
-from handler.cli.printing import Output
-from handler.cli.running import run
+from handler.cli import wait_lines
+from handler.cli.output import Output
+from handler.cli.run_job import run
 from handler.cli.session import Session
-from handler.cli.waits import AGAIN, EVERY, Telling
+from handler.cli.wait_lines import AGAIN, EVERY, Telling
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.state.record import Attempt, Progress, State, Status, StepRecord, Waiting
@@ -101,7 +101,7 @@ def test_a_rollout_tells_of_its_steps_under_way(tell: Teller) -> None:
     done, later = replace(api, step="db", finished=NOON, outcome="done"), replace(api, step="web", started="")
     assert tell(stepping(done, api, later)) == ["shop waits for roll out, api: 1 of 3 replicas updated slowly"]
     many = [replace(api, step=f"s{number}") for number in range(1000)]
-    assert len(tell(stepping(*many))) == waits.MOST
+    assert len(tell(stepping(*many))) == wait_lines.MOST
 
 
 def test_several_targets_are_told_apart(tell: Teller) -> None:
@@ -116,8 +116,8 @@ def test_a_run_that_goes_on_shows_each_record_it_writes_to_whoever_started_it() 
     handler = town.handler(ROLLED)
     handler._options = replace(handler._options, seen=seen.append)
     assert handler.run(Job("shop", "push")).outcome is Outcome.APPLIED
-    assert ("shop", "all, web") in {key for state in seen for key in waits.waits(state)}
-    assert waits.waits(seen[-1]) == {}
+    assert ("shop", "all, web") in {key for state in seen for key in wait_lines.waits(state)}
+    assert wait_lines.waits(seen[-1]) == {}
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from handler.cli.rollout_lines import UNDER_WAY, phase_of
 from handler.cli.session import Session, nobody
-from handler.cli.steps import UNDER_WAY, phase_of
 from handler.state.record import State
 from handler.state.run_history import PRUNING
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from handler.cli.findings import ways
-from handler.cli.hosts import guess
-from handler.cli.printing import Output
+from handler.cli.check_table import ways
+from handler.cli.init_hosts import guess
+from handler.cli.output import Output
 from handler.config.value_formats import FORMS
 from handler.model.errors import ConfigInvalid, Problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from handler.cli.rights import Needed
+from handler.cli.needed_rights import Needed
 from handler.cli.session import Session
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target

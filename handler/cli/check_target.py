@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from handler.cli import references, rights
-from handler.cli.findings import Findings
-from handler.cli.kinds import needed
+from handler.cli import check_references, needed_rights
+from handler.cli.check_table import Findings
+from handler.cli.needed_kinds import needed
 from handler.cli.render import rendered_at
-from handler.cli.running import run
+from handler.cli.run_job import run
 from handler.cli.session import Session, local_user
 from handler.cluster.access_review import Rule, allowed
 from handler.cluster.api import Api
@@ -47,7 +47,7 @@ class TargetChecks:
     def run(self) -> None:
         """Take every step whose ground is there."""
         step = self._findings.step
-        unsigned = references.lacks(self._target, self._session.secrets)
+        unsigned = check_references.lacks(self._target, self._session.secrets)
         if unsigned:
             self._findings.skip("git", "its credentials are missing above")
         git = not unsigned and step("git", self._git)
@@ -86,9 +86,9 @@ class TargetChecks:
     def _rights(self) -> str:
         """Ask for what `anneal rbac` prints. Raises AccessDenied with every right that is missing and that a run can't do without."""
         session, target = self._session, self._target
-        own = rights.own_grants(session.settings, target)
+        own = needed_rights.own_grants(session.settings, target)
         found = needed(session, target, self._rendered, served_only=True) if self._rendered else None
-        theirs = rights.target_grants(target, found) if found else ()
+        theirs = needed_rights.target_grants(target, found) if found else ()
         missing: list[Rule] = []
         for grants, impersonated in ((own, False), (theirs, True)):
             rules = [rule for grant in grants for rule in _rules(grant)]
@@ -97,7 +97,7 @@ class TargetChecks:
         if missing:
             fix = f"an administrator can grant exactly this: anneal rbac {target.name} | kubectl apply -f -"
             raise AccessDenied(*(Problem("rights", f"may not {rule}", fix=fix) for rule in missing))
-        wanted = [rule for grant in (rights.wanted_grants(target, found) if found else ()) for rule in _rules(grant)]
+        wanted = [rule for grant in (needed_rights.wanted_grants(target, found) if found else ()) for rule in _rules(grant)]
         answers = allowed(session.handler.api(target), wanted)
         lacks = [str(rule) for rule, has in zip(wanted, answers, strict=True) if not has]
         shorter = f"; a rollout that fails says less of why without {', '.join(lacks)}" if lacks else ""
@@ -119,7 +119,7 @@ def reached(api: Api) -> str:
     return f"{api.connection.host} ({api.connection.source}) is Kubernetes {version}"
 
 
-def _rules(grant: rights.Grant) -> list[Rule]:
+def _rules(grant: needed_rights.Grant) -> list[Rule]:
     """Return a grant as single questions."""
     whole = Rule("", grant.group, grant.resource, grant.namespace)
     return [replace(whole, verb=verb, name=name) for verb in grant.verbs for name in grant.names or ("",)]

@@ -13,11 +13,11 @@ from typing import Any
 
 from handler.app.overview import EXPLAINED, cluster_subject
 from handler.app.standing import NOT_KNOWN, TROUBLE, Level, Row
-from handler.cli import ways_out
-from handler.cli.advice import View, is_of_git_host, next_step
-from handler.cli.page import drift_text
+from handler.cli import follow_up_commands
+from handler.cli.follow_up_commands import NOTHING_GIVEN, Given
+from handler.cli.next_step import View, is_of_git_host, next_step
+from handler.cli.target_page import drift_text
 from handler.cli.times import brief
-from handler.cli.ways_out import NOTHING_GIVEN, Given
 from handler.config.settings import Cluster
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.numbers import many
@@ -176,14 +176,14 @@ def _of_cluster(cluster: Cluster, group: Sequence[Row], given: Given) -> Iterato
     subject, trouble = cluster_subject(cluster), group[0].trouble
     yield f"{subject} ({_named(group)}): {str(trouble).removeprefix(f'{subject}: ')}", "bad"
     check = given.complete(f"anneal check {group[0].target.name}", cluster)
-    yield f"    {ways_out.reaching(cluster, given.kubectl) if isinstance(trouble, ClusterUnavailable) else check}", "head"
+    yield f"    {follow_up_commands.reaching(cluster, given.kubectl) if isinstance(trouble, ClusterUnavailable) else check}", "head"
 
 
 def _of_git_host(host: str, group: Sequence[Row]) -> Iterator[Styled]:
     """Yield the one verdict on a git host, and the command that asks it the same."""
     newest = group[0].newest
     yield f"git host {host} ({_named(group)}): {newest.trouble if newest else ''}", "warn"
-    yield f"    {ways_out.asking(group[0].target.repository.url)}", "head"
+    yield f"    {follow_up_commands.asking(group[0].target.repository.url)}", "head"
 
 
 def _named(group: Sequence[Row]) -> str:

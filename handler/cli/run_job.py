@@ -12,7 +12,7 @@ from types import FrameType
 
 from handler.cli import reports
 from handler.cli.session import Session
-from handler.cli.waits import told
+from handler.cli.wait_lines import told
 from handler.config.settings import Target
 from handler.engine.reconcile import reconcile
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from handler.cli.printing import Output
+from handler.cli.output import Output
 from handler.model.numbers import counted, many
 from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from handler.app.external_services import fetcher
-from handler.cli.findings import Findings
+from handler.cli.check_table import Findings
 from handler.cli.session import Session
 from handler.config.git_settings import git_references
 from handler.config.secrets import ALL, RUNS, Secrets, resolve_known

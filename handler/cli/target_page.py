@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from handler.cli import logs
-from handler.cli.advice import Advice, View, is_suspended, next_step, pinned_text, server_text
-from handler.cli.printing import Output
-from handler.cli.steps import UNDER_WAY, now_at, phase_of, summed, told
+from handler.cli.next_step import Advice, View, is_suspended, next_step, pinned_text, server_text
+from handler.cli.output import Output
+from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, summed, told
 from handler.cli.times import ago, span, until
 from handler.engine.planner.due import FAILED
 from handler.model.health import HealthState

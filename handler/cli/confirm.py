@@ -14,8 +14,8 @@ from types import FrameType
 
 import click
 
-from handler.cli import differences, logs, reports
-from handler.cli.running import retry
+from handler.cli import diff, logs, reports
+from handler.cli.run_job import retry
 from handler.cli.session import Session
 from handler.model.names import Identity
 from handler.model.numbers import many
@@ -68,7 +68,7 @@ class _Following:
         with output.still():
             if self._agreed:
                 output.line("something moved meanwhile; the plan is another one now:", "warn")
-            differences.show(output, plan)
+            diff.show(output, plan)
             removed = sum(change.removes for change in plan.changes)
             seen = f"{many(removed, 'object')} of {plan.target} would be deleted. " if removed else ""
             self.declined = not self._asked(f"{seen}Go on?")
@@ -90,7 +90,7 @@ class _Following:
             return
         with contextlib.suppress(OSError), self._session.output.still():  # nobody reads: the run goes on
             for change in changes:
-                differences.done(self._session.output, change, fields=not self._agreed)
+                diff.done(self._session.output, change, fields=not self._agreed)
                 self.told.add(change.identity)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from handler.app.standing import Newest, Row
-from handler.cli import ways_out
+from handler.cli import follow_up_commands
+from handler.cli.follow_up_commands import NOTHING_GIVEN, Given
 from handler.cli.times import ago, span, until
-from handler.cli.ways_out import NOTHING_GIVEN, Given
 from handler.config.settings import Target
 from handler.health.kinds.pods import WITH_PODS
 from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable
@@ -109,9 +109,9 @@ def _next_step(view: View) -> Advice:
     if view.code == MOVED:
         return Advice(f"{_moved(view)}; if that is meant, and anneal.yaml is right:", f"anneal retarget {name}")
     if view.code == ClusterUnavailable.code:
-        return Advice(view.trouble, ways_out.reaching(view.target.cluster, view.given.kubectl))
+        return Advice(view.trouble, follow_up_commands.reaching(view.target.cluster, view.given.kubectl))
     if view.trouble:
-        return Advice(view.trouble, ways_out.granting(name, view.trouble) if view.code == AccessDenied.code else "")
+        return Advice(view.trouble, follow_up_commands.granting(name, view.trouble) if view.code == AccessDenied.code else "")
     if view.target.suspend:
         return Advice("the configuration suspends it; to go on, set `suspend: false` in anneal.yaml")
     if view.state is None:
@@ -153,7 +153,7 @@ def _from_lease(name: str, view: View) -> Advice | None:
     """What a worker is doing, or died doing."""
     assert view.state is not None  # noqa: S101 - asked by the caller
     if view.lease and view.lease.renewing:
-        looks = ways_out.looking(view.state.status.message) if view.state.status.phase == PRUNING else ""
+        looks = follow_up_commands.looking(view.state.status.message) if view.state.status.phase == PRUNING else ""
         waits = ", and waits for what isn't gone yet, as said below; to see what holds it:" if looks else ""
         return Advice(f"{view.lease.holder} works on it now{waits}", looks, urgent=False)
     if view.lease:
@@ -187,7 +187,8 @@ def _from_git(view: View, *, failed: bool) -> Advice | None:
         return None
     then = _tries(f"anneal apply {view.target.name}", view)
     return Advice(
-        f"git can't be asked, as said below; once it can, {then}; to ask it the same:", ways_out.asking(view.target.repository.url)
+        f"git can't be asked, as said below; once it can, {then}; to ask it the same:",
+        follow_up_commands.asking(view.target.repository.url),
     )
 
 
@@ -200,12 +201,12 @@ def _from_failure(again: str, status: Status, view: View) -> Advice:
 
 def _from_what_it_names(again: str, status: Status, view: View) -> Advice | None:
     """What the failure itself names the command of."""
-    if creates := ways_out.creating(status.message):
+    if creates := follow_up_commands.creating(status.message):
         return _without_namespace(creates, again, view)
-    if grants := ways_out.granting(view.target.name, status.message) if status.code == AccessDenied.code else "":
+    if grants := follow_up_commands.granting(view.target.name, status.message) if status.code == AccessDenied.code else "":
         text = "a right is missing, as said below; an administrator can grant all that are needed"
         return Advice(f"{text}, after which {_tries(again, view)}:", grants)
-    if looks := ways_out.looking(status.message) if status.phase == PRUNING else "":
+    if looks := follow_up_commands.looking(status.message) if status.phase == PRUNING else "":
         text = f"what is to go isn't gone yet, as said below; once it is, {_tries(again, view)}; to see what holds it:"
         return Advice(text, looks, urgent=view.unserved)
     return None

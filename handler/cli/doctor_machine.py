@@ -13,9 +13,9 @@ from pathlib import Path
 import yaml
 
 from handler import __version__
-from handler.cli.findings import Findings
+from handler.cli.check_table import Findings
+from handler.cli.check_target import reached
 from handler.cli.session import Session
-from handler.cli.target_checks import reached
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.config.settings import Cluster, Target

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from handler.cli.printing import Output
+from handler.cli.output import Output
 from handler.cli.reports import mended
 from handler.model.errors import AnnealError, Problem
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from handler import __version__
+from handler.cli.check_table import Findings
 from handler.cli.errors import ServerUnavailable
-from handler.cli.findings import Findings
-from handler.cli.remote import Remote
+from handler.cli.server_client import Remote
 from handler.cli.session import Session
 from handler.config.secret_mask import Mask
 from handler.model.errors import AccessDenied, Problem
