@@ -1,26 +1,21 @@
 """The composition root: settings and tables become what runs jobs. Nothing is built at import time, everything at first use.
 
-`build` is the front for programs: Anneal is a library, and `anneal` itself is one program made of it. What leads to clusters and git
-hosts is shared by targets (`reaching`). A target whose cluster or credentials are broken fails alone.
+What leads to clusters and git hosts is shared by targets (`connections`). A target whose cluster or credentials are broken fails alone.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from handler.app.connections import Options, Reaching
 from handler.app.external_services import Services
 from handler.app.sibling_targets import OneRepository
-from handler.app.tables import ACTIONS, CHECKS, TRIGGERS, Later, Tables
+from handler.app.tables import Later, Tables
 from handler.cluster.discovery import Discovery
-from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
@@ -38,19 +33,13 @@ from handler.model.queue_view import ALONE, Meanwhile
 from handler.model.render import Rendered
 from handler.model.result import Outcome, Result
 from handler.model.tree import Tree
-from handler.render import RENDERERS, Renderer
 from handler.render.sandbox import Sandbox
 from handler.state.configmap import state_name
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
-
-    from handler.engine.rollout_runner.actions import ActionType
-    from handler.queues import Queue
     from handler.rollout.interfaces import CheckType
-    from handler.triggers import Trigger
 
-__all__ = ["ACTIONS", "CHECKS", "RENDERERS", "TRIGGERS", "Anneal", "Handler", "Options", "Tables", "build"]
+__all__ = ["Handler", "Options"]
 WORKLOAD = "ANNEAL_WORKLOAD"
 """The environment variable that says, as namespace/name, which Deployment the handler itself runs in."""
 LOOK_SLACK = 10.0
@@ -185,67 +174,3 @@ class Handler(Reaching):
             siblings=OneRepository(self, target),
             health=self.custom_health(target),
         )
-
-
-class Anneal(Handler):
-    """Runs jobs of one configuration (`run`), and makes the door of whoever serves it. As a context it ends what it started."""
-
-    def __init__(self, settings: Settings, tables: Tables, environ: Mapping[str, str], options: Options, sandbox: Sandbox) -> None:
-        services = Services(environ)
-        self._accepting = Rotation(settings, environ, fetch=services.fetch)
-        super().__init__(settings, self._accepting, sandbox, environ, options, tables=tables, services=services)
-        self._started = sandbox
-
-    def door(self, queue: Queue, ready: Callable[[], bool] = lambda: True) -> WSGIApplication:
-        """Return the WSGI application that takes deliveries and requests of named tokens, and puts what they ask for into a queue.
-
-        Args:
-            queue: takes jobs and runs them with `run`, e.g. `handler.queues.inline.Inline`.
-            ready: says whether they are run now.
-
-        """
-        from handler.web.app import Routes, create_app
-
-        routes = Routes(frozenset({"webhooks", "replay", "ready"}), self.tables.triggers)
-        return create_app(self.settings, self._accepting, queue, ready, max_body=self.settings.webhooks.max_body, routes=routes)
-
-    def __enter__(self) -> Self:
-        """Start what renders, before the program has threads."""
-        self._started.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End it."""
-        self._started.close()
-
-
-def build(
-    settings: Settings | Path,
-    *,
-    renderers: Mapping[str, Renderer] = RENDERERS,
-    actions: Mapping[str, ActionType] = ACTIONS,
-    triggers: Mapping[str, Trigger] = TRIGGERS,
-    checks: Mapping[str, CheckType] = CHECKS,
-    environ: Mapping[str, str] = os.environ,
-    options: Options = Options(),  # noqa: B008 - frozen
-    sandbox: Sandbox | None = None,
-) -> Anneal:
-    """Build Anneal.
-
-    Args:
-        settings: a configuration's file, or settings that the program has made. What it names must be in the tables.
-        renderers: what turns a commit into objects, by the name that `renderer.type` says.
-        actions: what a step of a Rollout does, by the name that its `action` says.
-        triggers: whose webhooks are understood, by the last part of their path.
-        checks: what is judged of a step's object, by the key of its entry in `success` or `failure`.
-        environ: where secrets and KUBECONFIG are looked up.
-        options: what a command line may override.
-        sandbox: where renders run; one's own offers the functions of one's own renderers.
-
-    Raises:
-        ConfigInvalid, SecretUnavailable: with every mistake of a kind.
-
-    """
-    tables = Tables(renderers, triggers, actions, checks)
-    known = tables.read(settings) if isinstance(settings, Path) else tables.admitted(settings)
-    return Anneal(known, tables, environ, options, sandbox or Sandbox())

@@ -27,7 +27,6 @@ from handler.model.health import HealthState
 from handler.model.plan import DONE
 from handler.model.result import Outcome, Result
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _DOOR_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RUN_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 GAUGES = {

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from handler.feedback.metrics import CONTENT_TYPE
-
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 AT_ONCE = 4
 """Scrapes at once; who comes beyond that is hung up on."""
 SLOWEST = 5.0

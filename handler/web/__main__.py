@@ -21,15 +21,15 @@ from handler.model import prctl
 from handler.model.errors import AnnealError
 from handler.queues.outbox import Outbox
 from handler.web.app import Routes
+from handler.web.bootstrap import FRONT, NEEDS, application
 from handler.web.connection_limits import Front
 from handler.web.gunicorn_settings import settings
-from handler.wsgi import FRONT, NEEDS, application
 
 _LOG = logging.getLogger("anneal.queue")
 
 
 class Door(BaseApplication):
-    """Gunicorn serving the door. `environ`: ANNEAL_LISTEN is the socket's file descriptor; the rest is `settings`' and `handler.wsgi`'s."""
+    """Gunicorn serving the door. `environ`: ANNEAL_LISTEN is the socket's file descriptor; the rest is read by `settings`, `bootstrap`."""
 
     def __init__(self, environ: Mapping[str, str], make: Callable[[Mapping[str, str]], tuple[Flask, Outbox]] = application) -> None:
         self._environ = environ
@@ -60,7 +60,7 @@ class Door(BaseApplication):
 
 
 def main(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, routes: Routes = Routes()) -> int:  # noqa: B008 - frozen
-    """Serve until SIGTERM; return the exit status. `read`, `routes`: as in `handler.wsgi.application`."""
+    """Serve until SIGTERM; return the exit status. `read`, `routes`: as in `handler.web.bootstrap.application`."""
     prctl.keep_private()
     try:
         known = read(Path(environ["ANNEAL_CONFIG"]))

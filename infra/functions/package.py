@@ -32,9 +32,13 @@ _CEL = 17 * _MB
 Lambda's own limit is 250 MB; what is smaller starts sooner."""
 _IMPORTED = (".py", ".pyc", ".so")
 _FOREIGN = (
-    *("__main__.py", "cli", "overview.py", "standing.py", "survey.py", "wsgi.py"),
-    *(f"serve/{name}" for name in ("health", "heart.py", "intake.py", "supervise.py", "ticks.py", "worker.py")),
-    *(f"web/{name}.py" for name in ("__main__", "connection", "crowd", "incoming", "loop", "server")),
+    *("__main__.py", "cli", "library", "wsgi.py"),
+    *(f"app/{name}.py" for name in ("overview", "standing", "tick_survey")),
+    *(f"worker/{name}" for name in ("health_watch", "heartbeat_renewal.py", "sqs_consumer.py", "supervisor.py", "ticks.py", "worker.py")),
+    *(
+        f"web/{name}.py"
+        for name in ("__main__", "bootstrap", "connection", "connection_limits", "gunicorn_settings", "gunicorn_worker", "request_reader")
+    ),
 )
 """Of the handler, what no function is: the command line, and the server with its worker."""
 

@@ -19,8 +19,30 @@ PARTS = ("handler", "infra", "scripts", "tests")
 FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
-# These put rooms together: the modules of the root, the processes, the doors, the functions, and `run`, the stages of reconcile.py.
-COMPOSITION = {"run", "serve", "web", "cli", "functions", *(path.stem for path in HANDLER.glob("*.py"))}
+ADAPTERS = {"triggers", "source", "render", "cluster", "state", "queues", "metrics", "prometheus", "aws", "feedback"}
+LAYERS: tuple[set[str], ...] = (
+    {"model"},
+    {"config"},
+    ADAPTERS | {"health"},
+    {"rollout"},
+    {"plan"},
+    {"engine.health"},
+    {"engine.planner"},
+    {"engine.run"},
+    {"engine.apply"},
+    {"engine.waits"},
+    {"engine.rollout_runner"},
+    {"engine"},
+    {"app"},
+    {"web", "worker"},
+    {"library"},
+    {"functions"},
+    {"cli"},
+    {"wsgi", "__main__"},
+)
+"""From the ground up. A module imports its own room and rooms of lower layers; rooms of one layer never import each other."""
+PURE = {"model", "health", "rollout", "plan"}
+"""Rooms that ask nobody: they import no adapter, though one lies lower."""
 VENDORS = {
     "config": {"cel_expr_python", "yaml"},
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
@@ -34,7 +56,6 @@ VENDORS = {
     "aws": {"botocore"},
     "web": {"flask", "gunicorn", "werkzeug", "yaml"},  # yaml: its OpenAPI document
     "cli": {"click", "rich", "yaml", "urllib3"},  # yaml: what render and rbac print; urllib3: replay speaks to a running server
-    "wsgi": {"flask"},
     "functions": {"apig_wsgi", "flask"},
 }
 UNCLEAR = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
@@ -42,7 +63,7 @@ SECRET = re.compile(r"secret|token|signature|password", re.IGNORECASE)
 # Here `token` is the fencing token of a Lease's holder, a number that everybody may read.
 # Whose `signature` is a kind of packet, or a commit's, which everybody may read.
 PUBLIC = ("handler/source/signatures/openpgp.py", "handler/source/signatures/pgp_certificate.py")
-FENCING = ("handler/state/", "handler/run/", "handler/engine/reconcile.py")
+FENCING = ("handler/state/", "handler/engine/")
 
 
 def sources(*parts: str) -> list[Path]:
@@ -69,7 +90,19 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 def room(path: Path) -> str:
     """Return the room a module stands in; a module of the root is one of its own."""
-    return path.relative_to(HANDLER).with_suffix("").parts[0]
+    return room_of(".".join(("handler", *path.relative_to(HANDLER).with_suffix("").parts)))
+
+
+def room_of(module: str) -> str:
+    """Return the room of a dotted name below `handler`: the engine's are its folders, and what stands beside them."""
+    first, *rest = module.split(".")[1:]
+    inner = f"{first}.{rest[0]}" if rest else first
+    return inner if any(inner in layer for layer in LAYERS) else first
+
+
+def layer(origin: str) -> int:
+    """Return how high a room lies."""
+    return next(number for number, rooms in enumerate(LAYERS) if origin in rooms)
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
@@ -80,20 +113,26 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name(path)}:{node.lineno}: imports are absolute"
             base = node.module or ""
-            yield from ((node.lineno, f"{base}.{alias.name}" if base == "handler" else base) for alias in node.names)
+            yield from ((node.lineno, _module(base, alias.name)) for alias in node.names)
+
+
+def _module(base: str, imported: str) -> str:
+    """Return what `from base import imported` imports: a module of ours, or the module that has that name."""
+    path = ROOT.joinpath(*base.split("."), imported)
+    return f"{base}.{imported}" if base == "handler" or path.is_dir() or path.with_suffix(".py").is_file() else base
 
 
 def may_import(origin: str, imported: str) -> bool:
     """Tell whether a module of room `origin` may import a dotted name."""
     parts = imported.split(".")
-    if parts[0] in sys.stdlib_module_names:
+    if parts[0] in sys.stdlib_module_names or parts[1:2] == ["__version__"]:
         return True
     if parts[0] != "handler":
-        return parts[0] in VENDORS.get(origin, set())
-    if origin in COMPOSITION or parts[1:2] == ["__version__"]:
-        return True
-    allowed = {"model": {"model"}, "config": {"config", "model"}}.get(origin, {origin, "model", "config"})
-    return parts[1] in allowed
+        return parts[0] in VENDORS.get(origin.partition(".")[0], set())
+    room = room_of(imported)
+    if origin in PURE and room in ADAPTERS:
+        return False
+    return room == origin or layer(room) < layer(origin)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +142,10 @@ def may_import(origin: str, imported: str) -> bool:
         ("plan", "handler.plan.order", True),
         ("plan", "handler.cluster.api", False),
         ("plan", "handler.engine.reconcile", False),
+        ("plan", "handler.rollout.spec", True),
+        ("rollout", "handler.plan.order", False),
+        ("rollout", "handler.health.kstatus", True),
+        ("health", "handler.rollout.spec", False),
         ("plan", "yaml", False),
         ("model", "handler.config.settings", False),
         ("model", "yaml", False),
@@ -110,9 +153,16 @@ def may_import(origin: str, imported: str) -> bool:
         ("state", "kubernetes.client", False),
         ("cluster", "kubernetes.client", True),
         ("cluster", "dulwich.repo", False),
-        ("reconcile", "handler.cluster.api", True),
-        ("reconcile", "kubernetes", False),
-        ("run", "handler.plan.order", True),
+        ("engine", "handler.cluster.api", True),
+        ("engine", "kubernetes", False),
+        ("engine.run", "handler.plan.order", True),
+        ("engine.planner", "handler.engine.run.context", False),
+        ("engine.waits", "handler.engine.run.context", True),
+        ("engine.run", "handler.engine.reconcile", False),
+        ("app", "handler.web.app", False),
+        ("web", "handler.worker.worker", False),
+        ("worker", "handler.app.build", True),
+        ("state", "handler.cluster.api", False),
         ("triggers", "hmac", True),
         ("triggers", "flask", False),
     ],
@@ -121,9 +171,19 @@ def test_the_import_rule_tells_right_from_wrong(origin: str, imported: str, allo
     assert may_import(origin, imported) is allowed
 
 
-def test_a_room_imports_only_model_config_and_its_own_vendors() -> None:
+def test_an_import_goes_to_a_lower_layer_or_stays_in_its_room() -> None:
     found = ((path, line, imported) for path in modules() for line, imported in imports(path))
     assert [f"{name(path)}:{line}: {imported}" for path, line, imported in found if not may_import(room(path), imported)] == []
+
+
+def test_the_root_has_entry_points_and_rooms_alone() -> None:
+    assert {path.name for path in HANDLER.glob("*.py")} == {"__init__.py", "__main__.py", "wsgi.py"}
+    rooms = {path.name for path in HANDLER.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
+    assert rooms == {each.partition(".")[0] for layer in LAYERS for each in layer} - {"wsgi", "__main__"}
+
+
+def test_each_folder_is_a_package() -> None:
+    assert [name(path.parent) for path in modules() if not (path.parent / "__init__.py").is_file()] == []
 
 
 def test_the_table_of_vendors_names_what_rooms_import_and_nothing_else() -> None:

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 from flask import Flask
 
-from handler.app.build import RENDERERS, TRIGGERS, Tables, build
 from handler.config.git_settings import Repository, SecretRef, WebhookSecrets
 from handler.config.load import FILE_ONLY
 from handler.config.settings import RendererSettings, Settings, Target, Webhooks
 from handler.config.webhook_providers import STOCK, webhooks_of
+from handler.library import RENDERERS, TRIGGERS, Tables, build
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
 from handler.triggers import Trigger

@@ -53,7 +53,7 @@ def test_completion_loads_no_library(shell: str, tmp_path: Path) -> None:
     modules = loaded(tmp_path, "completion", shell)
     assert of_vendors(modules) == set()
     assert not {
-        name for name in modules if name.startswith(("handler.run", "handler.cluster", "handler.config.settings", "handler.source"))
+        name for name in modules if name.startswith(("handler.engine", "handler.cluster", "handler.config.settings", "handler.source"))
     }
 
 

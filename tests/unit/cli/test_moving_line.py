@@ -11,13 +11,13 @@ import pytest
 
 _SCRIPT = """
 import threading
-from handler.cli import waits
+from handler.cli import wait_lines
 from handler.cli.output import Output
 from handler.cli.run_job import _shown
 from handler.cli.session import Session
 from tests.unit.cli.test_waits import API, waiting
 
-waits._LOOK, said = 0.01, threading.Event()
+wait_lines._LOOK, said = 0.01, threading.Event()
 output = Output()
 note = output.note
 output.note = lambda text: (note(text), said.set())

@@ -256,7 +256,7 @@ def test_what_is_named_must_be_there(flag: str | None, environ: dict[str, str], 
 
 
 def test_the_room_loads_nothing_heavy() -> None:
-    modules = ["load", "secrets", "digest", "settings", "masking"]
+    modules = ["load", "secrets", "settings_digest", "settings", "secret_mask"]
     code = "import sys;" + ";".join(f"import handler.config.{name}" for name in modules)
     code += ";print([m for m in ('kubernetes', 'dulwich', 'jsonschema', 'urllib3', 'flask', 'cel_expr_python') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])

@@ -109,10 +109,10 @@ def test_more_that_hang_than_are_asked_at_once_keep_no_other_from_being_asked(mo
 
 HANGING = """
 import sys, threading, time
-from handler.config import remote
+from handler.config import remote_secrets
 from handler.config.git_settings import SecretRef
-remote.START = 0.01
-remote.Remote([SecretRef(aws_parameter="/anneal/hung")], lambda ref: threading.Event().wait(), 60.0)
+remote_secrets.START = 0.01
+remote_secrets.Remote([SecretRef(aws_parameter="/anneal/hung")], lambda ref: threading.Event().wait(), 60.0)
 """
 
 

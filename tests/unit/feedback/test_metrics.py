@@ -190,7 +190,7 @@ HEAVY = {
     "handler.app.target_status",
     "handler.app.build",
 }
-ROOMS = ("handler.cluster", "handler.source", "handler.render", "handler.plan", "handler.run")
+ROOMS = ("handler.cluster", "handler.source", "handler.render", "handler.plan", "handler.engine")
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
 kind: Config

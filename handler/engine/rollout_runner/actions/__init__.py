@@ -1,6 +1,6 @@
 """The actions that a step of a Rollout may name: one file, one row.
 
-An outside package adds its own by handing a longer table to `handler.app.build.build`.
+An outside package adds its own by handing a longer table to `handler.library.build`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,57 @@
+"""What receives webhooks, put together in the process that serves it. It imports no kubernetes, dulwich or renderer."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from flask import Flask
+
+from handler import __version__
+from handler.app import log
+from handler.app.external_services import fetcher
+from handler.config.load import load
+from handler.config.secret_rotation import Rotation
+from handler.config.secrets import Need
+from handler.config.settings import Settings
+from handler.feedback.metrics import DoorMetrics
+from handler.metrics.exposition import Exposition
+from handler.queues import Queue
+from handler.queues.outbox import Outbox
+from handler.queues.sqs import Sqs, queue_url
+from handler.web.access_log import OTHER
+from handler.web.app import Routes, create_app
+from handler.web.connection_limits import Front
+from handler.web.status_api import Behind, exposed
+
+FRONT = "anneal"
+"""The extension of the application that holds its `Front`."""
+NEEDS: frozenset[Need] = frozenset({"webhooks", "tokens"})
+"""What this process resolves: it signs in to no git host."""
+
+
+def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, routes: Routes = Routes()) -> tuple[Flask, Outbox]:  # noqa: B008 - frozen
+    """Make the application and the outbox it fills, in the process that serves it: the outbox has a thread.
+
+    With a queue that is shared with others what is asked for goes there; the worker beside us is still asked how things stand.
+
+    `environ`: ANNEAL_CONFIG names the configuration, ANNEAL_SOCKET the worker's socket, ANNEAL_METRICS_LISTEN the file descriptor of a
+    listener for metrics, if there is one; secrets are found there, too. `read`: how the configuration is read.
+    Raises ConfigInvalid, SecretUnavailable.
+    """
+    settings = read(Path(environ["ANNEAL_CONFIG"]))
+    secrets = Rotation(settings, environ, needs=NEEDS, fetch=fetcher(environ))
+    log.configure(secrets.mask)
+    outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
+    metrics = DoorMetrics(__version__, lambda: outbox.waiting, lambda: outbox.kept)
+    if listener := environ.get("ANNEAL_METRICS_LISTEN"):
+        Exposition(socket.socket(fileno=os.dup(int(listener))), lambda: exposed(metrics, outbox.ask)).start()
+    url = queue_url(settings, environ)
+    queue: Queue = Sqs(url) if url else outbox
+    worker, most = Behind(outbox.ask, outbox.waits, sees=not url), settings.webhooks.max_body
+    app = create_app(settings, secrets, queue, outbox.ready, worker=worker, metrics=metrics, max_body=most, routes=routes)
+    app.extensions[FRONT] = Front(settings.webhooks.trusted_proxies, most, partial(metrics.request, OTHER))
+    return app, outbox
